@@ -33,13 +33,12 @@ from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.engines.anthropic.api import AnthropicApi
-from services.worker.engines.engine import Engine
-from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.engine import Engine, EngineCache
 from services.worker.engines.gemini.api import GeminiApi
 from services.worker.engines.http.client import Endpoint
-from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.http.provider_engine import HttpEngine, ProviderApi
 from services.worker.engines.ollama.api import OllamaApi
-from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings, server_at
+from services.worker.engines.openai.api import OpenAIApi, server_at
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.nats import NatsOutcomePublisher, follow_run_states
@@ -163,22 +162,20 @@ def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limit
         connections=pool.concurrency + _LIST_CONNECTIONS,
         on_advertised=limiters.on_advertised,
     )
+    return HttpEngine(_api_of(pool, provider.base_url), endpoint)
+
+
+def _api_of(pool: Pool, base_url: str) -> ProviderApi:
     match pool.engine:
         case "ollama":
-            return HttpEngine(OllamaApi(endpoint))
+            return OllamaApi()
         case "gemini":
-            return HttpEngine(GeminiApi(endpoint))
+            return GeminiApi()
         case "anthropic":
-            return HttpEngine(AnthropicApi(endpoint))
+            return AnthropicApi()
         case _:
-            return OpenAIEngine(
-                OpenAISettings(
-                    endpoint,
-                    has_loglikelihood=ScoringMethod.LOGLIKELIHOOD in pool.can,
-                    constrained_field=pool.constrained_field,
-                    server=server_at(endpoint.base_url),
-                )
-            )
+            has_loglikelihood = ScoringMethod.LOGLIKELIHOOD in pool.can
+            return OpenAIApi(has_loglikelihood, pool.constrained_field, server_at(base_url))
 
 
 def _engines_by_url(

@@ -1,6 +1,8 @@
 """The interface of every engine: what is sent to it, what it answers, and how it fails."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,6 +39,11 @@ class Sampling:
     # For a row of a data set: unset parameters take the model's own defaults, and an answer that is more than
     # a text is kept whole.
     is_row: bool = False
+
+    def named(self, names: Mapping[str, str]) -> dict[str, object]:
+        """The parameters that are set; `names` maps a field to its name at the provider."""
+        values = ((name, getattr(self, field_name)) for field_name, name in names.items())
+        return {name: value for name, value in values if value is not None and value != ()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +171,47 @@ class AttentionShape:
         """
         values = 2 * self.layers * self.kv_heads * self.head_dim * context_tokens
         return round(values * bytes_per_value)
+
+
+_KEPT_IDLE = 8
+
+
+class EngineCache:
+    """`make_other` makes a keyless engine for a base URL; None where the pool uses only its own server."""
+
+    def __init__(self, own: Engine, make_other: Callable[[str], Engine] | None = None) -> None:
+        self.own = own
+        self._make_other = make_other
+        self._others: OrderedDict[str, Engine] = OrderedDict()
+        self._users: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def for_server(self, base_url: str) -> AsyncIterator[Engine]:
+        """It stays open while it is used; of the idle ones the latest are kept."""
+        engine = self._other(base_url)
+        self._users[base_url] += 1
+        try:
+            yield engine
+        finally:
+            self._users[base_url] -= 1
+            await self._close_idle()
+
+    async def close(self) -> None:
+        while self._others:
+            await self._others.popitem()[1].close()
+
+    def _other(self, base_url: str) -> Engine:
+        if self._make_other is None:
+            raise UnsupportedRequest("This pool asks no server but its own; leave base_url out of the order.")
+        if base_url not in self._others:
+            self._others[base_url] = self._make_other(base_url)
+        self._others.move_to_end(base_url)
+        return self._others[base_url]
+
+    async def _close_idle(self) -> None:
+        for base_url in list(self._others):
+            if len(self._others) <= _KEPT_IDLE:
+                return
+            if not self._users[base_url]:
+                del self._users[base_url]
+                await self._others.pop(base_url).close()

@@ -1,4 +1,4 @@
-"""The parameters of a row of a data set: applied over those of the run, or refused by name; none is dropped."""
+"""The parameters of a row of a data set: applied over those of the run, or refused by name, never dropped."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace

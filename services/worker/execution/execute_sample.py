@@ -10,8 +10,7 @@ from proctor.values.sample import Prompt
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.worker.engines import engine
-from services.worker.engines.engine import EngineFailure, Generated, RateLimited, ScoredChoices
-from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.engine import EngineCache, EngineFailure, Generated, RateLimited, ScoredChoices
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard, ShardSample

@@ -11,7 +11,7 @@ from services.worker.engines.anthropic import api as anthropic_api
 from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.engines.gemini import api as gemini_api
 from services.worker.engines.ollama import api as ollama_api
-from services.worker.engines.openai.engine import server_at
+from services.worker.engines.openai.api import server_at
 from services.worker.engines.row_params import refuse_parameters
 from tests.fakes.pools import provider_pool
 

@@ -33,7 +33,7 @@ class Native:
 
 OLLAMA = Native(
     "ollama",
-    lambda endpoint: HttpEngine(OllamaApi(endpoint)),
+    lambda endpoint: HttpEngine(OllamaApi(), endpoint),
     ollama_server.ROUTES,
     ollama_server.error,
     ollama_server.chat_answer,
@@ -41,7 +41,7 @@ OLLAMA = Native(
 )
 GEMINI = Native(
     "gemini",
-    lambda endpoint: HttpEngine(GeminiApi(endpoint)),
+    lambda endpoint: HttpEngine(GeminiApi(), endpoint),
     gemini_server.ROUTES,
     lambda status, message: gemini_server.error(status, "UNKNOWN", message),
     gemini_server.answer,
@@ -49,7 +49,7 @@ GEMINI = Native(
 )
 ANTHROPIC = Native(
     "anthropic",
-    lambda endpoint: HttpEngine(AnthropicApi(endpoint)),
+    lambda endpoint: HttpEngine(AnthropicApi(), endpoint),
     anthropic_server.ROUTES,
     lambda status, message: anthropic_server.error(status, "api_error", message),
     anthropic_server.message,

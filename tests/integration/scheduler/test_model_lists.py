@@ -20,7 +20,8 @@ from services.scheduler.workers.list_models import ListingRules, ListModels
 from services.scheduler.workers.listed_models import ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
 from services.worker.engines.http.client import Endpoint
-from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
+from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.openai.api import OpenAIApi
 from services.worker.models.nats import ListEngineModels, NatsModelLists
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
@@ -93,9 +94,9 @@ class SurprisedEngine(ScriptedEngine):
 
 
 @asynccontextmanager
-async def openai_engine(server: ModelServer) -> AsyncIterator[OpenAIEngine]:
+async def openai_engine(server: ModelServer) -> AsyncIterator[HttpEngine]:
     async with model_server.serving(server) as port:
-        made = OpenAIEngine(OpenAISettings(Endpoint(f"http://127.0.0.1:{port}/v1", "openai")))
+        made = HttpEngine(OpenAIApi(), Endpoint(f"http://127.0.0.1:{port}/v1", "openai"))
         yield made
         await made.close()
 

@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from proctor.values.providers import RULES, ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
-from services.worker.engines import engine
 from services.worker.engines.anthropic.responses import (
     AnthropicStream,
     parse_error,
@@ -13,8 +12,9 @@ from services.worker.engines.anthropic.responses import (
     read_model,
 )
 from services.worker.engines.chat_messages import require_chat, split_system, text_objects
-from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
-from services.worker.engines.http.provider_engine import cut_at_stops, read_pages
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.http.client import Dialect, HttpClient
+from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
 from services.worker.engines.json_values import Json, objects_of, text_of
 from services.worker.engines.row_params import (
     refuse_constraint,
@@ -25,51 +25,44 @@ from services.worker.engines.row_params import (
 )
 
 _RULES = RULES["anthropic"]
-_CAPABILITIES = ModelCapabilities(
-    loglikelihood=False, chat=True, completion=False, constrained=False, seed=False, logprobs=False
-)
 _API_VERSION = "2026-10-21"
 # The API requires a limit; this one is used where none is set.
 _MAX_TOKENS = 4096
 _PAGE = 1000
 
 
-class AnthropicApi:
-    name = _RULES.name
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._http = HttpClient(endpoint, Dialect(key_headers, parse_error, needs_key_of=_RULES.name))
-
-    async def answer(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
-        require_chat(prompt, _RULES.name)
-        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
-        stream = AnthropicStream() if sampling.is_streamed else None
-        fields = sampling_fields(sampling) | body | ({"stream": True} if stream else {})
-        response = await self._http.send("/v1/messages", fields, stream)
-        generated = response.with_timing(read_generated(response.document))
-        return cut_at_stops(generated, [stop for stop in sampling.stop if not stop.strip()])
-
-    async def list_models(self) -> tuple[ModelInfo, ...]:
-        return await read_pages(self._read_page)
-
-    async def _read_page(self, last: str) -> tuple[list[ModelInfo], str]:
-        after = f"&after_id={quote(last, safe='')}" if last else ""
-        document = await self._http.get(f"/v1/models?limit={_PAGE}{after}")
-        listed = objects_of(document.get("data"))
-        models = [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
-        return models, text_of(document.get("last_id")) if document.get("has_more") is True else ""
-
-    def facts(self) -> Mapping[str, str]:
-        sampling = "the provider's own; it takes no temperature"
-        return {**self._endpoint.facts("anthropic"), "api_version": _API_VERSION, "sampling": sampling}
-
-    async def close(self) -> None:
-        await self._http.close()
-
-
 def key_headers(key: str) -> Mapping[str, str]:
     return {"x-api-key": key, "anthropic-version": _API_VERSION}
+
+
+class AnthropicApi:
+    dialect = Dialect(key_headers, parse_error, needs_key_of=_RULES.name)
+    capabilities = ModelCapabilities(chat=True)
+    facts: Mapping[str, str] = {
+        "engine": "anthropic",
+        "api_version": _API_VERSION,
+        "sampling": "the provider's own; it takes no temperature",
+    }
+
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
+        require_chat(prompt, _RULES.name)
+        body = sampling_fields(sampling) | {"model": model, **prompt_fields(prompt)}
+        cut_at = [stop for stop in sampling.stop if not stop.strip()]
+        if not sampling.is_streamed:
+            return Request("/v1/messages", body, read_generated, cut_at=cut_at)
+        return Request("/v1/messages", body | {"stream": True}, read_generated, AnthropicStream(), cut_at)
+
+    def scoring(self, *_: object) -> Request[ScoredChoices]:
+        refuse_scoring(_RULES.name)
+
+    async def list_models(self, http: HttpClient) -> tuple[ModelInfo, ...]:
+        async def read_page(last: str) -> tuple[list[ModelInfo], str]:
+            after = f"&after_id={quote(last, safe='')}" if last else ""
+            document = await http.get(f"/v1/models?limit={_PAGE}{after}")
+            models = [read_model(each) for each in objects_of(document.get("data"))]
+            return models, text_of(document.get("last_id")) if document.get("has_more") is True else ""
+
+        return await read_pages(read_page)
 
 
 def prompt_fields(prompt: Prompt) -> Json:
@@ -77,7 +70,7 @@ def prompt_fields(prompt: Prompt) -> Json:
     return {"messages": text_objects(turns, _RULES.name)} | ({"system": system} if system else {})
 
 
-def sampling_fields(sampling: engine.Sampling) -> Json:
+def sampling_fields(sampling: Sampling) -> Json:
     """Only parameters that are set; they win over the run's provider parameters."""
     refuse_constraint(sampling, _RULES.name)
     refuse_parameters(sampling, _RULES)

@@ -1,6 +1,6 @@
 """Reads responses of the Messages API: answers, streams, errors, models."""
 
-from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.providers import ModelInfo
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.errors import ErrorMeaning, ProviderError, is_too_long, parse_error_body
@@ -79,9 +79,10 @@ def _usage(usage: Json) -> TokenUsage:
     )
 
 
-def read_model(listed: Json, provider: str, capabilities: ModelCapabilities) -> ModelInfo:
-    name, context_tokens = text_of(listed.get("id")), count_of(listed.get("max_input_tokens")) or None
-    return ModelInfo(f"{provider}/{name}", context_tokens=context_tokens, capabilities=capabilities)
+def read_model(listed: Json) -> ModelInfo:
+    return ModelInfo(
+        text_of(listed.get("id")), context_tokens=count_of(listed.get("max_input_tokens")) or None
+    )
 
 
 class AnthropicStream:
@@ -91,10 +92,8 @@ class AnthropicStream:
 
     def __init__(self) -> None:
         self.reader = ServerSentEvents()
-        self.has_begun = False
-        self.streams_reasoning = False
+        self.text = StreamedText()
         self.is_whole = False
-        self._text = StreamedText()
         self._ending: Json = {}
         self._usage: Json = {}
 
@@ -117,9 +116,9 @@ class AnthropicStream:
 
     def _add_part(self, part: Json) -> None:
         """A block at its start, or an addition to it: text, reasoning, or neither (a signature)."""
-        has_reasoning = bool(text_of(part.get("thinking")))
-        self.streams_reasoning |= has_reasoning
-        self.has_begun |= self._text.add(part.get("text")) or has_reasoning or bool(part.get("partial_json"))
+        self.text.add(part.get("text"))
+        self.text.add_reasoning(text_of(part.get("thinking")))
+        self.text.has_begun |= bool(part.get("partial_json"))
 
     def _add_usage(self, holder: Json) -> None:
         """The final counts are those of the whole message; counts absent there came at its start."""
@@ -127,5 +126,5 @@ class AnthropicStream:
         self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def document(self) -> Json:
-        content = [{"type": "text", "text": self._text.text}] if self._text.text else []
+        content = [{"type": "text", "text": self.text.whole}] if self.text.whole else []
         return self._ending | {"content": content, "usage": self._usage}

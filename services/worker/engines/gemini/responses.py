@@ -1,6 +1,6 @@
 """Reads responses of generateContent: answers, streams, errors, models."""
 
-from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.providers import ModelInfo
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
@@ -100,10 +100,9 @@ def generates(listed: Json) -> bool:
     return isinstance(methods, list) and "generateContent" in methods
 
 
-def read_model(listed: Json, provider: str, capabilities: ModelCapabilities) -> ModelInfo:
+def read_model(listed: Json) -> ModelInfo:
     name = text_of(listed.get("name")).removeprefix("models/")
-    context_tokens = count_of(listed.get("inputTokenLimit")) or None
-    return ModelInfo(f"{provider}/{name}", context_tokens=context_tokens, capabilities=capabilities)
+    return ModelInfo(name, context_tokens=count_of(listed.get("inputTokenLimit")) or None)
 
 
 class GeminiStream:
@@ -111,9 +110,7 @@ class GeminiStream:
 
     def __init__(self) -> None:
         self.reader = ServerSentEvents()
-        self.has_begun = False
-        self.streams_reasoning = False
-        self._text = StreamedText()
+        self.text = StreamedText()
         self._finish_reason = ""
         # Fields that each event repeats: the last one counts.
         self._latest: Json = {}
@@ -136,13 +133,12 @@ class GeminiStream:
         self._finish_reason = text_of(candidate.get("finishReason")) or self._finish_reason
         for part in objects_of(object_of(candidate.get("content")).get("parts")):
             if part.get("thought") is True:
-                self.streams_reasoning = True
-                self.has_begun = True
+                self.text.add_reasoning(part)
             else:
-                self.has_begun |= self._text.add(part.get("text"))
+                self.text.add(part.get("text"))
 
     def document(self) -> Json:
         candidate: Json = {"finishReason": self._finish_reason}
-        if self._text.text:
-            candidate["content"] = {"parts": [{"text": self._text.text}]}
+        if self.text.whole:
+            candidate["content"] = {"parts": [{"text": self.text.whole}]}
         return self._latest | {"candidates": [candidate] if self._finish_reason else []}

@@ -62,10 +62,9 @@ class Endpoint:
         if sent := aiohttp.BasicAuth.from_url(url):
             yield sent.encode().removeprefix("Basic ")
 
-    def facts(self, engine_name: str) -> Mapping[str, str]:
+    def facts(self) -> Mapping[str, str]:
         """What a run stores; never a key or a password."""
         return {
-            "engine": engine_name,
             "engine_version": f"aiohttp {aiohttp.__version__}",
             "provider": self.provider,
             "base_url": str(URL(self.base_url.rstrip("/")).with_user(None).with_query(None)),

@@ -1,19 +1,107 @@
-"""The engine of providers with an API of their own that only generate, and what their APIs share."""
+"""The engine of every server behind HTTP, and what the APIs of providers share."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Generic, NoReturn, Protocol, TypeVar
 
-from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.providers import ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
-from services.worker.engines import engine
-from services.worker.engines.engine import Generated
+from proctor.values.usage import Timing
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices, UnsupportedRequest
+from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
+from services.worker.engines.http.responses import AnswerStream
+from services.worker.engines.json_values import Json
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
 _MOST_PAGES = 100
 # Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
 ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
+T = TypeVar("T", Generated, ScoredChoices)
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """What is sent, and how its answer is read; `stream` assembles the document of a streamed one."""
+
+    path: str
+    body: Json
+    read: Callable[[Json], T]
+    stream: AnswerStream | None = None
+    # Stop sequences that the provider does not take: the answer is cut there.
+    cut_at: Sequence[str] = ()
+
+
+class ProviderApi(Protocol):
+    """What differs between providers. Names of models are the server's own."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def capabilities(self) -> ModelCapabilities: ...
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What a run stores besides the server."""
+
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling, /) -> Request[Generated]: ...
+
+    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str], /) -> Request[ScoredChoices]: ...
+
+    async def list_models(self, http: HttpClient, /) -> Iterable[ModelInfo]: ...
+
+
+class HttpEngine:
+    """It sends once: retries are above it. The server loads models by itself."""
+
+    loaded_model: str | None = None
+
+    def __init__(self, api: ProviderApi, endpoint: Endpoint) -> None:
+        self._api = api
+        self._endpoint = endpoint
+        self._http = HttpClient(endpoint, api.dialect)
+
+    async def load(self, model: str) -> None:
+        """Does nothing: an unknown model is refused by its first request."""
+
+    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:
+        request = self._api.generation(self._endpoint.server_model(model), prompt, sampling)
+        response = await self._http.send(request.path, request.body, request.stream)
+        return cut_at_stops(response.with_timing(request.read(response.document)), request.cut_at)
+
+    async def score_choices(
+        self,
+        model: str,
+        prompt: Prompt,
+        choices: Sequence[str],
+        *,
+        truncate_left: bool,  # noqa: ARG002 - only the server could cut a prompt in tokens
+    ) -> ScoredChoices:
+        """One request for all choices."""
+        request = self._api.scoring(self._endpoint.server_model(model), prompt, choices)
+        response = await self._http.send(request.path, request.body)
+        return replace(request.read(response.document), timing=Timing(total_seconds=response.total_seconds))
+
+    async def list_models(self) -> tuple[ModelInfo, ...]:
+        prefix, capabilities = self._endpoint.provider, self._api.capabilities
+        listed = await self._api.list_models(self._http)
+        return tuple(
+            replace(each, model=f"{prefix}/{each.model}", capabilities=capabilities) for each in listed
+        )
+
+    def current_load(self) -> None:
+        """None: the models run elsewhere."""
+
+    async def describe(self) -> Mapping[str, str]:
+        return {**self._endpoint.facts(), **self._api.facts}
+
+    async def close(self) -> None:
+        await self._http.close()
+
+
+def refuse_scoring(provider: str) -> NoReturn:
+    raise UnsupportedRequest(f"{provider} scores no given text; order the task as generation instead.")
 
 
 def cut_at_stops(generated: Generated, stops: Sequence[str]) -> Generated:
@@ -35,59 +123,3 @@ async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:
             break
         known.add(page)
     return tuple(models)
-
-
-class ProviderApi(Protocol):
-    """What differs between providers."""
-
-    @property
-    def name(self) -> str:
-        """The provider's name in sentences."""
-
-    async def answer(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated: ...
-
-    async def list_models(self) -> tuple[ModelInfo, ...]: ...
-
-    def facts(self) -> Mapping[str, str]: ...
-
-    async def close(self) -> None: ...
-
-
-class HttpEngine:
-    def __init__(self, api: ProviderApi) -> None:
-        self._api = api
-
-    @property
-    def loaded_model(self) -> str | None:
-        """None: the provider loads models by itself."""
-        return None
-
-    async def load(self, model: str) -> None:
-        """Does nothing: an unknown model is refused by its first request."""
-
-    async def generate(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
-        return await self._api.answer(model, prompt, sampling)
-
-    async def score_choices(
-        self,
-        model: str,  # noqa: ARG002 - the same for every model
-        prompt: Prompt,  # noqa: ARG002
-        choices: Sequence[str],  # noqa: ARG002
-        *,
-        truncate_left: bool,  # noqa: ARG002
-    ) -> engine.ScoredChoices:
-        raise engine.UnsupportedRequest(
-            f"{self._api.name} scores no given text; order the task as generation instead."
-        )
-
-    async def list_models(self) -> tuple[ModelInfo, ...]:
-        return await self._api.list_models()
-
-    def current_load(self) -> EngineLoad | None:
-        return None
-
-    async def describe(self) -> Mapping[str, str]:
-        return self._api.facts()
-
-    async def close(self) -> None:
-        await self._api.close()

@@ -78,11 +78,7 @@ class AnswerStream(Protocol):
     def reader(self) -> EventReader: ...
 
     @property
-    def has_begun(self) -> bool:
-        """Whether anything generated has arrived, reasoning included."""
-
-    @property
-    def streams_reasoning(self) -> bool: ...
+    def text(self) -> "StreamedText": ...
 
     @property
     def is_whole(self) -> bool:
@@ -99,25 +95,34 @@ class AnswerStream(Protocol):
 
 
 class StreamedText:
-    """Collects text up to the longest answer allowed; a longer one is refused by its length afterwards."""
+    """Collects text up to the longest answer allowed; a longer one is refused by its length afterwards.
+
+    `has_begun`: whether anything generated has arrived, reasoning and tool calls included.
+    """
 
     def __init__(self) -> None:
+        self.has_begun = False
+        self.has_reasoning = False
         self._parts: list[str] = []
         self._length = 0
         self._has_parts = False
 
-    def add(self, part: object) -> bool:
-        """Whether the part has any text."""
+    def add(self, part: object) -> None:
         if not isinstance(part, str):
-            return False
+            return
         self._has_parts = True
+        self.has_begun |= bool(part)
         if self._length <= LONGEST_ANSWER_CHARACTERS:
             self._parts.append(part)
             self._length += len(part)
-        return bool(part)
+
+    def add_reasoning(self, part: object) -> None:
+        """It is not kept."""
+        if part:
+            self.has_begun = self.has_reasoning = True
 
     @property
-    def text(self) -> str | None:
+    def whole(self) -> str | None:
         """None where no part arrived, not even an empty one."""
         return "".join(self._parts) if self._has_parts else None
 
@@ -145,11 +150,11 @@ class StreamReading:
                 stream.add(event)
             if events:
                 last_event = time.monotonic()
-            if first is None and stream.has_begun:
+            if first is None and stream.text.has_begun:
                 first = last_event - self._sent
         if not stream.is_whole:
             raise engine.ProviderFailed("The server's answer was cut off: it ended without its end marker.")
-        return HttpResponse(stream.document(), last_event - self._sent, first, stream.streams_reasoning)
+        return HttpResponse(stream.document(), last_event - self._sent, first, stream.text.has_reasoning)
 
     @property
     def _is_over(self) -> bool:
@@ -168,7 +173,9 @@ class StreamReading:
 
     async def _next(self, content: aiohttp.StreamReader) -> bytes:
         stream = self._stream
-        limit = _END_OF_BODY_SECONDS if self._is_over else self._idle_seconds if stream.has_begun else None
+        limit = (
+            _END_OF_BODY_SECONDS if self._is_over else self._idle_seconds if stream.text.has_begun else None
+        )
         silence = asyncio.timeout(limit)
         try:
             async with silence:

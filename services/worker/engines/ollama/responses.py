@@ -1,6 +1,6 @@
 """Reads responses of Ollama: answers, streams, models."""
 
-from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.providers import ModelInfo
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape
@@ -18,9 +18,6 @@ from services.worker.engines.json_values import (
     word_of,
 )
 
-CAPABILITIES = ModelCapabilities(
-    loglikelihood=False, chat=True, completion=True, constrained=True, seed=True, logprobs=False
-)
 # Ollama's default context, and its bytes for a key or value.
 _USUAL_CONTEXT = 4096
 _CACHE_VALUE_BYTES = 2
@@ -44,7 +41,6 @@ def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> ModelInfo:
     facts = _facts(shown)
     return ModelInfo(
         name,
-        capabilities=CAPABILITIES,
         context_tokens=facts.get("context_length") or None,
         size_bytes=size or None,
         memory_bytes=loaded.get(name) or _memory_need(size, facts),
@@ -99,10 +95,8 @@ class OllamaStream:
 
     def __init__(self, *, is_chat: bool) -> None:
         self.reader = JsonLines()
-        self.has_begun = False
-        self.streams_reasoning = False
+        self.text = StreamedText()
         self._is_chat = is_chat
-        self._text = StreamedText()
         self._last: Json = {}
 
     @property
@@ -115,14 +109,12 @@ class OllamaStream:
         if line.get("error"):
             raise StreamError(500, event.data)
         holder = object_of(line.get("message")) if self._is_chat else line
-        has_text = self._text.add(holder.get("content" if self._is_chat else "response"))
-        has_reasoning = bool(text_of(holder.get("thinking")))
-        self.streams_reasoning |= has_reasoning
-        self.has_begun |= has_text or has_reasoning
+        self.text.add(holder.get("content" if self._is_chat else "response"))
+        self.text.add_reasoning(text_of(holder.get("thinking")))
         if line.get("done") is True:
             self._last = line
 
     def document(self) -> Json:
         """The last line holds the token counts and the finish reason."""
-        text = self._text.text
+        text = self.text.whole
         return self._last | ({"message": {"content": text}} if self._is_chat else {"response": text})

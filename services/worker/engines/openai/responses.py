@@ -186,11 +186,9 @@ class OpenAIStream:
 
     def __init__(self, *, is_chat: bool) -> None:
         self.reader = ServerSentEvents()
-        self.has_begun = False
-        self.streams_reasoning = False
+        self.text = StreamedText()
         self.is_whole = False
         self._is_chat = is_chat
-        self._text = StreamedText()
         self._choice: Json | None = None
         self._instead: Json = {}
         self._usage: Json | None = None
@@ -213,19 +211,17 @@ class OpenAIStream:
         if choice.get("finish_reason"):
             self._choice["finish_reason"] = choice["finish_reason"]
         if not self._is_chat:
-            self.has_begun |= self._text.add(choice.get("text"))
+            self.text.add(choice.get("text"))
             return
         delta = object_of(choice.get("delta"))
-        has_text = self._text.add(delta.get("content"))
-        has_reasoning = any(text_of(delta.get(name)) for name in _REASONING)
-        instead = {name: delta[name] for name in _INSTEAD if delta.get(name)}
-        self._instead |= instead
-        self.streams_reasoning |= has_reasoning
-        self.has_begun |= has_text or has_reasoning or bool(instead)
+        self.text.add(delta.get("content"))
+        self.text.add_reasoning(any(text_of(delta.get(name)) for name in _REASONING))
+        self._instead |= {name: delta[name] for name in _INSTEAD if delta.get(name)}
+        self.text.has_begun |= bool(self._instead)
 
     def document(self) -> Json:
         if self._choice is None:
             return {"choices": []}
-        text = self._text.text
+        text = self.text.whole
         fields = {"message": {"content": text, **self._instead}} if self._is_chat else {"text": text}
         return {"choices": [self._choice | fields], "usage": self._usage}

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,14 +20,9 @@ from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.client import Endpoint
+from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.responses import MOST_BYTES
-from services.worker.engines.openai.engine import (
-    ANY_SERVER,
-    OPENAI,
-    OpenAIEngine,
-    OpenAIServer,
-    OpenAISettings,
-)
+from services.worker.engines.openai.api import ANY_SERVER, OPENAI, OpenAIApi, OpenAIServer
 from tests.fakes.eventually import eventually
 from tests.fakes.providers.echo_scores import token_logprob
 from tests.fakes.providers.model_server import Fault, ModelServer, serving
@@ -40,46 +34,38 @@ SECRET = "sk-secret-of-the-test"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[tuple[ModelServer, OpenAISettings]]:
+async def server() -> AsyncIterator[tuple[ModelServer, Endpoint]]:
     state = ModelServer(api_key=SECRET)
     async with serving(state) as port:
-        yield (
-            state,
-            OpenAISettings(
-                Endpoint(f"http://127.0.0.1:{port}/v1", "fake-provider", SECRET, timeout_seconds=5.0)
-            ),
-        )
+        address = f"http://127.0.0.1:{port}/v1"
+        yield state, Endpoint(address, "fake-provider", SECRET, timeout_seconds=5.0)
 
 
 @pytest.fixture
-def state(server: tuple[ModelServer, OpenAISettings]) -> ModelServer:
+def state(server: tuple[ModelServer, Endpoint]) -> ModelServer:
     return server[0]
 
 
 @pytest.fixture
-def settings(server: tuple[ModelServer, OpenAISettings]) -> OpenAISettings:
+def endpoint(server: tuple[ModelServer, Endpoint]) -> Endpoint:
     return server[1]
 
 
 @pytest.fixture
-async def openai(settings: OpenAISettings) -> AsyncIterator[OpenAIEngine]:
-    opened = OpenAIEngine(settings)
+async def openai(endpoint: Endpoint) -> AsyncIterator[HttpEngine]:
+    opened = HttpEngine(OpenAIApi(), endpoint)
     yield opened
     await opened.close()
 
 
-def elsewhere(settings: OpenAISettings, **changes: Any) -> OpenAISettings:
-    return replace(settings, endpoint=replace(settings.endpoint, **changes))
-
-
-async def failure_of(openai: OpenAIEngine, model: str = MODEL) -> engine.EngineFailure:
+async def failure_of(openai: HttpEngine, model: str = MODEL) -> engine.EngineFailure:
     with pytest.raises(engine.EngineFailure) as caught:
         await openai.generate(model, QUESTION, SAMPLING)
     assert SECRET not in str(caught.value)
     return caught.value
 
 
-async def test_text_prompt_is_completed(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_text_prompt_is_completed(openai: HttpEngine, state: ModelServer) -> None:
     generated = await openai.generate(MODEL, QUESTION, SAMPLING)
     assert generated.text == " The answer is seven."
     assert generated.usage == TokenUsage(prompt_tokens=3, completion_tokens=4)
@@ -88,17 +74,17 @@ async def test_text_prompt_is_completed(openai: OpenAIEngine, state: ModelServer
     }  # fmt: skip
 
 
-async def test_messages_are_answered(openai: OpenAIEngine) -> None:
+async def test_messages_are_answered(openai: HttpEngine) -> None:
     prompt = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
     assert (await openai.generate(MODEL, prompt, SAMPLING)).text == "The answer is eight."
 
 
 @pytest.mark.parametrize("known", [OPENAI, ANY_SERVER])
 async def test_answers_are_limited_by_the_field_that_the_server_takes(
-    settings: OpenAISettings, state: ModelServer, known: OpenAIServer
+    endpoint: Endpoint, state: ModelServer, known: OpenAIServer
 ) -> None:
     """OpenAI's reasoning models refuse max_tokens; to continue a text there is nothing else."""
-    openai = OpenAIEngine(replace(settings, server=known))
+    openai = HttpEngine(OpenAIApi(server=known), endpoint)
     chat = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
     await openai.generate(MODEL, chat, SAMPLING)
     limits = {name: value for name, value in state.last_request.items() if name.startswith("max_")}
@@ -110,10 +96,10 @@ async def test_answers_are_limited_by_the_field_that_the_server_takes(
 
 
 async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
-    settings: OpenAISettings, state: ModelServer
+    endpoint: Endpoint, state: ModelServer
 ) -> None:
-    endpoint = replace(settings.endpoint, api_key=None, api_key_variable="OPENAI_API_KEY")
-    openai = OpenAIEngine(replace(settings, endpoint=endpoint, server=OPENAI))
+    endpoint = replace(endpoint, api_key=None, api_key_variable="OPENAI_API_KEY")
+    openai = HttpEngine(OpenAIApi(server=OPENAI), endpoint)
     with pytest.raises(engine.ModelRefused) as refused:
         await openai.generate(MODEL, QUESTION, SAMPLING)
     said = "API key not configured for OpenAI: set OPENAI_API_KEY where the worker runs."
@@ -122,9 +108,7 @@ async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
     await openai.close()
 
 
-async def test_parameters_reach_the_server_when_they_are_set(
-    openai: OpenAIEngine, state: ModelServer
-) -> None:
+async def test_parameters_reach_the_server_when_they_are_set(openai: HttpEngine, state: ModelServer) -> None:
     sampling = replace(
         SAMPLING,
         temperature=0.5,
@@ -140,7 +124,7 @@ async def test_parameters_reach_the_server_when_they_are_set(
     assert sent == {"temperature": 0.5, "top_p": 0.9, "top_k": 5, "seed": 7, "logit_bias": {"1": 2}}
 
 
-async def test_choices_are_scored_by_echo_in_one_request(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_choices_are_scored_by_echo_in_one_request(openai: HttpEngine, state: ModelServer) -> None:
     context, choices = "Review: fine.\nSentiment:", [" positive", " negative"]
     scored = await openai.score_choices(MODEL, Prompt(context), choices, truncate_left=False)
     expected = [token_logprob(context, choice) for choice in choices]
@@ -149,7 +133,7 @@ async def test_choices_are_scored_by_echo_in_one_request(openai: OpenAIEngine, s
     assert state.counts["requests"] == 1
 
 
-async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: OpenAIEngine) -> None:
+async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: HttpEngine) -> None:
     scored = await openai.score_choices(MODEL, Prompt("So:"), [" not at all"], truncate_left=False)
     expected = sum(
         token_logprob(*pair) for pair in (("So:", " not"), ("So: not", " at"), ("So: not at", " all"))
@@ -158,13 +142,13 @@ async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: OpenAIEngin
     assert scored.choices[0].token_count == 3
 
 
-async def test_known_continuation_is_scored_whole(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_known_continuation_is_scored_whole(openai: HttpEngine, state: ModelServer) -> None:
     state.continuations = (" not at all",)
     scored = await openai.score_choices(MODEL, Prompt("So:"), [" not at all"], truncate_left=False)
     assert scored.choices[0].logprob == token_logprob("So:", " not at all")
 
 
-async def test_messages_cannot_be_scored_by_echo(openai: OpenAIEngine) -> None:
+async def test_messages_cannot_be_scored_by_echo(openai: HttpEngine) -> None:
     prompt = Prompt(messages=(ChatMessage("user", "So?"),))
     with pytest.raises(engine.UnsupportedRequest):
         await openai.score_choices(MODEL, prompt, [" yes"], truncate_left=False)
@@ -176,9 +160,9 @@ CHOOSING = replace(SAMPLING, allowed_texts=CHOICES)
 
 @pytest.mark.parametrize("field", list(ConstrainedField))
 async def test_only_the_choices_are_generated_by_any_constraint_field(
-    settings: OpenAISettings, state: ModelServer, field: ConstrainedField
+    endpoint: Endpoint, state: ModelServer, field: ConstrainedField
 ) -> None:
-    openai = OpenAIEngine(replace(settings, constrained_field=field))
+    openai = HttpEngine(OpenAIApi(constrained_field=field), endpoint)
     chat = Prompt(messages=(ChatMessage("user", "So?"),))
     said = {(await openai.generate(MODEL, prompt, CHOOSING)).text for prompt in (Prompt("So?"), chat)}
     assert said <= set(CHOICES)
@@ -192,14 +176,14 @@ async def test_only_the_choices_are_generated_by_any_constraint_field(
 
 
 async def test_constraint_of_a_pool_that_names_no_field_is_refused_before_asking(
-    openai: OpenAIEngine, state: ModelServer
+    openai: HttpEngine, state: ModelServer
 ) -> None:
     with pytest.raises(engine.UnsupportedRequest, match="constrained_field"):
         await openai.generate(MODEL, QUESTION, CHOOSING)
     assert state.counts["requests"] == 0
 
 
-async def test_size_of_the_context_belongs_to_the_server(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_size_of_the_context_belongs_to_the_server(openai: HttpEngine, state: ModelServer) -> None:
     with pytest.raises(engine.RequestRefused, match="takes no context_tokens"):
         await openai.generate(MODEL, QUESTION, replace(SAMPLING, context_tokens=2048))
     assert state.counts["requests"] == 0
@@ -209,7 +193,7 @@ reference_dir = os.environ.get("PROCTOR_REFERENCE_DIR", "")
 
 
 @pytest.mark.skipif(not reference_dir, reason="PROCTOR_REFERENCE_DIR is not set")
-async def test_reference_scores_come_back_over_the_socket(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_reference_scores_come_back_over_the_socket(openai: HttpEngine, state: ModelServer) -> None:
     golden = json.loads((Path(reference_dir) / "lm_eval" / "golden_0shot.json").read_text(encoding="utf-8"))
     for task in ("sst2", "rte", "mnli"):
         for document in golden[task]["docs"][:5]:
@@ -235,7 +219,7 @@ async def test_reference_scores_come_back_over_the_socket(openai: OpenAIEngine, 
     ids=lambda value: getattr(value, "kind", None),
 )
 async def test_failures_are_classified(
-    openai: OpenAIEngine,
+    openai: HttpEngine,
     state: ModelServer,
     *,
     fault: Fault,
@@ -247,13 +231,13 @@ async def test_failures_are_classified(
     assert (failure.failure_class, failure.is_transient) == (failure_class, is_transient)
 
 
-async def test_no_more_is_read_than_any_answer_has(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_no_more_is_read_than_any_answer_has(openai: HttpEngine, state: ModelServer) -> None:
     state.fault = Fault("swollen")
     assert re.search(r"more than 16,78\d,\d{3} bytes", str(await failure_of(openai)))
 
 
 async def test_echo_of_a_long_context_is_read_whatever_its_size(
-    openai: OpenAIEngine, state: ModelServer
+    openai: HttpEngine, state: ModelServer
 ) -> None:
     """Of each token some hundred bytes come back: what is too much depends on what was sent."""
     context = "a" * 100_000
@@ -263,36 +247,34 @@ async def test_echo_of_a_long_context_is_read_whatever_its_size(
     assert scored.choices[0].token_count == 1
 
 
-async def test_engine_answers_again_after_a_failure(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_engine_answers_again_after_a_failure(openai: HttpEngine, state: ModelServer) -> None:
     state.fault = Fault("reset", count=1)
     await failure_of(openai)
     assert (await openai.generate(MODEL, QUESTION, SAMPLING)).text == " The answer is seven."
 
 
-async def test_engine_asks_once_and_leaves_retrying_to_others(
-    openai: OpenAIEngine, state: ModelServer
-) -> None:
+async def test_engine_asks_once_and_leaves_retrying_to_others(openai: HttpEngine, state: ModelServer) -> None:
     state.fault = Fault("status", 503)
     await failure_of(openai)
     assert state.counts["requests"] == 1
 
 
-async def test_rate_limit_has_its_retry_after(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_rate_limit_has_its_retry_after(openai: HttpEngine, state: ModelServer) -> None:
     state.fault = Fault("status", 429, retry_after="7")
     assert (await failure_of(openai)).retry_after_seconds == 7.0
 
 
-async def test_silent_server_is_a_timeout(settings: OpenAISettings, state: ModelServer) -> None:
+async def test_silent_server_is_a_timeout(endpoint: Endpoint, state: ModelServer) -> None:
     state.fault = Fault("hang", seconds=30)
-    openai = OpenAIEngine(elsewhere(settings, timeout_seconds=0.2))
+    openai = HttpEngine(OpenAIApi(), replace(endpoint, timeout_seconds=0.2))
     started = time.monotonic()
     assert (await failure_of(openai)).failure_class is FailureClass.TIMEOUT
     assert time.monotonic() - started < 3
     await openai.close()
 
 
-async def test_wrong_key_is_refused_without_telling_it(settings: OpenAISettings) -> None:
-    openai = OpenAIEngine(elsewhere(settings, api_key="sk-wrong-key"))
+async def test_wrong_key_is_refused_without_telling_it(endpoint: Endpoint) -> None:
+    openai = HttpEngine(OpenAIApi(), replace(endpoint, api_key="sk-wrong-key"))
     failure = await failure_of(openai)
     assert failure.failure_class is FailureClass.REFUSED
     assert "API key" in str(failure)
@@ -300,25 +282,25 @@ async def test_wrong_key_is_refused_without_telling_it(settings: OpenAISettings)
     await openai.close()
 
 
-async def test_key_is_not_shown_with_the_settings(settings: OpenAISettings) -> None:
-    assert SECRET not in repr(settings)
+async def test_key_is_not_shown_with_the_settings(endpoint: Endpoint) -> None:
+    assert SECRET not in repr(endpoint)
 
 
-async def test_unknown_model_is_refused(openai: OpenAIEngine) -> None:
+async def test_unknown_model_is_refused(openai: HttpEngine) -> None:
     failure = await failure_of(openai, "fake-provider/other")
     assert failure.failure_class is FailureClass.REFUSED
     assert "model" in str(failure)
 
 
 async def test_server_that_is_not_there_is_named() -> None:
-    openai = OpenAIEngine(OpenAISettings(Endpoint("http://127.0.0.1:9/v1", "fake-provider")))
+    openai = HttpEngine(OpenAIApi(), Endpoint("http://127.0.0.1:9/v1", "fake-provider"))
     failure = await failure_of(openai)
     assert failure.is_transient
     assert "127.0.0.1:9" in str(failure)
     await openai.close()
 
 
-async def test_cancelled_request_is_aborted_at_the_server(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_cancelled_request_is_aborted_at_the_server(openai: HttpEngine, state: ModelServer) -> None:
     state.latency_seconds = 30
     asking = asyncio.create_task(openai.generate(MODEL, QUESTION, SAMPLING))
     await eventually(lambda: state.in_flight == 1, "the server has the request")
@@ -329,7 +311,7 @@ async def test_cancelled_request_is_aborted_at_the_server(openai: OpenAIEngine, 
     assert state.counts["aborted"] == 1
 
 
-async def test_cancellation_that_meets_an_answer_is_kept(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_cancellation_that_meets_an_answer_is_kept(openai: HttpEngine, state: ModelServer) -> None:
     async def ask_on() -> None:
         while True:
             await openai.generate(MODEL, QUESTION, SAMPLING)
@@ -348,18 +330,18 @@ def _has_answered(state: ModelServer, count: int) -> bool:
     return state.counts["answered"] >= count
 
 
-async def test_models_are_listed_under_the_providers_name(openai: OpenAIEngine) -> None:
+async def test_models_are_listed_under_the_providers_name(openai: HttpEngine) -> None:
     models = await openai.list_models()
     assert [model.model for model in models] == [MODEL]
 
 
-async def test_description_holds_no_password(settings: OpenAISettings) -> None:
-    openai = OpenAIEngine(elsewhere(settings, base_url="http://me:hidden@example.org/v1"))
+async def test_description_holds_no_password(endpoint: Endpoint) -> None:
+    openai = HttpEngine(OpenAIApi(), replace(endpoint, base_url="http://me:hidden@example.org/v1"))
     assert (await openai.describe())["base_url"] == "http://example.org/v1"
     await openai.close()
 
 
-async def test_many_requests_at_once_are_all_answered(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_many_requests_at_once_are_all_answered(openai: HttpEngine, state: ModelServer) -> None:
     prompts = [Prompt(f"Which number? KEY={number}") for number in range(200)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(openai.generate(MODEL, prompt, SAMPLING)) for prompt in prompts]

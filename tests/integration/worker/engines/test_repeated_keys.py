@@ -11,7 +11,8 @@ from aiohttp import web
 
 from services.worker.engines import engine
 from services.worker.engines.http.client import Endpoint
-from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
+from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.openai.api import OpenAIApi
 from tests.fakes.providers.provider_server import ProviderServer, serving
 from tests.fakes.worker.provider_engines import chat
 
@@ -72,7 +73,7 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 
 @pytest.fixture
 async def asked(endpoint: Endpoint) -> AsyncIterator[engine.Engine]:
-    made = OpenAIEngine(OpenAISettings(endpoint))
+    made = HttpEngine(OpenAIApi(), endpoint)
     yield made
     await made.close()
 
@@ -100,7 +101,7 @@ async def test_model_that_is_named_by_the_key_is_listed_without_it(asked: engine
 
 async def test_password_of_a_url_leaks_in_no_form(endpoint: Endpoint) -> None:
     address = endpoint.base_url.replace("://", f"://a-user:{PASSWORD}@")
-    made = OpenAIEngine(OpenAISettings(replace(endpoint, base_url=address, api_key=None)))
+    made = HttpEngine(OpenAIApi(), replace(endpoint, base_url=address, api_key=None))
     listed = await made.list_models()
     await made.close()
     assert [model.model for model in listed] == ["openai/echo-Basic ***"]

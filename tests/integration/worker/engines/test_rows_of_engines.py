@@ -12,7 +12,8 @@ import pytest
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.http.client import Endpoint
-from services.worker.engines.openai.engine import OPENAI, OpenAIEngine, OpenAISettings
+from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.openai.api import OPENAI, OpenAIApi
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from tests.fakes.providers import ollama_server
 from tests.fakes.providers.model_server import ModelServer, chat_answer, serving
@@ -52,22 +53,22 @@ def answered(**message: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[tuple[ModelServer, OpenAIEngine]]:
+async def server() -> AsyncIterator[tuple[ModelServer, HttpEngine]]:
     state = ModelServer(api_key=SECRET)
     async with serving(state) as port:
         endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", "fake-provider", SECRET, timeout_seconds=5.0)
-        asked = OpenAIEngine(OpenAISettings(endpoint))
+        asked = HttpEngine(OpenAIApi(), endpoint)
         yield state, asked
         await asked.close()
 
 
 @pytest.fixture
-def state(server: tuple[ModelServer, OpenAIEngine]) -> ModelServer:
+def state(server: tuple[ModelServer, HttpEngine]) -> ModelServer:
     return server[0]
 
 
 @pytest.fixture
-def openai(server: tuple[ModelServer, OpenAIEngine]) -> OpenAIEngine:
+def openai(server: tuple[ModelServer, HttpEngine]) -> HttpEngine:
     return server[1]
 
 
@@ -78,12 +79,12 @@ async def harness(request: pytest.FixtureRequest) -> AsyncIterator[NativeStand]:
         yield made
 
 
-async def test_only_the_rows_parameters_are_sent(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_only_the_rows_parameters_are_sent(openai: HttpEngine, state: ModelServer) -> None:
     await openai.generate(MODEL, chat("KEY=seven"), OPEN)
     assert state.last_request == {"model": "fake", "messages": [{"role": "user", "content": "KEY=seven"}]}
 
 
-async def test_row_reaches_the_server_as_it_is(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_row_reaches_the_server_as_it_is(openai: HttpEngine, state: ModelServer) -> None:
     state.answer = answered()
     given = {"n": 2, "tools": TOOLS, "user": "u", "no_such": {"x": 1}, "temperature": 0, "stop": ["a"]}
     prompt = with_fields("What?", {"content": IMAGE, "name": "Ann"})
@@ -92,9 +93,9 @@ async def test_row_reaches_the_server_as_it_is(openai: OpenAIEngine, state: Mode
     assert state.last_request == {"model": "fake", "messages": messages, "max_tokens": 4, **given}
 
 
-async def test_limit_has_the_name_that_the_server_takes(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_limit_has_the_name_that_the_server_takes(openai: HttpEngine, state: ModelServer) -> None:
     endpoint = openai._endpoint
-    strict = OpenAIEngine(OpenAISettings(endpoint, server=OPENAI))
+    strict = HttpEngine(OpenAIApi(server=OPENAI), endpoint)
     await strict.generate(MODEL, chat("KEY=seven"), asking(max_tokens=4))
     assert state.last_request["max_completion_tokens"] == 4
     assert "max_tokens" not in state.last_request
@@ -103,7 +104,7 @@ async def test_limit_has_the_name_that_the_server_takes(openai: OpenAIEngine, st
     await strict.close()
 
 
-async def test_answer_that_is_one_text_is_kept_as_a_text(openai: OpenAIEngine) -> None:
+async def test_answer_that_is_one_text_is_kept_as_a_text(openai: HttpEngine) -> None:
     generated = await openai.generate(MODEL, chat("KEY=seven"), OPEN)
     assert (generated.text, generated.body_json) == ("The answer is seven.", "")
 
@@ -113,7 +114,7 @@ async def test_answer_that_is_one_text_is_kept_as_a_text(openai: OpenAIEngine) -
     [{"tool_calls": [CALL]}, {"refusal": "No."}, {"reasoning_content": "Hm."}, {"audio": {"id": "a"}}],
 )
 async def test_answer_with_more_than_text_is_kept_whole(
-    openai: OpenAIEngine, state: ModelServer, message: dict[str, Any]
+    openai: HttpEngine, state: ModelServer, message: dict[str, Any]
 ) -> None:
     state.answer = answered(**message)
     generated = await openai.generate(MODEL, chat("KEY=seven"), OPEN)
@@ -124,7 +125,7 @@ async def test_answer_with_more_than_text_is_kept_whole(
 
 
 async def test_several_choices_and_log_probabilities_are_kept_whole(
-    openai: OpenAIEngine, state: ModelServer
+    openai: HttpEngine, state: ModelServer
 ) -> None:
     state.answer = answered()
     state.answer["choices"] *= 2
@@ -134,7 +135,7 @@ async def test_several_choices_and_log_probabilities_are_kept_whole(
     assert json.loads((await openai.generate(MODEL, chat("?"), asking(logprobs=True))).body_json)
 
 
-async def test_key_that_the_server_repeats_is_in_no_body(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_key_that_the_server_repeats_is_in_no_body(openai: HttpEngine, state: ModelServer) -> None:
     state.answer = answered(reasoning_content=f"I was given {SECRET}.")
     body = (await openai.generate(MODEL, chat("?"), OPEN)).body_json
     assert "I was given" in body
@@ -142,7 +143,7 @@ async def test_key_that_the_server_repeats_is_in_no_body(openai: OpenAIEngine, s
 
 
 async def test_what_cannot_be_streamed_as_a_text_is_asked_unstreamed(
-    openai: OpenAIEngine, state: ModelServer
+    openai: HttpEngine, state: ModelServer
 ) -> None:
     await openai.generate(MODEL, chat("KEY=seven"), replace(asking(n=1), is_streamed=True))
     assert state.last_request["stream"] is True

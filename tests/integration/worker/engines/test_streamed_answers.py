@@ -15,7 +15,8 @@ from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http import responses as http_stream
 from services.worker.engines.http.client import Endpoint
-from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
+from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.openai.api import OpenAIApi
 from tests.fakes.eventually import eventually
 from tests.fakes.providers import anthropic_server, model_server
 from tests.fakes.providers.model_server import Fault, ModelServer
@@ -57,7 +58,7 @@ async def stand_of(kind: Native | str, **limits: float) -> AsyncIterator[Stand]:
         server = ModelServer(api_key=SECRET)
         async with model_server.serving(server) as port:
             endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", kind, SECRET, **limits)  # type: ignore[arg-type]
-            asked = OpenAIEngine(OpenAISettings(endpoint))
+            asked = HttpEngine(OpenAIApi(), endpoint)
             yield Stand(kind, server, asked)
             await asked.close()
     else:

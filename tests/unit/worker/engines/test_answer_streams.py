@@ -174,12 +174,12 @@ def test_no_part_of_an_answer_is_taken_for_the_whole(protocol: Protocol, answer:
 def test_an_answer_begins_with_its_first_token_or_reasoning(name: str, *, streams_reasoning: bool) -> None:
     protocol, answer = ANSWERS[name]
     events = events_of(protocol, protocol.body(answer))
-    begun = [added(protocol, events[:count]).has_begun for count in range(len(events) + 1)]
+    begun = [added(protocol, events[:count]).text.has_begun for count in range(len(events) + 1)]
     assert begun[0] is False
     assert begun[-1] is True
     first = events[begun.index(True) - 1].data.decode()
     assert (THOUGHT if streams_reasoning else SAID).split()[0] in first
-    assert added(protocol, events).streams_reasoning is streams_reasoning
+    assert added(protocol, events).text.has_reasoning is streams_reasoning
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_event_that_cannot_be_read_is_the_servers_failure(protocol: Protocol, da
 @pytest.mark.parametrize("data", [b"{}", b'{"choices": 3, "candidates": [{"content": 3}], "message": "?"}'])
 def test_event_of_an_unknown_shape_is_skipped(protocol: Protocol, data: bytes) -> None:
     stream = added(protocol, [StreamEvent(data)])
-    assert not stream.has_begun
+    assert not stream.text.has_begun
     assert not stream.is_whole
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from services.worker.engines.engine import UnsupportedRequest
-from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.engine import EngineCache, UnsupportedRequest
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 

@@ -12,6 +12,7 @@ from proctor.values.sample import Prompt
 from services.common.clock import Clock
 from services.worker.engines.engine import (
     LONGEST_ANSWER_CHARACTERS,
+    EngineCache,
     EngineDied,
     EngineFailure,
     Generated,
@@ -21,7 +22,6 @@ from services.worker.engines.engine import (
     Sampling,
     ScoredChoices,
 )
-from services.worker.engines.engine_cache import EngineCache
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard

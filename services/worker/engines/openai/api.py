@@ -1,0 +1,171 @@
+"""The API of the engine `openai`: any server that speaks the OpenAI protocol."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from proctor.values.outcome import ChoiceScore
+from proctor.values.pools import ConstrainedField
+from proctor.values.providers import ModelCapabilities, ModelInfo, ProviderRules, rules_for
+from proctor.values.sample import Prompt
+from proctor.values.usage import Timing
+from services.worker.engines import engine
+from services.worker.engines.chat_messages import message_objects
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.http.client import Dialect, HttpClient
+from services.worker.engines.http.provider_engine import Request
+from services.worker.engines.json_values import (
+    Json,
+    choice_schema,
+    count_of,
+    objects_of,
+    read_choice,
+    text_of,
+)
+from services.worker.engines.openai import responses
+from services.worker.engines.openai.responses import STREAM_FIELDS, EchoedPrompt, OpenAIStream
+from services.worker.engines.row_params import needs_full_response, refuse_parameters
+
+_PARAMETERS = {name: name for name in ("temperature", "top_p", "top_k", "seed", "stop", "repetition_penalty")}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIServer:
+    """What is known of a server by its host."""
+
+    rules: ProviderRules
+    needs_key: bool = False
+    # The field that limits the answer to a chat; for a plain text it is max_tokens everywhere.
+    chat_limit: str = "max_tokens"
+
+
+ANY_SERVER = OpenAIServer(rules_for("openai"))
+# OpenAI's reasoning models refuse max_tokens; its other models accept the newer field as well.
+OPENAI = OpenAIServer(
+    rules_for("openai", "api.openai.com"), needs_key=True, chat_limit="max_completion_tokens"
+)
+_SERVERS = {
+    "api.openai.com": OPENAI,
+    "api.x.ai": OpenAIServer(rules_for("openai", "api.x.ai"), needs_key=True),
+}
+
+
+def server_at(base_url: str) -> OpenAIServer:
+    return _SERVERS.get(urlsplit(base_url).hostname or "", ANY_SERVER)
+
+
+@dataclass(frozen=True)
+class OpenAIApi:
+    has_loglikelihood: bool = True
+    constrained_field: ConstrainedField | None = None
+    server: OpenAIServer = ANY_SERVER
+    facts: ClassVar[Mapping[str, str]] = {"engine": "openai"}
+
+    @property
+    def dialect(self) -> Dialect:
+        needs_key_of = self.server.rules.name if self.server.needs_key else ""
+        return Dialect(parse_error=responses.parse_error, needs_key_of=needs_key_of)
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        return ModelCapabilities(
+            loglikelihood=self.has_loglikelihood,
+            chat=True,
+            completion=True,
+            constrained=self.constrained_field is not None,
+            seed=True,
+            # A server with log-probabilities of given texts has them for generated ones.
+            logprobs=self.has_loglikelihood,
+        )
+
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
+        is_chat = prompt.is_chat
+        prompt_fields = (
+            {"messages": message_objects(prompt.messages)} if is_chat else {"prompt": prompt.as_text}
+        )
+        limit = self.server.chat_limit if is_chat else "max_tokens"
+        limits = {} if sampling.max_tokens is None else {limit: sampling.max_tokens}
+        body = self._sampling_fields(sampling) | limits | {"model": model, **prompt_fields}
+
+        def read(document: Json) -> Generated:
+            generated = responses.read_generated(document, is_chat=is_chat, is_row=sampling.is_row)
+            return read_constrained(generated, self.constrained_field, sampling.allowed_texts)
+
+        path = "/chat/completions" if is_chat else "/completions"
+        if not sampling.is_streamed or needs_full_response(sampling):
+            return Request(path, body, read)
+        return Request(path, body | STREAM_FIELDS, read, OpenAIStream(is_chat=is_chat))
+
+    def _sampling_fields(self, sampling: Sampling) -> Json:
+        """Only parameters that are set: a server may refuse those that it does not know.
+
+        A row's further fields are passed on for the server to support or refuse.
+        """
+        refuse_parameters(sampling, self.server.rules)
+        constraint = constraint_fields(self.constrained_field, sampling.allowed_texts)
+        return {**sampling.extra, **sampling.row_extra, **sampling.named(_PARAMETERS), **constraint}
+
+    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str]) -> Request[ScoredChoices]:
+        """The server echoes prompt and choice; the one generated token is ignored."""
+        if prompt.is_chat or not self.has_loglikelihood:
+            raise engine.UnsupportedRequest(
+                "This server scores no given text after a chat prompt; order the task as generation instead."
+            )
+        context = prompt.as_text
+        if not context.strip():
+            raise engine.UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
+        texts = [context + choice for choice in choices]
+
+        def read(document: Json) -> ScoredChoices:
+            usage = replace(responses.read_usage(document), completion_tokens=0)
+            return ScoredChoices(read_scores(document, len(context.rstrip()), texts), usage, Timing())
+
+        # Not every server accepts max_tokens=0.
+        body = {"model": model, "prompt": texts, "max_tokens": 1, "temperature": 0.0}
+        return Request("/completions", body | {"echo": True, "logprobs": 1}, read)
+
+    async def list_models(self, http: HttpClient) -> Iterable[ModelInfo]:
+        listed = objects_of((await http.get("/models")).get("data"))
+        return [
+            ModelInfo(name, context_tokens=count_of(each.get("max_model_len")) or None)
+            for each in listed
+            if (name := text_of(each.get("id")))
+        ]
+
+
+def constraint_fields(field: ConstrainedField | None, texts: Sequence[str]) -> Json:
+    """The fields that constrain the answer to these texts; none where there are no texts."""
+    if not texts:
+        return {}
+    match field:
+        case None:
+            raise engine.UnsupportedRequest(
+                "The pool does not say how this server constrains an answer: set its constrained_field."
+            )
+        case ConstrainedField.STRUCTURED_OUTPUTS:
+            return {field.value: {"choice": list(texts)}}
+        case ConstrainedField.GUIDED_CHOICE:
+            return {field.value: list(texts)}
+        case ConstrainedField.RESPONSE_FORMAT:
+            schema = {"name": "choice", "strict": True, "schema": choice_schema(texts)}
+            return {field.value: {"type": "json_schema", "json_schema": schema}}
+
+
+def read_constrained(generated: Generated, field: ConstrainedField | None, texts: Sequence[str]) -> Generated:
+    """Unwraps the text where the constraint wrapped it in a JSON object."""
+    if not texts or field is not ConstrainedField.RESPONSE_FORMAT:
+        return generated
+    return replace(generated, text=read_choice(generated.text))
+
+
+def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[ChoiceScore, ...]:
+    """White space at the end of the context is scored with the choice, as in lm-evaluation-harness."""
+    choices = responses.read_choices(document)
+    answered = sorted(choices, key=lambda choice: count_of(choice.get("index")))
+    if len(answered) != len(texts):
+        raise engine.ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
+    return tuple(
+        responses.read_choice_score(choice, EchoedPrompt(begin, len(text)))
+        for choice, text in zip(answered, texts, strict=True)
+    )
