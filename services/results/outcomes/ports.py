@@ -78,6 +78,7 @@ class ReuseStore(Protocol):
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
         """Copies answers to the same samples and rollouts that the run lacks; returns how many it copied.
 
+        Of equal samples the n-th has the n-th answer, or a spare one where that failed; none is copied twice.
         With their counts, in one transaction. A frozen run, or one in another epoch, gets none.
         """
         ...

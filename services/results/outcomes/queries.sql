@@ -156,26 +156,52 @@ WHERE mine.run_id = $1::uuid
         JOIN unnest($3::text[], $4::text[]) AS wanted (name, value) ON wanted.name = reported.name
         WHERE reported.run_id = theirs.run_id AND reported.value <> wanted.value
     )
-ORDER BY r.opened_at DESC, r.run_id
+ORDER BY r.opened_at DESC, r.run_id, theirs.task_index <> mine.task_index, theirs.task_index
 LIMIT $5::integer;
 
 -- name: take_answers: copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
--- Shard -1: no shard of the run contains them.
+-- The n-th of equal samples has the n-th answer. Where that one failed, or there are fewer, it has one for which this task has
+-- no n-th sample: no answer is taken twice, and a repeated call takes the same. Shard -1: no shard of the run contains them.
 WITH open_run AS (
     SELECT run_id, epoch, rollouts
     FROM run_records
     WHERE run_id = $1::uuid AND epoch = $2::integer AND NOT is_frozen
     FOR SHARE
+), own AS (
+    SELECT
+        t.first_sample + s.position AS sample, s.digest, row_number() OVER (PARTITION BY s.digest ORDER BY s.position) AS nth
+    FROM run_tasks AS t
+    JOIN samples AS s ON s.set_id = t.set_id
+    WHERE t.run_id = $1::uuid AND t.task_index = $3::smallint
+), other AS (
+    SELECT
+        t.first_sample + s.position AS sample, s.digest, row_number() OVER (PARTITION BY s.digest ORDER BY s.position) AS nth
+    FROM run_tasks AS t
+    JOIN samples AS s ON s.set_id = t.set_id
+    WHERE t.run_id = $4::uuid AND t.task_index = $5::smallint
+), wanted AS (
+    SELECT own.sample, r.rollout, own.digest, own.nth
+    FROM open_run
+    CROSS JOIN generate_series(0, open_run.rollouts - 1) AS r (rollout)
+    CROSS JOIN own
+), given AS (
+    SELECT o.sample, o.rollout, other.digest, other.nth
+    FROM other
+    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = other.sample
+    WHERE o.status <> 'failed'
+), beside AS (
+    SELECT
+        digest, rollout, wanted.sample, given.sample AS other_sample,
+        row_number() OVER (PARTITION BY digest, rollout, wanted.sample IS NULL, given.sample IS NULL ORDER BY nth) AS place
+    FROM wanted
+    FULL JOIN given USING (digest, rollout, nth)
 ), pairs AS (
-    SELECT DISTINCT ON (mine.first_sample + own.position)
-        mine.first_sample + own.position AS sample,
-        theirs.first_sample + other.position AS other_sample
-    FROM run_tasks AS mine
-    JOIN samples AS own ON own.set_id = mine.set_id
-    JOIN run_tasks AS theirs ON theirs.run_id = $4::uuid AND theirs.task_index = $5::smallint
-    JOIN samples AS other ON other.set_id = theirs.set_id AND other.digest = own.digest
-    WHERE mine.run_id = $1::uuid AND mine.task_index = $3::smallint
-    ORDER BY 1, 2
+    SELECT sample, rollout, other_sample FROM beside WHERE sample IS NOT NULL AND other_sample IS NOT NULL
+    UNION ALL
+    SELECT lacking.sample, rollout, spare.other_sample
+    FROM beside AS lacking
+    JOIN beside AS spare USING (digest, rollout, place)
+    WHERE lacking.other_sample IS NULL AND spare.sample IS NULL
 ), taken AS (
     INSERT INTO outcomes (
         run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_message,
@@ -188,8 +214,7 @@ WITH open_run AS (
         o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run
-    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample
-    WHERE o.status <> 'failed' AND o.rollout < open_run.rollouts
+    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample AND o.rollout = pairs.rollout
     ORDER BY pairs.sample, o.rollout
     ON CONFLICT (run_id, sample, rollout) DO NOTHING
     RETURNING run_id, task_index, status

@@ -1,5 +1,6 @@
 """Answers are taken from run to run in Postgres: of the same request, sample, rollout and engine only."""
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,8 +10,10 @@ import pytest_asyncio
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.answers.postgres import PostgresAnswers
 from services.results.outcomes.list_missing import ListMissing
-from services.results.outcomes.outcome import Outcome
+from services.results.outcomes.outcome import BEFORE_ALL, Outcome
+from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.postgres import PostgresReuse
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -18,19 +21,21 @@ from services.results.runs.errors import EpochNotOpen, RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
 from services.results.summaries.ports import Stores
-from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
+from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 from tests.fakes.results.stores import postgres_stores
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SIZE = 12
+MANY = 2000
 ENGINE = {"engine": "fake", "engine_version": "1"}
 ASKED_ALIKE = b"a" * 32
 
 
 @dataclass
 class Stand:
+    session: PostgresSession
     stores: Stores
     reuse: ReuseAnswers
 
@@ -50,6 +55,12 @@ class Stand:
         await self.stores.outcomes.record([scored(plan.run_id, outcome) for outcome in outcomes])
         await self.stores.records.add_environment(plan.run_id, said)
 
+    async def texts(self, plan: RunPlan) -> list[str]:
+        """What was said, by sample and rollout."""
+        keys = await self.stores.outcomes.page(OutcomePage(plan.run_id, BEFORE_ALL, plan.end_sample, MANY))
+        found = await PostgresAnswers(self.session).read(plan.run_id, keys)
+        return [one.outcome.answer.text for one in found if one.outcome.answer]
+
     async def missing(self, plan: RunPlan) -> list[tuple[int, int]]:
         page = await ListMissing(self.stores.records, self.stores.outcomes).list_page(plan.run_id, 1, 0, "")
         return page.missing
@@ -62,7 +73,9 @@ async def harness() -> AsyncIterator[Stand]:
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             session = PostgresSession(pool, QUERIES)
             stores = postgres_stores(session)
-            yield Stand(stores, ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)))
+            yield Stand(
+                session, stores, ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session))
+            )
 
 
 @pytest.fixture
@@ -104,6 +117,67 @@ async def test_what_is_left_is_taken_from_an_older_run(harness: Stand, samples: 
     await harness.answer(newer, [answered(at, 1) for at in range(6, SIZE)])
     third = await harness.open(samples)
     assert await harness.reuse.reuse(third.run_id, 1, ENGINE) == SIZE
+
+
+async def test_the_nth_of_equal_samples_has_the_nth_answer(harness: Stand, samples: list[Sample]) -> None:
+    alike = [replace(one, digest=samples[0].digest) for one in samples]
+    first, second = await harness.open(alike), await harness.open([*alike[:7], *samples[7:]])
+    await harness.answer(first, [said(at, f"answer {at}") for at in range(SIZE)])
+    for _ in range(2):
+        assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == 7
+    assert await harness.texts(second) == [f"answer {at}" for at in range(7)]
+
+
+async def test_a_sample_whose_answer_failed_has_one_that_no_other_takes(
+    harness: Stand, samples: list[Sample]
+) -> None:
+    alike = [replace(one, digest=samples[0].digest) for one in samples]
+    first, second = await harness.open(alike), await harness.open(alike[:7])
+    lost = (1, 3, 8)
+    await harness.answer(first, [said(at, f"answer {at}") for at in range(SIZE) if at not in lost])
+    await harness.answer(first, [failed(at) for at in lost])
+    for _ in range(2):
+        assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == 7
+    assert await harness.texts(second) == [f"answer {at}" for at in (0, 7, 2, 9, 4, 5, 6)]
+
+
+async def test_no_answer_is_given_to_two_samples(harness: Stand, samples: list[Sample]) -> None:
+    alike = [replace(one, digest=samples[0].digest) for one in samples]
+    first, second = await harness.open(alike[:5]), await harness.open(alike)
+    await harness.answer(first, [said(at, f"answer {at}") for at in (0, 2, 4)])
+    assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == 3
+    assert await harness.texts(second) == ["answer 0", "answer 2", "answer 4"]
+    assert len(await harness.missing(second)) == SIZE - 3
+
+
+async def test_rollouts_of_equal_samples_are_matched_one_by_one(
+    harness: Stand, samples: list[Sample]
+) -> None:
+    alike = [replace(one, digest=samples[0].digest) for one in samples[:3]]
+    first, second = await harness.open(alike, rollouts=2), await harness.open(alike, rollouts=2)
+    answers = [
+        replace(said(at, f"{at}.{rollout}"), rollout=rollout) for at in range(3) for rollout in range(2)
+    ]
+    await harness.answer(first, [one for one in answers if (one.sample, one.rollout) != (1, 1)])
+    assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == 5
+    assert await harness.missing(second) == [(1, 1)]
+    assert await harness.texts(second) == ["0.0", "0.1", "1.0", "2.0", "2.1"]
+
+
+async def test_equal_samples_are_matched_without_comparing_each_with_each(harness: Stand) -> None:
+    """Each with each would be millions of pairs."""
+    salt = new_id()
+    alike = [replace(choice_sample(at, salt), digest=choice_sample(0, salt).digest) for at in range(MANY)]
+    first, second = await harness.open(alike), await harness.open(alike)
+    await harness.answer(first, [said(at, f"answer {at}") for at in range(MANY)])
+    async with harness.session.transaction() as transaction:
+        await transaction.execute("join_by_hash")
+        plan = await transaction.connection.fetchval(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['take_answers']}", second.run_id, 1, 0, first.run_id, 0
+        )
+    counts = re.findall(r'"(?:Actual Rows|Rows Removed by Join Filter)": ([\d.]+)', plan)
+    assert max(map(float, counts)) <= 2 * MANY
+    assert await harness.texts(second) == [f"answer {at}" for at in range(MANY)]
 
 
 async def test_only_the_same_rollouts_are_taken(harness: Stand, samples: list[Sample]) -> None:
