@@ -74,9 +74,14 @@ class ScoredOutcome:
 
 
 def supersedes(new: ScoredOutcome, stored: ScoredOutcome) -> bool:
-    """Only a machinery failure is replaced, and only by a later attempt. All else is a duplicate."""
-    dispatched = (new.epoch, new.outcome.attempt)
-    return stored.status is OutcomeStatus.FAILED and dispatched > (stored.epoch, stored.outcome.attempt)
+    """A failure is replaced by a later epoch, an answer or a later attempt. All else is a duplicate."""
+    return stored.status is OutcomeStatus.FAILED and _worth(new) > _worth(stored)
+
+
+def _worth(scored: ScoredOutcome) -> tuple[int, bool, bool, int]:
+    """An answer counts more than one that could not be scored, and that more than none at all."""
+    failure_class = scored.failure_class
+    return scored.epoch, failure_class is None, failure_class is FailureClass.SCORING, scored.outcome.attempt
 
 
 def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]:

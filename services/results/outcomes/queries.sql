@@ -37,7 +37,11 @@ WITH open_runs AS (
             finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
             total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at
         ) = ROW (EXCLUDED.*)
-    WHERE stored.status = 'failed' AND (EXCLUDED.epoch, EXCLUDED.attempt) > (stored.epoch, stored.attempt)
+    -- An answer counts more than one that could not be scored, and that more than none at all.
+    WHERE stored.status = 'failed'
+        AND (
+            EXCLUDED.epoch, EXCLUDED.status <> 'failed', coalesce(EXCLUDED.failure_class = 'scoring', false), EXCLUDED.attempt
+        ) > (stored.epoch, false, stored.failure_class = 'scoring', stored.attempt)
     RETURNING
         new.run_id, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens, new.completion_tokens,
         new.cached_tokens, new.reasoning_tokens,

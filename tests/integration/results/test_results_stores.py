@@ -104,7 +104,7 @@ async def test_the_first_answer_stays(rows: Rows, stores: Stores) -> None:
 async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, failed(0, FailureClass.TIMEOUT))
-    assert await record(stores, plan, answered(0)) == 0
+    assert await record(stores, plan, failed(0, FailureClass.RATE_LIMIT)) == 0
     assert await record(stores, plan, failed(0, FailureClass.ENGINE, attempt=2)) == 1
     progress = await stores.records.all_counts(plan)
     counts = progress.counts
@@ -113,6 +113,30 @@ async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stor
     progress = await stores.records.all_counts(plan)
     counts = progress.counts
     assert (counts.recorded, counts.failed, counts.failures, progress.shards) == (1, 0, {}, {0: 1})
+
+
+@pytest.mark.parametrize("attempt", [1, 2], ids=["the same attempt", "an earlier attempt"])
+async def test_an_answer_replaces_a_failure_of(rows: Rows, stores: Stores, attempt: int) -> None:
+    plan = await open_run(stores, 1)
+    await record(stores, plan, failed(0, FailureClass.TIMEOUT, attempt=attempt))
+    unread = replace(answered(0), result=Failure(FailureClass.SCORING, "unreadable", Answer("so")))
+    assert await record(stores, plan, unread) == 1
+    assert await record(stores, plan, failed(0, FailureClass.ENGINE, attempt=3)) == 0
+    assert await record(stores, plan, answered(0)) == 1
+    [kept] = await recorded(rows, all_of(plan))
+    assert kept.outcome == answered(0)
+    counts = (await stores.records.all_counts(plan)).counts
+    assert (counts.recorded, counts.failed, counts.usage) == (1, 0, answered(0).usage)
+
+
+async def test_a_later_epoch_replaces_an_answer_that_could_not_be_scored(rows: Rows, stores: Stores) -> None:
+    plan = await open_run(stores, 1)
+    unread = replace(answered(0), result=Failure(FailureClass.SCORING, "unreadable", Answer("so")))
+    await record(stores, plan, unread)
+    await stores.records.open(plan, 2)
+    assert await record(stores, plan, failed(0), epoch=2) == 1
+    [kept] = await recorded(rows, all_of(plan))
+    assert kept.outcome == failed(0)
 
 
 async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: Stores) -> None:

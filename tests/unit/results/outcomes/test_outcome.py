@@ -2,10 +2,18 @@
 
 import pytest
 
-from proctor.values.outcome import FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.usage import Timing, TokenUsage
-from services.results.outcomes.outcome import Outcome, as_unrecordable, supersedes, without_duplicates
+from services.results.outcomes.outcome import (
+    Outcome,
+    as_unrecordable,
+    supersedes,
+    with_failure,
+    without_duplicates,
+)
 from tests.fakes.results.recorded_run import answered, batch, failed, scored
+
+UNSCORED = with_failure(answered(0), Failure(FailureClass.SCORING, "It cannot be read.", Answer("yes")))
 
 
 @pytest.mark.parametrize(
@@ -15,11 +23,17 @@ from tests.fakes.results.recorded_run import answered, batch, failed, scored
         (answered(0), failed(0, attempt=2), False),
         (failed(0), answered(0, attempt=2), True),
         (failed(0), failed(0, attempt=2), True),
-        (failed(0), answered(0), False),
-        (failed(0, attempt=2), answered(0, attempt=1), False),
+        (failed(0), failed(0), False),
+        (failed(0), answered(0), True),
+        (failed(0, attempt=2), answered(0, attempt=1), True),
+        (failed(0), UNSCORED, True),
+        (failed(0, attempt=2), UNSCORED, True),
+        (UNSCORED, failed(0, attempt=2), False),
+        (UNSCORED, UNSCORED, False),
+        (UNSCORED, answered(0), True),
     ],
 )
-def test_only_a_failure_gives_way_and_only_to_a_later_attempt(
+def test_only_a_failure_is_replaced_by_a_later_attempt_or_by_an_answer(
     stored: Outcome, new: Outcome, *, expected: bool
 ) -> None:
     assert supersedes(scored("run", new), scored("run", stored)) is expected
