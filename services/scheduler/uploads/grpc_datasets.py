@@ -8,8 +8,7 @@ from uuid import uuid4
 
 import grpc
 
-from proctor.v1 import dataset_service_pb2 as messages
-from proctor.v1 import dataset_service_pb2_grpc
+from proctor.v1 import dataset_service_pb2, dataset_service_pb2_grpc
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset
@@ -27,13 +26,13 @@ from services.scheduler.uploads.proto import (
 )
 from services.scheduler.uploads.show_uploads import ShowDataset
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["DatasetService"].full_name
+SERVICE_NAME = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"].full_name
 DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100
 
 Context = grpc.aio.ServicerContext[object, object]
-Chunks = AsyncIterable[messages.UploadDatasetRequest]
+Chunks = AsyncIterable[dataset_service_pb2.UploadDatasetRequest]
 
 
 @dataclass(frozen=True)
@@ -54,41 +53,41 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
 
     async def UploadDataset(
         self, request_iterator: Chunks, context: Context
-    ) -> messages.UploadDatasetResponse:
+    ) -> dataset_service_pb2.UploadDatasetResponse:
         first, contents = await open_upload(request_iterator)
         header = header_from_proto(first.header)
         dataset_id = DatasetId(f"ds_{uuid4().hex}")
         return added_to_proto(await self._use.add.add(dataset_id, header, contents))
 
     async def GetDataset(
-        self, request: messages.GetDatasetRequest, context: Context
-    ) -> messages.GetDatasetResponse:
+        self, request: dataset_service_pb2.GetDatasetRequest, context: Context
+    ) -> dataset_service_pb2.GetDatasetResponse:
         dataset = await self._use.show.get(dataset_id_from_proto(request.dataset_id))
-        return messages.GetDatasetResponse(dataset=dataset_to_proto(dataset))
+        return dataset_service_pb2.GetDatasetResponse(dataset=dataset_to_proto(dataset))
 
     async def ListDatasets(
-        self, request: messages.ListDatasetsRequest, context: Context
-    ) -> messages.ListDatasetsResponse:
+        self, request: dataset_service_pb2.ListDatasetsRequest, context: Context
+    ) -> dataset_service_pb2.ListDatasetsResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
         page = await self._use.show.page(size, dataset_cursor_from_token(request.page_token))
-        return messages.ListDatasetsResponse(
+        return dataset_service_pb2.ListDatasetsResponse(
             datasets=[dataset_to_proto(dataset) for dataset in page.datasets],
             next_page_token=dataset_page_token(page.next),
             total=page.total,
         )
 
     async def PreviewDataset(
-        self, request: messages.PreviewDatasetRequest, context: Context
-    ) -> messages.PreviewDatasetResponse:
+        self, request: dataset_service_pb2.PreviewDatasetRequest, context: Context
+    ) -> dataset_service_pb2.PreviewDatasetResponse:
         dataset_id = dataset_id_from_proto(request.dataset_id)
         if request.first_row < 0 or not 0 <= request.row_count <= MAX_ROWS:
             sentence = f"first_row must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
             raise InvalidParameter(field="row_count", sentence=sentence)
         rows = await self._use.show.rows(dataset_id, request.first_row, request.row_count or DEFAULT_ROWS)
-        return messages.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
+        return dataset_service_pb2.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
 
     async def DeleteDataset(
-        self, request: messages.DeleteDatasetRequest, context: Context
-    ) -> messages.DeleteDatasetResponse:
+        self, request: dataset_service_pb2.DeleteDatasetRequest, context: Context
+    ) -> dataset_service_pb2.DeleteDatasetResponse:
         await self._use.delete.delete(dataset_id_from_proto(request.dataset_id))
-        return messages.DeleteDatasetResponse()
+        return dataset_service_pb2.DeleteDatasetResponse()
