@@ -27,12 +27,12 @@ from services.scheduler.runs.reads.proto import (
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
+from services.scheduler.suites.grpc_api import suite_to_proto
 from services.scheduler.suites.ports import SuiteCatalogue
-from services.scheduler.suites.proto import suite_to_proto
 from services.scheduler.workers.list_models import ListModels
 from services.scheduler.workers.pool import Aliases
-from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.proto import WORKER, models_to_proto
+from services.scheduler.workers.worker import WorkerRegistry
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 

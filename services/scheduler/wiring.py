@@ -33,14 +33,13 @@ from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.pricing.resolve_price import ResolvePrice
+from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker
-from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
 from services.scheduler.runs.admission.postgres import PostgresQueue
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
@@ -61,10 +60,8 @@ from services.scheduler.suites import grpc_api as suites_grpc_api
 from services.scheduler.suites.grpc_api import GrpcSuiteApi
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
-from services.scheduler.uploads import grpc_datasets as datasets_grpc_api
-from services.scheduler.uploads import grpc_files as files_grpc_api
-from services.scheduler.uploads.grpc_datasets import GrpcDatasetApi
-from services.scheduler.uploads.grpc_files import GrpcFileApi
+from services.scheduler.uploads import grpc_api as uploads_grpc_api
+from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
 from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.list_models import ListingRules, ListModels
@@ -75,8 +72,7 @@ SERVICE_NAMES = (
     grpc_api.SERVICE_NAME,
     suites_grpc_api.SERVICE_NAME,
     *queue_grpc_api.SERVICE_NAMES,
-    datasets_grpc_api.SERVICE_NAME,
-    files_grpc_api.SERVICE_NAME,
+    *uploads_grpc_api.SERVICE_NAMES,
     batches_grpc_api.SERVICE_NAME,
 )
 CLOSE_SECONDS = 5.0

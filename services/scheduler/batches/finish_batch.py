@@ -29,8 +29,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.ports import FileStore, ObjectStore
-from services.scheduler.uploads.storage.store_bytes import ByteWriter
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import ByteWriter, LoadRows
 from services.scheduler.uploads.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
 
 _LINES_AT_A_TIME = 1000

@@ -21,8 +21,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
-from services.scheduler.uploads.postgres_datasets import request_of
-from services.scheduler.uploads.postgres_files import add_file_in
+from services.scheduler.uploads.postgres import add_file_in, request_of
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")

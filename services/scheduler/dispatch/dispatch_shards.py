@@ -11,7 +11,7 @@ from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, Shard
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
-from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import WorkerRegistry
 
 
 @dataclass(frozen=True, slots=True)

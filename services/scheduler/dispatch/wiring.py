@@ -29,7 +29,7 @@ from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, Postgres
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.nats import NatsWorkerRegistry
 

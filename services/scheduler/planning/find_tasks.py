@@ -18,7 +18,7 @@ from services.scheduler.uploads.dataset import NamedContent
 from services.scheduler.uploads.errors import RowTooLarge
 from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.uploads.storage.row_sample import TASK, VERSION, sample_of_line
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import SuiteError
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.workers.ports import WorkerRegistry
-from services.scheduler.workers.worker import engine_facts
+from services.scheduler.workers.worker import WorkerRegistry, engine_facts
 
 
 class RunStopped(Exception):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from proctor.values.usage import ModelPrice
 from services.common.structured_logs import get_logger
-from services.scheduler.pricing.errors import InvalidPricesFile
-from services.scheduler.pricing.price_list import ANY_REST, PriceList
+from services.scheduler.pricing.prices import ANY_REST, InvalidPricesFile, PriceList
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
 
 log = get_logger()

@@ -3,20 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.scheduler.rate_limits.adaptive_limit import BELOW, AdaptiveLimit
-from services.scheduler.rate_limits.ports import QuotaStore
 from services.scheduler.rate_limits.rate_meter import (
     FORGET_AFTER_SECONDS,
     Measured,
     RateLimitTracker,
     RateMeter,
+    RateQuota,
 )
-from services.scheduler.rate_limits.rate_report import RateQuota
+
+
+class QuotaStore(Protocol):
+    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or dropped."""
+
+    async def put(self, rate_limit_key: str, quota: RateQuota) -> None: ...
+
+    async def drop(self, rate_limit_key: str) -> None: ...
+
+    async def stored(self) -> Mapping[str, RateQuota]: ...
+
 
 # What a worker may ask at once that has asked nothing lately, of all that is granted.
 _LARGEST_FLOOR = 0.02

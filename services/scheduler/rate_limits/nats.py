@@ -12,9 +12,7 @@ from proctor.wire.convert import Codec
 from services.common.clock import Clock
 from services.common.jetstream import Bucket
 from services.common.structured_logs import get_logger
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker
-from services.scheduler.rate_limits.rate_report import RateQuota, RateReport
-from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RateReport, RetryBudget
 
 log = get_logger()
 

@@ -1,11 +1,46 @@
-"""Rate reports of all workers under one key, added up."""
+"""Rate reports of workers, added up by key and by run, and the quotas that answer them."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
-from services.scheduler.rate_limits.rate_report import RateReport
+
+@dataclass(frozen=True, slots=True)
+class RateReport:
+    """Counts are since the worker started, so a lost report does no harm."""
+
+    worker_id: str
+    rate_limit_key: str
+    sent: int = 0
+    rate_limited: int = 0
+    waiting: int = 0
+    resume_at: datetime | None = None
+    allowed_requests_per_second: float | None = None
+    allowed_tokens_per_second: float | None = None
+    retries: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> int:
+        """Requests that were not rate limited so far: a 429 comes at once, an answer may take minutes."""
+        return self.sent - self.rate_limited
+
+
+@dataclass(frozen=True, slots=True)
+class RateQuota:
+    """Limits per second of all workers together, None if none is known. `shares` are those of the workers."""
+
+    requests_per_second: float | None = None
+    tokens_per_second: float | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    resume_at: datetime | None = None
+
+    @property
+    def has_limit(self) -> bool:
+        limits = (self.requests_per_second, self.tokens_per_second, self.resume_at)
+        return any(limit is not None for limit in limits)
+
 
 # Rates are means over this time. Workers report each second, and more often when they are rate limited.
 _WINDOW_SECONDS = 3.0
@@ -114,3 +149,42 @@ class RateLimitTracker:
         self._meters = {key: meter for key, meter in self._meters.items() if meter.reported_at >= oldest}
         for meter in self._meters.values():
             meter.forget_silent(now)
+
+
+_LEAST = 100
+_REMEMBERED_RUNS = 1000
+
+T = TypeVar("T")
+
+
+class RetryBudget:
+    """A share of the run's samples, at least a hundred, for each epoch.
+
+    Counts of workers that have stopped are kept. A new leader starts to count where it is elected, so each
+    change of leader may give a run one budget more.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._counts: dict[str, dict[tuple[str, str], int]] = {}
+        self._spent_before: dict[str, tuple[int, int]] = {}
+
+    def record(self, report: RateReport) -> None:
+        for run_id, count in report.retries.items():
+            self._counts.setdefault(run_id, {})[report.rate_limit_key, report.worker_id] = count
+        _forget_first(self._counts)
+
+    def is_spent(self, run_id: str, epoch: int, total: int) -> bool:
+        """Of a run of `total` samples. The budget of an epoch begins with the first call for it."""
+        spent = sum(self._counts.get(run_id, {}).values())
+        known_epoch, before = self._spent_before.get(run_id, (0, 0))
+        if known_epoch != epoch:
+            before = spent
+            self._spent_before[run_id] = (epoch, before)
+            _forget_first(self._spent_before)
+        return spent - before > max(_LEAST, self._share * total)
+
+
+def _forget_first(known: dict[str, T]) -> None:
+    while len(known) > _REMEMBERED_RUNS:
+        del known[next(iter(known))]

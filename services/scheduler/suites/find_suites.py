@@ -12,8 +12,7 @@ from services.scheduler.suites.ports import (
     SuiteReader,
     UserSuiteStore,
 )
-from services.scheduler.suites.stored_suite import StoredSuite, split_name
-from services.scheduler.suites.suite import SuiteDefinition, SuiteSummary, summary_of
+from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteSummary, split_name, summary_of
 
 
 @dataclass(frozen=True)

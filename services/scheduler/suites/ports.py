@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
-from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
-from services.scheduler.suites.suite import SuiteDefinition, SuiteSummary
+from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import asyncpg
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
+from services.scheduler.suites.suite import AddedSuite, StoredSuite
 
 
 class PostgresUserSuites:

@@ -14,7 +14,7 @@ from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, Da
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.errors import DatasetTooLarge, FileTooLarge, UploadRequestTaken
 from services.scheduler.uploads.ports import FileStore, ObjectStore
-from services.scheduler.uploads.storage.store_bytes import ByteWriter
+from services.scheduler.uploads.storage.store_parts import ByteWriter
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileHeader,

@@ -8,8 +8,7 @@ from services.scheduler.errors import InvalidParameter
 from services.scheduler.uploads.dataset import Dataset, DatasetCursor, DatasetId, DatasetPage, DatasetRow
 from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
-from services.scheduler.uploads.storage.store_bytes import bytes_part_key, parts_from
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_key, parts_from
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePage, StoredFile
 
 MAX_SHOWN_BYTES = 1024 * 1024

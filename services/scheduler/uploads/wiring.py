@@ -13,13 +13,11 @@ from services.scheduler.uploads.checking.text_readers import read_csv, read_json
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteDataset, DeleteFile
-from services.scheduler.uploads.grpc_datasets import DatasetUseCases
-from services.scheduler.uploads.grpc_files import FileUseCases
-from services.scheduler.uploads.postgres_datasets import PostgresDatasets
-from services.scheduler.uploads.postgres_files import PostgresFiles
+from services.scheduler.uploads.grpc_api import DatasetUseCases, FileUseCases
+from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows
 
 DATASET_READERS = {
     DatasetFormat.JSONL: read_jsonl,

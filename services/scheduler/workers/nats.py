@@ -14,7 +14,7 @@ from services.common.clock import Clock
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.lifecycle import raise_if_cancelled
 from services.common.structured_logs import get_logger
-from services.scheduler.workers.listed_models import PoolListing
+from services.scheduler.workers.list_models import PoolListing
 from services.scheduler.workers.proto import HEARTBEAT
 from services.scheduler.workers.worker import Worker
 

@@ -4,7 +4,7 @@ from proctor.v1 import scheduler_service_pb2, work_messages_pb2
 from proctor.wire.convert import Codec
 from proctor.wire.values import MODEL
 from proctor.wire.well_known import time_to_proto
-from services.scheduler.workers.listed_models import ModelList, ModelSource
+from services.scheduler.workers.list_models import ModelList, ModelSource
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.worker import Worker
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from proctor.values.providers import EngineLoad
 
@@ -98,3 +99,9 @@ def awaited_server(base_url: str, pool: str, workers: Sequence[Worker]) -> str |
     until = max(throttled)
     server = base_url or throttled[until]
     return f"waiting for {server}: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
+
+
+class WorkerRegistry(Protocol):
+    """Live workers, by their heartbeats."""
+
+    def workers(self) -> Sequence[Worker]: ...

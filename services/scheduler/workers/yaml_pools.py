@@ -4,7 +4,7 @@ from pathlib import Path
 
 from proctor.values.pools import InvalidPools, PoolsFile, parse_pools
 from services.scheduler.workers.base_urls import BaseUrl, NoBaseUrl, parse_allowed
-from services.scheduler.workers.errors import InvalidAllowedBaseUrls, InvalidPoolsFile
+from services.scheduler.workers.pool import InvalidAllowedBaseUrls, InvalidPoolsFile
 
 
 def read_pools(file: Path) -> PoolsFile:

@@ -15,8 +15,7 @@ from services.results.scoring.recipe import METRIC_OPTIONS, compile_scoring, rea
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import SHORT_NAMES, TEXT_METRICS
 from services.scheduler.planning.find_tasks import row_scoring
-from services.scheduler.suites.format.metric_checks import DATASET_METRIC_NAMES
-from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
+from services.scheduler.suites.format.metrics import DATASET_METRIC_NAMES, METRICS, option_problem, options_of
 from services.scheduler.suites.format.schema import suite_validator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").read_text())

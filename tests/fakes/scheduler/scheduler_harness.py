@@ -15,8 +15,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
 from services.scheduler.planning.plan_run import AddMissingShards, PlanRetry, PlanRun
 from services.scheduler.planning.ports import RunRecord
-from services.scheduler.pricing.price_list import PriceList
-from services.scheduler.pricing.resolve_price import ResolvePrice
+from services.scheduler.pricing.prices import PriceList, ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
@@ -26,7 +25,7 @@ from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.show_run import ShowQueue, ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool

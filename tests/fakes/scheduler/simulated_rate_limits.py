@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
 from services.scheduler.rate_limits.assign_quotas import quota_for
-from services.scheduler.rate_limits.rate_meter import RateMeter
-from services.scheduler.rate_limits.rate_report import RateQuota, RateReport
+from services.scheduler.rate_limits.rate_meter import RateMeter, RateQuota, RateReport
 from tests.fakes.scheduler.token_bucket import TokenBucket
 
 TICK = 0.01

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile, SizeLimits
 from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader, DatasetRow
-from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.memory_objects import MemoryObjects
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
+from services.scheduler.suites.suite import AddedSuite, StoredSuite
 
 
 @dataclass

@@ -16,8 +16,7 @@ from proctor.values import messaging
 from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.common.clock import SystemClock
 from services.common.jetstream import connect_nats
-from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.listed_models import ModelSource
+from services.scheduler.workers.list_models import ListingRules, ListModels, ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine

@@ -22,7 +22,7 @@ from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound
-from services.scheduler.uploads.postgres_datasets import PostgresDatasets
+from services.scheduler.uploads.postgres import PostgresDatasets
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory

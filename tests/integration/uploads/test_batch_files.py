@@ -31,8 +31,7 @@ from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
-from services.scheduler.uploads.postgres_datasets import PostgresDatasets
-from services.scheduler.uploads.postgres_files import PostgresFiles
+from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.eventually import eventually

@@ -30,7 +30,7 @@ from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, prefix_of
-from services.scheduler.uploads.postgres_datasets import PostgresDatasets
+from services.scheduler.uploads.postgres import PostgresDatasets
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually

@@ -19,10 +19,9 @@ from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteFile
-from services.scheduler.uploads.postgres_datasets import PostgresDatasets
-from services.scheduler.uploads.postgres_files import PostgresFiles
+from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
-from services.scheduler.uploads.storage.store_bytes import PART_BYTES
+from services.scheduler.uploads.storage.store_parts import PART_BYTES
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.batch_harness import (
     MAX_BYTES,

@@ -17,9 +17,7 @@ from services.common.clock import SystemClock
 from services.common.jetstream import JetStream, connect_nats
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker
-from services.scheduler.rate_limits.rate_report import RateQuota
-from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.worker.engines.engine import ProviderFailed

@@ -23,7 +23,7 @@ from services.scheduler.runs.admission.run_queue import QueuedRuns, RunWait, blo
 from services.scheduler.runs.admission.run_slots import ExpectedSlot, expected_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitStore, QueueLimits
-from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import WorkerRegistry
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from proctor.wire.convert import number_of
 from proctor.wire.well_known import time_to_proto
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.structured_logs import get_logger
-from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RetryBudget
 from services.scheduler.runs.lifecycle.run import Run
 
 log = get_logger()

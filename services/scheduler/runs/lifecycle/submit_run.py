@@ -9,7 +9,7 @@ from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from services.common.clock import Clock
 from services.scheduler import errors
-from services.scheduler.pricing.resolve_price import ResolvePrice
+from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
@@ -27,8 +27,14 @@ from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.errors import CannotCompleteLines
 from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.workers.base_urls import BaseUrl
-from services.scheduler.workers.errors import UnknownModel, UnknownProvider
-from services.scheduler.workers.pool import Aliases, full_name, model_names, supported_providers
+from services.scheduler.workers.pool import (
+    Aliases,
+    UnknownModel,
+    UnknownProvider,
+    full_name,
+    model_names,
+    supported_providers,
+)
 
 
 @dataclass(frozen=True, slots=True)

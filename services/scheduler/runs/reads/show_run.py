@@ -16,8 +16,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RecordedCounts, RunCursor, RunFilter, RunLists
 from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot, progress_of
-from services.scheduler.workers.ports import WorkerRegistry
-from services.scheduler.workers.worker import Worker
+from services.scheduler.workers.worker import Worker, WorkerRegistry
 
 POLL_SECONDS = 1.0
 # The shortest time between two snapshots for a watcher: each costs two queries.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS
+from services.scheduler.suites.format.metrics import NON_OPTION_KEYS
 from services.scheduler.suites.format.suite_document import Fault
 
 Fields = Mapping[str, object]

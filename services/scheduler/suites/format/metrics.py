@@ -1,12 +1,16 @@
-"""The metrics: which output each scores, how it is aggregated, and which options it takes."""
+"""The metrics: what each scores and which options it takes, and whether those of a task or an order fit."""
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from proctor.values.scoring import OutputType
+from proctor.values.scoring import MetricUse, OutputType
+from services.scheduler.suites.errors import LISTED_LETTERS, InvalidMetric, UnknownMetric, listed
 from services.scheduler.suites.format.schema import check_regex
+from services.scheduler.suites.format.suite_document import Fault, KeyPath
 
 _CHOICE = frozenset({OutputType.MULTIPLE_CHOICE})
 _TEXT = frozenset({OutputType.GENERATE_UNTIL})
@@ -138,3 +142,106 @@ _CHECKS: Mapping[str, Callable[[object], str]] = {
     "relative_tolerance": _tolerance,
     "choices": _choices,
 }
+
+
+Fields = Mapping[str, object]
+
+# Keys of a metric that are no options: they may only repeat what the metric is.
+NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
+# Short names of metrics over free text.
+DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+MOST_METRICS = 20
+
+
+def metric_faults(fields: Fields) -> Iterator[Fault]:
+    uses = cast("Sequence[Fields]", fields["metric_list"])
+    names = [str(use["metric"]) for use in uses]
+    for index, use in enumerate(uses):
+        path: KeyPath = ("metric_list", index)
+        if names[index] in names[:index]:
+            yield Fault((*path, "metric"), f"{names[index]} is there twice")
+        yield from _use_faults(fields, use, path)
+
+
+def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[Fault]:
+    output_type = OutputType(str(fields["output_type"]))
+    name = str(use["metric"])
+    metric = METRICS[name]
+    if output_type not in metric.output_types:
+        yield Fault((*path, "metric"), f"{name} does not fit output_type {output_type}")
+        return
+    needed = metric.required_key(output_type)
+    if needed and needed not in fields:
+        yield Fault((*path, "metric"), f"{name} needs {needed}")
+    if metric.is_single_label and isinstance(fields["doc_to_target"], list):
+        yield Fault((*path, "metric"), f"{name} has no figure where several choices are right")
+    for option in use.keys() - NON_OPTION_KEYS - options_of(name, output_type):
+        yield Fault((*path, option), f"{name} has no such option for {output_type}")
+    problem = option_problem("choices", use["choices"]) if "choices" in use else ""
+    if problem:
+        yield Fault((*path, "choices"), problem)
+    if use.get("aggregation", metric.aggregation) != metric.aggregation:
+        yield Fault(
+            (*path, "aggregation"), f"{name} is summed up by {metric.aggregation}, and by nothing else"
+        )
+    if use.get("higher_is_better") is False:
+        yield Fault((*path, "higher_is_better"), f"of {name} more is better")
+
+
+def supported_metrics() -> tuple[str, ...]:
+    """Metrics that need only a row's target, the short names last."""
+    output = OutputType.GENERATE_UNTIL
+    fitting = [
+        name
+        for name, metric in METRICS.items()
+        if output in metric.output_types and not metric.required_key(output)
+    ]
+    return (*fitting, *DATASET_METRIC_NAMES)
+
+
+def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
+    """Returns metrics with full names and options as JSON with sorted keys.
+
+    Without metrics, answers are stored but not scored. Raises `UnknownMetric`, `InvalidMetric`.
+    """
+    if len(uses) > MOST_METRICS:
+        raise InvalidMetric(
+            uses[MOST_METRICS].name, f"a run has at most {MOST_METRICS} metrics, not {len(uses)}"
+        )
+    supported = supported_metrics()
+    resolved = [_resolved(use, supported) for use in uses]
+    for index, use in enumerate(resolved):
+        if use.name in [one.name for one in resolved[:index]]:
+            raise InvalidMetric(uses[index].name, f"{use.name} is there twice")
+    return tuple(resolved)
+
+
+def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
+    if use.name not in supported:
+        raise UnknownMetric(metric=use.name[:LISTED_LETTERS], supported=listed(supported))
+    name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
+    known = options_of(name, OutputType.GENERATE_UNTIL)
+    for key, value in sorted(options.items()):
+        advice = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        problem = option_problem(key, value) if key in known else f"there is no such option; {advice}"
+        if problem:
+            raise InvalidMetric(use.name, problem, f"{key:.80}")
+    return MetricUse(name, json.dumps(options, sort_keys=True) if options else "")
+
+
+def _options(use: MetricUse) -> Mapping[str, object]:
+    try:
+        options = json.loads(use.options_json or "{}", parse_constant=_number, parse_float=_number)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMetric(use.name, f"its options are no JSON: {error}") from error
+    if not isinstance(options, dict):
+        raise InvalidMetric(use.name, "its options must be a JSON object")
+    return options
+
+
+def _number(word: str) -> float:
+    """Rejects NaN, Infinity and numbers that overflow to it."""
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError(f"{word} is not a number that can be reckoned with")
+    return number

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import yaml
 
-from services.scheduler.suites.rows.file_readers import read_csv, read_jsonl, read_parquet
-from services.scheduler.suites.rows.pinned_file import PinnedFile, pin_file
+from services.scheduler.suites.rows.file_readers import (
+    PinnedFile,
+    pin_file,
+    read_csv,
+    read_jsonl,
+    read_parquet,
+)
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsMissing, RowsReference
 
 _READERS: Mapping[str, Callable[[PinnedFile], Iterator[Row]]] = {

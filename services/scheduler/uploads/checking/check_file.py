@@ -7,7 +7,13 @@ from itertools import chain
 
 import orjson
 
-from services.scheduler.uploads.checking.compression import beginning, decompressed_chunks
+from services.scheduler.uploads.checking.compression import (
+    PEEKED_BYTES,
+    beginning,
+    check_beginning,
+    decompressed_chunks,
+    detect_format,
+)
 from services.scheduler.uploads.checking.faults import (
     MAX_NAMED_FAULTS,
     BrokenFile,
@@ -18,7 +24,6 @@ from services.scheduler.uploads.checking.faults import (
     TooManyLines,
     nul_path,
 )
-from services.scheduler.uploads.checking.format_detection import PEEKED_BYTES, check_beginning, detect_format
 from services.scheduler.uploads.checking.line_agreement import LineAgreement
 from services.scheduler.uploads.checking.row_fields import RowFields
 from services.scheduler.uploads.checking.seen_ids import SeenIds
@@ -26,7 +31,7 @@ from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES, Form
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
 from services.scheduler.uploads.errors import DatasetTooLarge
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.storage.store_rows import RowWriter
+from services.scheduler.uploads.storage.store_parts import RowWriter
 
 _NUL = rb"\u0000"
 

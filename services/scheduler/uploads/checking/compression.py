@@ -1,4 +1,4 @@
-"""Decompresses gzip and zstd uploads, which are recognized by their first bytes.
+"""How an upload begins: its compression (gzip or zstd) and its format, by its name and its first bytes.
 
 Chunks stay small however much a file expands, so a decompression bomb is counted before it fills memory.
 """
@@ -10,6 +10,8 @@ from itertools import chain
 from zstandard import ZstdDecompressor, ZstdError
 
 from services.scheduler.uploads.checking.faults import BrokenFile
+from services.scheduler.uploads.checking.text_readers import BOM
+from services.scheduler.uploads.dataset import DatasetFormat
 
 CHUNK_BYTES = 1024 * 1024
 _GZIP = b"\x1f\x8b"
@@ -78,3 +80,37 @@ def _unpacked_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise BrokenFile(f"It begins as zstd but is not: {error}.") from error
     if not engine.eof:
         raise BrokenFile("It ends in the middle of its zstd data. Upload it again, whole.")
+
+
+PEEKED_BYTES = 64
+_PARQUET = b"PAR1"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_PACKED = (".gz", ".zst", ".zstd")
+_ENDINGS = {
+    ".jsonl": DatasetFormat.JSONL,
+    ".ndjson": DatasetFormat.JSONL,
+    ".json": DatasetFormat.JSONL,
+    ".csv": DatasetFormat.CSV,
+    ".parquet": DatasetFormat.PARQUET,
+}
+
+
+def detect_format(name: str, first: bytes) -> DatasetFormat:
+    if first.startswith(_PARQUET):
+        return DatasetFormat.PARQUET
+    name = name.lower()
+    for packed in _PACKED:
+        name = name.removesuffix(packed)
+    for ending, form in _ENDINGS.items():
+        if name.endswith(ending):
+            return form
+    is_json = first.removeprefix(BOM).lstrip().startswith((b"{", b"["))
+    return DatasetFormat.JSONL if is_json or not first.strip() else DatasetFormat.CSV
+
+
+def check_beginning(form: DatasetFormat, first: bytes) -> None:
+    """Raises `BrokenFile` for UTF-16 and JSON arrays: all their lines would be faulty."""
+    if form is not DatasetFormat.PARQUET and first.startswith(_UTF_16):
+        raise BrokenFile("It is written in UTF-16. Save it as UTF-8.")
+    if form is DatasetFormat.JSONL and first.removeprefix(BOM).lstrip().startswith(b"["):
+        raise BrokenFile("It is a JSON array. Write each object of it on a line of its own.")

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas, QuotaAssigner, quota_shares
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker
-from services.scheduler.rate_limits.rate_report import RateQuota, RateReport
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RateReport
 from tests.fakes.scheduler.surroundings import SetClock
 
 

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from services.scheduler.rate_limits.rate_report import RateReport
-from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateReport, RetryBudget
 from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 

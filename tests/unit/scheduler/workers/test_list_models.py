@@ -10,9 +10,14 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.values.providers import ModelInfo
-from services.scheduler.workers.errors import UnknownProvider
-from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.listed_models import ModelList, ModelSource, PoolListing
+from services.scheduler.workers.list_models import (
+    ListingRules,
+    ListModels,
+    ModelList,
+    ModelSource,
+    PoolListing,
+)
+from services.scheduler.workers.pool import UnknownProvider
 from services.scheduler.workers.proto import models_to_proto
 from services.scheduler.workers.worker import Worker
 from tests.fakes.eventually import eventually

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.pools import Pool
-from services.scheduler.workers.errors import InvalidPoolsFile
-from services.scheduler.workers.pool import full_name, model_named, names_for
+from services.scheduler.workers.pool import InvalidPoolsFile, full_name, model_named, names_for
 from services.scheduler.workers.yaml_pools import read_pools
 from tests.fakes.pools import model_pool, provider_pool
 

@@ -6,8 +6,7 @@ import pytest
 
 from proctor.values.pools import PoolsFile, pool_serving
 from proctor.values.scoring import PromptForm, ScoringMethod
-from services.scheduler.workers.errors import InvalidAllowedBaseUrls, InvalidPoolsFile
-from services.scheduler.workers.pool import supported_providers
+from services.scheduler.workers.pool import InvalidAllowedBaseUrls, InvalidPoolsFile, supported_providers
 from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 from tests.fakes.pools import model_pool, provider_pool
 

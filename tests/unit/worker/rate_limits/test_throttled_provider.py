@@ -7,8 +7,7 @@ import pytest
 
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
 from services.scheduler.rate_limits.assign_quotas import quota_for
-from services.scheduler.rate_limits.rate_meter import RateMeter
-from services.scheduler.rate_limits.rate_report import RateReport
+from services.scheduler.rate_limits.rate_meter import RateMeter, RateReport
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters, RateQuota
 from services.worker.rate_limits.waits import LONGEST_RETRY_AFTER_SECONDS, Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time

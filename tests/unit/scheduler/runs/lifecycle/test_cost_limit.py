@@ -7,8 +7,7 @@ import pytest
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler import errors
-from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
-from services.scheduler.pricing.price_list import PriceList
+from services.scheduler.pricing.prices import NoPrice, NoPriceElsewhere, PriceList
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run

@@ -7,11 +7,7 @@ import pytest
 from proctor.values.scoring import MetricUse
 from services.common.errors import ErrorKind
 from services.scheduler.suites.errors import InvalidMetric, UnknownMetric
-from services.scheduler.suites.format.metric_checks import (
-    MOST_METRICS,
-    resolve_dataset_metrics,
-    supported_metrics,
-)
+from services.scheduler.suites.format.metrics import MOST_METRICS, resolve_dataset_metrics, supported_metrics
 
 
 def test_short_names_stand_for_the_metrics_of_free_text() -> None:

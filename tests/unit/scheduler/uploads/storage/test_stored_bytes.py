@@ -8,7 +8,7 @@ from services.scheduler.uploads.add_file import CheckBatchFile, CheckedBatchFile
 from services.scheduler.uploads.checking.check_file import CheckFile, LineRules, SizeLimits
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.errors import FileTooLarge, ObjectStoreUnavailable
-from services.scheduler.uploads.storage.store_bytes import PartCutter, bytes_part_key, parts_from
+from services.scheduler.uploads.storage.store_parts import PartCutter, bytes_part_key, parts_from
 from services.scheduler.uploads.stored_file import FileHeader, FileId, bytes_prefix, rows_prefix
 from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.checked_files import batch_line, jsonl

@@ -4,7 +4,7 @@ import json
 
 from zstandard import ZstdDecompressor
 
-from services.scheduler.uploads.storage.store_rows import FRAME_ROWS, PART_BYTES, index_from_json, index_key
+from services.scheduler.uploads.storage.store_parts import FRAME_ROWS, PART_BYTES, index_from_json, index_key
 from tests.fakes.storage.checked_files import PREFIX, CheckedFiles, jsonl
 
 

@@ -1,0 +1,74 @@
+"""What models cost: prices by name or by the beginning of a name, and the price of an order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from proctor.values.usage import ModelPrice
+from services.common.errors import ErrorKind
+from services.scheduler.errors import SchedulerError
+
+
+class InvalidPricesFile(SchedulerError):
+    """The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_SCHEDULER_PRICES_FILE."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class NoPrice(SchedulerError):
+    """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_PRICE"
+
+
+class NoPriceElsewhere(SchedulerError):
+    """No price is known of the server {base_url}, so max_cost cannot be kept. Leave one of the two out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_PRICE"
+
+
+# At the end of a pattern it stands for any rest of the name.
+ANY_REST = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """By "provider/name", or "provider/na*" for all models that begin so."""
+
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict)
+
+    def price_of(self, model: str) -> ModelPrice | None:
+        """The model's own price, else that of the longest pattern."""
+        if model in self.prices:
+            return self.prices[model]
+        fitting = [
+            name
+            for name in self.prices
+            if name.endswith(ANY_REST) and model.startswith(name.removesuffix(ANY_REST))
+        ]
+        return self.prices[max(fitting, key=len)] if fitting else None
+
+
+class Prices(Protocol):
+    """What models cost now."""
+
+    def price_of(self, model: str) -> ModelPrice | None: ...
+
+
+@dataclass(frozen=True)
+class ResolvePrice:
+    prices: Prices
+
+    def price_of(self, model: str, base_url: str, max_cost: float | None) -> ModelPrice | None:
+        """None if the price is unknown, as on a server that an order names by its `base_url`.
+
+        Raises `NoPrice` or `NoPriceElsewhere` if there is a `max_cost` then.
+        """
+        price = None if base_url else self.prices.price_of(model)
+        if price is None and max_cost is not None:
+            if base_url:
+                raise NoPriceElsewhere(base_url=base_url)
+            raise NoPrice(model=model)
+        return price
