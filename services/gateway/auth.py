@@ -7,13 +7,17 @@ replicas of the gateway.
 
 import secrets
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Annotated
 
+from fastapi import Depends
 from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from proctor.values.user_name import is_user_name
+from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends import Scheduler
@@ -31,9 +35,6 @@ class Identity:
     def __init__(self, api_keys: Mapping[str, SecretStr]) -> None:
         """`api_keys` maps the name of a user to its key."""
         self._api_keys = api_keys
-
-    async def user(self, request: Request) -> str:
-        return self.user_of(request.headers)
 
     async def known_key(self, request: Request) -> None:
         """A dependency of paths whose clients always send a key. Raises 401 for an unknown one."""
@@ -87,6 +88,21 @@ def _given_name(headers: Mapping[str, str]) -> str:
 log = get_logger()
 
 _TIMEOUT_SECONDS = 1.0
+
+
+async def _user(request: Request) -> str:
+    identity: Identity = request.app.state.identity
+    return identity.user_of(request.headers)
+
+
+async def _now(request: Request) -> datetime:
+    clock: Clock = request.app.state.clock
+    return clock.now()
+
+
+# What handlers of the HTTP API know of a request.
+User = Annotated[str, Depends(_user)]
+Now = Annotated[datetime, Depends(_now)]
 
 
 class RequestLimit:

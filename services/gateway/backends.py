@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import grpc
+from fastapi import Depends, Request
 from grpc_health.v1 import health_pb2
 
 from proctor.client.calls import send_chunks
@@ -172,6 +173,21 @@ class Results:
             if error.kind is ErrorKind.NOT_FOUND:
                 return ListOutcomesResponse()
             raise
+
+
+async def _scheduler(request: Request) -> Scheduler:
+    scheduler: Scheduler = request.app.state.scheduler
+    return scheduler
+
+
+async def _results(request: Request) -> Results:
+    results: Results = request.app.state.results
+    return results
+
+
+# What handlers of the HTTP API call.
+SchedulerCalls = Annotated[Scheduler, Depends(_scheduler)]
+ResultsCalls = Annotated[Results, Depends(_results)]
 
 
 def _calls(channel: grpc.aio.Channel, backend: str, timeout_seconds: float) -> grpc.aio.Channel:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from starlette.requests import Request
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
@@ -16,18 +15,19 @@ from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.dataset_runs.requests import WithoutStatus
 from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import (
+    DatasetRun,
     DatasetRunIdentity,
     ShownAnswer,
     get_dataset_run,
     identity_of,
 )
-from services.gateway.auth import Identity
-from services.gateway.backends import Results, Scheduler
+from services.gateway.auth import User
+from services.gateway.backends import Results, ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, run_id_of, with_parameter_names
 from services.gateway.errors.gateway_errors import DatasetRunNotPlanned, EmptyId
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
-from services.gateway.http.parameters import INT32_MAX, INT64_MAX, BenchmarkRunId, Text
+from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
 from services.gateway.http.presentation import json_value, numbers, present
 from services.gateway.paths import DATASET_RUNS
 
@@ -58,6 +58,10 @@ class AnswersNamed(BaseModel):
 
     answers: list[AnswerNamed] = Field(max_length=1000)
 
+    def request(self, run_id: str, user: str, *, is_golden: bool) -> answer_pb2.MarkAnswersRequest:
+        answers = [answer.to_proto() for answer in self.answers]
+        return answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden, user=user)
+
 
 class GoldenCount(BaseModel):
     benchmark_id: str
@@ -86,14 +90,6 @@ class SideBySide(BaseModel):
     next_cursor: str | None = Field(description="Null on the last page; a page may be short, even empty")
 
 
-def side_by_side(runs: Sequence[run_pb2.Run], page: answer_pb2.ListSideBySideResponse) -> SideBySide:
-    return SideBySide(
-        benchmarks=[DatasetRunIdentity.model_validate(identity_of(run)) for run in runs],
-        rows=[_row(row, runs) for row in page.rows],
-        next_cursor=page.next_page_token or None,
-    )
-
-
 def _row(row: answer_pb2.SideBySideRow, runs: Sequence[run_pb2.Run]) -> RowBeside:
     return present(
         RowBeside,
@@ -120,96 +116,96 @@ _FILE: Described = {200: {"description": "The file", "content": {"application/js
 Ids = Annotated[Text, Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6')]
 
 
-class AnswerApi:
-    """The handlers and their backends."""
+router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
 
-    def __init__(self, scheduler: Scheduler, results: Results, identity: Identity) -> None:
-        self._scheduler = scheduler
-        self._results = results
-        self._identity = identity
 
-    def router(self) -> APIRouter:
-        """Include it before the router of the runs, whose ids match any word."""
-        router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
-        router.get(
-            "/side-by-side",
-            responses=problems(400, 404, 409, 422, 503),
-            summary="Answers of two to six runs to the same rows",
-        )(self.side_by_side)
-        router.get(
-            "/golden/export",
-            response_class=StreamingResponse,
-            responses=_FILE | problems(404, 409, 422, 503),
-            summary="Golden answers as training or test data, one JSON object per line",
-        )(self.export_golden)
-        path, errors = "/{benchmark_id}/golden", problems(404, 409, 422, 503)
-        router.put(path, responses=errors, summary="Mark answers as golden, all or none")(self.mark)
-        router.delete(path, responses=errors, summary="Remove marks, all or none")(self.unmark)
-        return router
+async def _named_runs(scheduler: SchedulerCalls, ids: Ids) -> list[run_pb2.Run]:
+    named = [given.strip() for given in ids.split(",")]
+    if "" in named:
+        raise EmptyId(parameter="ids")
+    run_ids = [run_id_of(given) for given in named]
+    return await asyncio.gather(*(get_dataset_run(scheduler, run_id) for run_id in run_ids))
 
-    async def side_by_side(
-        self,
-        ids: Ids,
-        chosen: Annotated[WithoutStatus, Depends()],
-        *,
-        differing: Annotated[bool, Query(description="Only rows whose answers differ")] = False,
-        limit: Annotated[int, Query(ge=1, le=200, description="A page of large rows has fewer")] = 20,
-        cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
-    ) -> SideBySide:
-        runs = await self._runs(ids)
-        request = answer_pb2.ListSideBySideRequest(
-            run_ids=[run.run_id for run in runs],
-            only_differing=differing,
-            filter=chosen.filter if chosen.is_set else None,
-            page_size=limit,
-            page_token=cursor,
-        )
-        try:
-            page = await self._results.answers.ListSideBySide(request)
-        except RemoteError as error:
-            raise _translated(error, runs) from error
-        return side_by_side(runs, page)
 
-    async def export_golden(self, ids: Ids, form: Literal["training", "test"]) -> StreamingResponse:
-        runs = await self._runs(ids)
-        chunks = self._results.exports.ExportGoldenAnswers(
-            export_pb2.ExportGoldenAnswersRequest(run_ids=[run.run_id for run in runs], form=_FORMS[form])
-        )
-        try:
-            download = await begin(chunks, export_pb2.ExportGoldenAnswersResponse())
-        except RemoteError as error:
-            raise _translated(error, runs) from error
-        name = attachment(f"golden_{form}.jsonl", is_ascii=True)
-        return file_response(download, FileHeaders(name, "application/jsonl"))
+NamedRuns = Annotated[list[run_pb2.Run], Depends(_named_runs)]
 
-    async def mark(self, run_id: BenchmarkRunId, named: AnswersNamed, request: Request) -> GoldenCount:
-        return await self._mark(run_id, named, request, is_golden=True)
 
-    async def unmark(self, run_id: BenchmarkRunId, named: AnswersNamed, request: Request) -> GoldenCount:
-        return await self._mark(run_id, named, request, is_golden=False)
+@router.get(
+    "/side-by-side",
+    responses=problems(400, 404, 409, 422, 503),
+    summary="Answers of two to six runs to the same rows",
+)
+async def side_by_side(  # noqa: PLR0913  # the parameters of the query
+    results: ResultsCalls,
+    runs: NamedRuns,
+    chosen: Annotated[WithoutStatus, Depends()],
+    *,
+    differing: Annotated[bool, Query(description="Only rows whose answers differ")] = False,
+    limit: Annotated[int, Query(ge=1, le=200, description="A page of large rows has fewer")] = 20,
+    cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
+) -> SideBySide:
+    request = answer_pb2.ListSideBySideRequest(
+        run_ids=[run.run_id for run in runs],
+        only_differing=differing,
+        filter=chosen.filter if chosen.is_set else None,
+        page_size=limit,
+        page_token=cursor,
+    )
+    try:
+        page = await results.answers.ListSideBySide(request)
+    except RemoteError as error:
+        raise _translated(error, runs) from error
+    return SideBySide(
+        benchmarks=[DatasetRunIdentity.model_validate(identity_of(run)) for run in runs],
+        rows=[_row(row, runs) for row in page.rows],
+        next_cursor=page.next_page_token or None,
+    )
 
-    async def _mark(
-        self, run_id: str, named: AnswersNamed, request: Request, *, is_golden: bool
-    ) -> GoldenCount:
-        run = await get_dataset_run(self._scheduler, run_id)
-        marks = answer_pb2.MarkAnswersRequest(
-            run_id=run_id,
-            answers=[answer.to_proto() for answer in named.answers],
-            is_golden=is_golden,
-            user=await self._identity.user(request),
-        )
-        try:
-            marked = await self._results.answers.MarkAnswers(marks)
-        except RemoteError as error:
-            raise _translated(error, [run]) from error
-        return GoldenCount(benchmark_id=benchmark_id(run_id), golden=marked.golden_count)
 
-    async def _runs(self, ids: str) -> list[run_pb2.Run]:
-        named = [given.strip() for given in ids.split(",")]
-        if "" in named:
-            raise EmptyId(parameter="ids")
-        run_ids = [run_id_of(given) for given in named]
-        return await asyncio.gather(*(get_dataset_run(self._scheduler, run_id) for run_id in run_ids))
+@router.get(
+    "/golden/export",
+    response_class=StreamingResponse,
+    responses=_FILE | problems(404, 409, 422, 503),
+    summary="Golden answers as training or test data, one JSON object per line",
+)
+async def export_golden(
+    results: ResultsCalls, runs: NamedRuns, form: Literal["training", "test"]
+) -> StreamingResponse:
+    chunks = results.exports.ExportGoldenAnswers(
+        export_pb2.ExportGoldenAnswersRequest(run_ids=[run.run_id for run in runs], form=_FORMS[form])
+    )
+    try:
+        download = await begin(chunks, export_pb2.ExportGoldenAnswersResponse())
+    except RemoteError as error:
+        raise _translated(error, runs) from error
+    name = attachment(f"golden_{form}.jsonl", is_ascii=True)
+    return file_response(download, FileHeaders(name, "application/jsonl"))
+
+
+@router.put(
+    "/{benchmark_id}/golden",
+    responses=problems(404, 409, 422, 503),
+    summary="Mark answers as golden, all or none",
+)
+async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:
+    return await _marked(results, run, named.request(run.run_id, user, is_golden=True))
+
+
+@router.delete(
+    "/{benchmark_id}/golden",
+    responses=problems(404, 409, 422, 503),
+    summary="Remove marks, all or none",
+)
+async def unmark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:
+    return await _marked(results, run, named.request(run.run_id, user, is_golden=False))
+
+
+async def _marked(results: Results, run: run_pb2.Run, marks: answer_pb2.MarkAnswersRequest) -> GoldenCount:
+    try:
+        marked = await results.answers.MarkAnswers(marks)
+    except RemoteError as error:
+        raise _translated(error, [run]) from error
+    return GoldenCount(benchmark_id=benchmark_id(run.run_id), golden=marked.golden_count)
 
 
 def _translated(error: RemoteError, runs: Sequence[run_pb2.Run]) -> Exception:

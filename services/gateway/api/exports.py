@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from proctor.v1 import export_service_pb2 as export_pb2
-from services.gateway.backends import Results
+from services.gateway.backends import Results, ResultsCalls
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import (
     ContentConditions,
@@ -35,86 +35,81 @@ FILE_RESPONSES: Described = {
 }
 
 
-class ExportApi:
-    """The handler and its backend."""
+RunFile = Download[export_pb2.ExportRunResponse]
 
-    def __init__(self, results: Results) -> None:
-        self._results = results
+router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
-        router.get(
-            "/results/{job_id}/export",
-            response_class=StreamingResponse,
-            responses=FILE_RESPONSES | problems(400, 404, 409, 422, 503),
-            summary="A run as a file",
-        )(self.export)
-        return router
 
-    async def export(
-        self,
-        job_id: JobId,
-        conditions: Annotated[ContentConditions, Depends()],
-        form: Annotated[Format, Query(alias="format")] = "csv",
-        task: Annotated[
-            str, Query(description="Only this task; required for lm_eval if there are several")
-        ] = "",
-    ) -> Response:
-        """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
-        request = export_pb2.ExportRunRequest(
-            run_id=job_id,
-            format=_FORMATS[form],
-            task=task,
-            with_total=bool(conditions.range),
-        )
-        whole = await self._begin(request)
-        try:
-            tag, total = _tag(whole), _total_bytes(whole)
-            if conditions.has(tag):
-                await whole.close()
-                return Response(status_code=304, headers={"ETag": tag} if tag else {})
-            wanted = conditions.range_of(tag) if tag and total is not None else ""
-            requested = byte_range(wanted, total or 0)
-            download = await self._begin_at(request, whole, requested.first) if requested else whole
-        except BaseException:
+@router.get(
+    "/results/{job_id}/export",
+    response_class=StreamingResponse,
+    responses=FILE_RESPONSES | problems(400, 404, 409, 422, 503),
+    summary="A run as a file",
+)
+async def export(
+    results: ResultsCalls,
+    job_id: JobId,
+    conditions: Annotated[ContentConditions, Depends()],
+    form: Annotated[Format, Query(alias="format")] = "csv",
+    task: Annotated[str, Query(description="Only this task; required for lm_eval if there are several")] = "",
+) -> Response:
+    return await export_run(results, job_id, conditions, form, task)
+
+
+async def export_run(
+    results: Results, run_id: str, conditions: ContentConditions, form: Format, task: str = ""
+) -> Response:
+    """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
+    request = export_pb2.ExportRunRequest(
+        run_id=run_id, format=_FORMATS[form], task=task, with_total=bool(conditions.range)
+    )
+    whole = await _begin(results, request)
+    try:
+        tag, total = _tag(whole), _total_bytes(whole)
+        if conditions.has(tag):
             await whole.close()
-            raise
-        head = download.head
-        headers = FileHeaders(
-            attachment(head.file_name or "export", is_ascii=True),
-            head.media_type or "application/octet-stream",
-            tag,
-            _total_bytes(download),
-        )
-        return file_response(download, headers, requested)
-
-    async def _begin(self, request: export_pb2.ExportRunRequest) -> Download[export_pb2.ExportRunResponse]:
-        """Computing the size of a file delays its first chunk."""
-        is_measured = request.with_total or request.first_byte
-        timeout = self._results.long_call_seconds if is_measured else None
-        chunks = self._results.exports.ExportRun(request, timeout=timeout)
-        return await begin(chunks, export_pb2.ExportRunResponse())
-
-    async def _begin_at(
-        self,
-        request: export_pb2.ExportRunRequest,
-        whole: Download[export_pb2.ExportRunResponse],
-        first_byte: int,
-    ) -> Download[export_pb2.ExportRunResponse]:
-        if not first_byte:
-            return whole
+            return Response(status_code=304, headers={"ETag": tag} if tag else {})
+        wanted = conditions.range_of(tag) if tag and total is not None else ""
+        requested = byte_range(wanted, total or 0)
+        download = await _begin_at(results, request, whole, requested.first) if requested else whole
+    except BaseException:
         await whole.close()
-        request.first_byte = first_byte
-        download = await self._begin(request)
-        if _tag(download) != _tag(whole):
-            await download.close()
-            raise HTTPException(409, "The file has changed since; ask for it without a range.")
-        return download
+        raise
+    head = download.head
+    headers = FileHeaders(
+        attachment(head.file_name or "export", is_ascii=True),
+        head.media_type or "application/octet-stream",
+        tag,
+        _total_bytes(download),
+    )
+    return file_response(download, headers, requested)
 
 
-def _tag(download: Download[export_pb2.ExportRunResponse]) -> str:
+async def _begin(results: Results, request: export_pb2.ExportRunRequest) -> RunFile:
+    """Computing the size of a file delays its first chunk."""
+    is_measured = request.with_total or request.first_byte
+    timeout = results.long_call_seconds if is_measured else None
+    chunks = results.exports.ExportRun(request, timeout=timeout)
+    return await begin(chunks, export_pb2.ExportRunResponse())
+
+
+async def _begin_at(
+    results: Results, request: export_pb2.ExportRunRequest, whole: RunFile, first_byte: int
+) -> RunFile:
+    if not first_byte:
+        return whole
+    await whole.close()
+    request.first_byte = first_byte
+    download = await _begin(results, request)
+    if _tag(download) != _tag(whole):
+        await download.close()
+        raise HTTPException(409, "The file has changed since; ask for it without a range.")
+    return download
+
+
+def _tag(download: RunFile) -> str:
     return f'"{download.head.content_tag}"' if download.head.content_tag else ""
 
 
-def _total_bytes(download: Download[export_pb2.ExportRunResponse]) -> int | None:
+def _total_bytes(download: RunFile) -> int | None:
     return download.head.total_bytes if download.head.HasField("total_bytes") else None

@@ -11,7 +11,7 @@ from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import number_of
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
-from services.gateway.backends import Results, Scheduler
+from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT32_MAX, INT64_MAX
 from services.gateway.http.presentation import interval, moment, optional, present, word
@@ -174,43 +174,40 @@ class HistoryQuery:
         )
 
 
-class LeaderboardApi:
-    """The handlers and their backends."""
+router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
+_ERRORS = problems(400, 404, 422, 503)
 
-    def __init__(self, scheduler: Scheduler, results: Results) -> None:
-        self._scheduler = scheduler
-        self._results = results
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
-        errors = problems(400, 404, 422, 503)
-        router.get("/leaderboard", responses=errors, summary="Models of a suite by rank")(self.leaderboard)
-        router.get("/history", responses=errors, summary="Closed runs, newest first")(self.history)
-        return router
+@router.get("/leaderboard", responses=_ERRORS, summary="Models of a suite by rank")
+async def leaderboard(
+    scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[LeaderboardQuery, Depends()]
+) -> Leaderboard:
+    found = await results.leaderboard.GetLeaderboard(query.request)
+    if not found.entries and not found.unranked:
+        await check_known_suite(scheduler, query.request.suite)
+    return Leaderboard(
+        leaderboard=[ranked(entry) for entry in found.entries],
+        unranked=[ranked(entry) for entry in found.unranked],
+        baselines=[ranked(entry) for entry in found.baselines],
+        total_models=found.total_models,
+        last_updated=moment(found.last_updated),
+        suite=query.request.suite,
+        metric=found.metric,
+        scoring=choice_scoring(found.scoring_method),
+    )
 
-    async def leaderboard(self, query: Annotated[LeaderboardQuery, Depends()]) -> Leaderboard:
-        found = await self._results.leaderboard.GetLeaderboard(query.request)
-        if not found.entries and not found.unranked:
-            await check_known_suite(self._scheduler, query.request.suite)
-        return Leaderboard(
-            leaderboard=[ranked(entry) for entry in found.entries],
-            unranked=[ranked(entry) for entry in found.unranked],
-            baselines=[ranked(entry) for entry in found.baselines],
-            total_models=found.total_models,
-            last_updated=moment(found.last_updated),
-            suite=query.request.suite,
-            metric=found.metric,
-            scoring=choice_scoring(found.scoring_method),
-        )
 
-    async def history(self, query: Annotated[HistoryQuery, Depends()]) -> History:
-        page = await self._results.leaderboard.GetHistory(query.request)
-        if not page.total:
-            await check_known_suite(self._scheduler, query.request.suite)
-        days = query.request.days
-        return History(
-            history=[past_run(entry) for entry in page.entries],
-            total_runs=page.total,
-            date_range=f"Last {days} days" if days > 1 else "Last day",
-            next_cursor=page.next_page_token or None,
-        )
+@router.get("/history", responses=_ERRORS, summary="Closed runs, newest first")
+async def history(
+    scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[HistoryQuery, Depends()]
+) -> History:
+    page = await results.leaderboard.GetHistory(query.request)
+    if not page.total:
+        await check_known_suite(scheduler, query.request.suite)
+    days = query.request.days
+    return History(
+        history=[past_run(entry) for entry in page.entries],
+        total_runs=page.total,
+        date_range=f"Last {days} days" if days > 1 else "Last day",
+        next_cursor=page.next_page_token or None,
+    )

@@ -3,14 +3,14 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import model_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from services.gateway.api.openai import ModelList, ModelObject
-from services.gateway.backends import Scheduler
+from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.gateway_errors import NoSuchModel
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import Text
@@ -87,33 +87,24 @@ class AdminModels(BaseModel):
     sources: list[SourceShown]
 
 
-class ModelApi:
-    """The handlers and their backend."""
+router = APIRouter(tags=["models"])
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
 
-    def router(self) -> APIRouter:
-        router = APIRouter(tags=["models"])
-        router.get(
-            MODELS,
-            responses=problems(400, 422, 503),
-            summary="List models live, and the pools that could not be listed",
-        )(self.list_models)
-        router.get(
-            f"{ADMIN}/models", responses=problems(503), summary="List models with size and memory needed"
-        )(self.list_admin_models)
-        return router
+@router.get(
+    MODELS,
+    responses=problems(400, 422, 503),
+    summary="List models live, and the pools that could not be listed",
+)
+async def list_models(scheduler: SchedulerCalls, provider: Provider = "") -> ModelsShown:
+    request = scheduler_pb2.ListModelsRequest(provider=provider)
+    listed = await scheduler.runs.ListModels(request)
+    return present(ModelsShown, listed, models=[_model_shown(model) for model in listed.models])
 
-    async def list_models(self, provider: Provider = "") -> ModelsShown:
-        request = scheduler_pb2.ListModelsRequest(provider=provider)
-        listed = await self._scheduler.runs.ListModels(request)
-        models = [_model_shown(model) for model in listed.models]
-        return present(ModelsShown, listed, models=models)
 
-    async def list_admin_models(self) -> AdminModels:
-        shown = await self.list_models()
-        return AdminModels(models=[_admin_model(model) for model in shown.models], sources=shown.sources)
+@router.get(f"{ADMIN}/models", responses=problems(503), summary="List models with size and memory needed")
+async def list_admin_models(scheduler: SchedulerCalls) -> AdminModels:
+    shown = await list_models(scheduler)
+    return AdminModels(models=[_admin_model(model) for model in shown.models], sources=shown.sources)
 
 
 def byte_text(count: int) -> str:
@@ -155,42 +146,36 @@ def _text(count: int | None) -> str | None:
     return None if count is None else byte_text(count)
 
 
-ModelId = Annotated[Text, Path(description="provider/name, or an alias of one")]
+async def _openai_models(scheduler: SchedulerCalls) -> list[ModelObject]:
+    """Loadable models and their aliases. Several pools may serve one model."""
+    listed = await scheduler.runs.ListModels(ListModelsRequest())
+    broken = {model.model for model in listed.models if model.problem}
+    named = {model.model: model.model for model in listed.models} | dict(sorted(listed.aliases.items()))
+    return [
+        ModelObject(id=name, created=0, owned_by=model.partition("/")[0])
+        for name, model in named.items()
+        if model not in broken
+    ]
 
 
-class OpenAIModelApi:
-    """The handlers and their backend."""
+OpenAIModels = Annotated[list[ModelObject], Depends(_openai_models)]
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+openai_router = APIRouter(tags=["openai"])
 
-    def router(self) -> APIRouter:
-        router = APIRouter(tags=["openai"])
-        router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")(
-            self.list_models
-        )
-        # Names of models contain slashes.
-        router.get(
-            f"{OPENAI_MODELS}/{{model:path}}", responses=openai_problems(404, 503), summary="One model"
-        )(self.get)
-        return router
 
-    async def list_models(self) -> ModelList:
-        return ModelList(data=await self._models())
+@openai_router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")
+async def list_openai_models(models: OpenAIModels) -> ModelList:
+    return ModelList(data=models)
 
-    async def get(self, model: ModelId) -> ModelObject:
-        for listed in await self._models():
-            if listed.id == model:
-                return listed
-        raise NoSuchModel(model=model)
 
-    async def _models(self) -> list[ModelObject]:
-        """Loadable models and their aliases. Several pools may serve one model."""
-        listed = await self._scheduler.runs.ListModels(ListModelsRequest())
-        broken = {model.model for model in listed.models if model.problem}
-        named = {model.model: model.model for model in listed.models} | dict(sorted(listed.aliases.items()))
-        return [
-            ModelObject(id=name, created=0, owned_by=model.partition("/")[0])
-            for name, model in named.items()
-            if model not in broken
-        ]
+# Names of models contain slashes.
+@openai_router.get(
+    f"{OPENAI_MODELS}/{{model:path}}", responses=openai_problems(404, 503), summary="One model"
+)
+async def get_openai_model(
+    models: OpenAIModels, model: Annotated[Text, Path(description="provider/name, or an alias of one")]
+) -> ModelObject:
+    for listed in models:
+        if listed.id == model:
+            return listed
+    raise NoSuchModel(model=model)

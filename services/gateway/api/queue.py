@@ -13,7 +13,7 @@ from proctor.values.priority import Priority
 from proctor.wire.convert import number_of
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
-from services.gateway.backends import Scheduler
+from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT32_MAX, Text
 from services.gateway.http.presentation import optional, present, subject_of, word
@@ -138,38 +138,31 @@ class Queue(BaseModel):
     users: list[QueueUser] = Field(description="Users with running or pending jobs")
 
 
-class QueueApi:
-    """The handlers and their backend."""
+router = APIRouter(prefix=QUEUE, tags=["queue"])
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix=QUEUE, tags=["queue"])
-        router.get("", responses=problems(422, 503), summary="Running, waiting and paused jobs")(self.queue)
-        router.get("/limits", responses=problems(503), summary="The current limits")(self.limits)
-        router.patch(
-            "/limits", responses=problems(422, 503), summary="Change limits immediately, without a restart"
-        )(self.change_limits)
-        return router
+@router.get("", responses=problems(422, 503), summary="Running, waiting and paused jobs")
+async def show_queue(scheduler: SchedulerCalls, limit: MaxJobs = 100) -> Queue:
+    queue = await scheduler.queue.GetQueue(queue_pb2.GetQueueRequest(page_size=limit))
+    return present(
+        Queue,
+        queue,
+        running=[_job(run) for run in queue.running],
+        waiting=[_job(run) for run in queue.waiting],
+        paused=[_job(run) for run in queue.paused],
+        workers=[_worker(worker) for worker in queue.workers],
+        limits=_limits(queue.limits),
+    )
 
-    async def queue(self, limit: MaxJobs = 100) -> Queue:
-        queue = await self._scheduler.queue.GetQueue(queue_pb2.GetQueueRequest(page_size=limit))
-        return present(
-            Queue,
-            queue,
-            running=[_job(run) for run in queue.running],
-            waiting=[_job(run) for run in queue.waiting],
-            paused=[_job(run) for run in queue.paused],
-            workers=[_worker(worker) for worker in queue.workers],
-            limits=_limits(queue.limits),
-        )
 
-    async def limits(self) -> Limits:
-        return _limits((await self._scheduler.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits)
+@router.get("/limits", responses=problems(503), summary="The current limits")
+async def show_limits(scheduler: SchedulerCalls) -> Limits:
+    return _limits((await scheduler.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits)
 
-    async def change_limits(self, changes: LimitChanges) -> Limits:
-        return _limits((await self._scheduler.queue.SetLimits(changes.to_proto())).limits)
+
+@router.patch("/limits", responses=problems(422, 503), summary="Change limits immediately, without a restart")
+async def change_limits(scheduler: SchedulerCalls, changes: LimitChanges) -> Limits:
+    return _limits((await scheduler.queue.SetLimits(changes.to_proto())).limits)
 
 
 def _limits(limits: queue_pb2.QueueLimits) -> Limits:

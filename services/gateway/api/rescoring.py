@@ -10,7 +10,7 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import Figure
-from services.gateway.backends import Results
+from services.gateway.backends import ResultsCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId, Text
 from services.gateway.http.presentation import present
@@ -94,37 +94,30 @@ class Rescored(BaseModel):
     unscored_answers: list[UnscoredAnswer] = Field(default_factory=list, description="The first 20 of them")
 
 
-class RescoringApi:
-    """The handler and its backend."""
+router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 
-    def __init__(self, results: Results) -> None:
-        self._results = results
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
-        router.post(
-            "/rescore/{job_id}",
-            responses=problems(400, 404, 409, 422, 503),
-            response_model_exclude_defaults=True,
-            summary="Score stored answers again, without requests to the model",
-        )(self.rescore)
-        return router
-
-    async def rescore(self, job_id: JobId, body: RescoreRequest) -> Rescored:
-        request = rescore_pb2.RescoreTaskRequest(
-            run_id=job_id,
-            task=body.task,
-            metrics=[metric.to_proto() for metric in body.metrics],
-            filters_json=body.filters_json(),
-        )
-        response = await self._results.rescoring.RescoreTask(request, timeout=self._results.long_call_seconds)
-        return present(
-            Rescored,
-            response,
-            job_id=job_id,
-            task=body.task,
-            figures=task_figures(response.summary),
-            recorded=task_figures(response.recorded),
-            unparsed=response.summary.unparsed,
-            recorded_unparsed=response.recorded.unparsed,
-        )
+@router.post(
+    "/rescore/{job_id}",
+    responses=problems(400, 404, 409, 422, 503),
+    response_model_exclude_defaults=True,
+    summary="Score stored answers again, without requests to the model",
+)
+async def rescore(results: ResultsCalls, job_id: JobId, body: RescoreRequest) -> Rescored:
+    request = rescore_pb2.RescoreTaskRequest(
+        run_id=job_id,
+        task=body.task,
+        metrics=[metric.to_proto() for metric in body.metrics],
+        filters_json=body.filters_json(),
+    )
+    response = await results.rescoring.RescoreTask(request, timeout=results.long_call_seconds)
+    return present(
+        Rescored,
+        response,
+        job_id=job_id,
+        task=body.task,
+        figures=task_figures(response.summary),
+        recorded=task_figures(response.recorded),
+        unparsed=response.summary.unparsed,
+        recorded_unparsed=response.recorded.unparsed,
+    )

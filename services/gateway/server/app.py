@@ -3,31 +3,41 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi import Depends, FastAPI, Response
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 
 from services.common.clock import Clock
-from services.gateway.api.answers import AnswerApi
-from services.gateway.api.batches import BatchApi
-from services.gateway.api.comparisons.routes import ComparisonApi
-from services.gateway.api.dataset_runs.routes import DatasetRunApi
-from services.gateway.api.datasets.routes import DatasetApi
-from services.gateway.api.exports import ExportApi
-from services.gateway.api.files.routes import FileApi
-from services.gateway.api.leaderboard import LeaderboardApi
-from services.gateway.api.models import ModelApi, OpenAIModelApi
-from services.gateway.api.queue import QueueApi
-from services.gateway.api.rescoring import RescoringApi
-from services.gateway.api.runs.routes import BenchmarkApi
-from services.gateway.api.suites.routes import SuiteApi
+from services.gateway.api import answers, batches, exports, leaderboard, models, queue, rescoring
+from services.gateway.api.comparisons import routes as comparisons
+from services.gateway.api.dataset_runs import routes as dataset_runs
+from services.gateway.api.datasets import routes as datasets
+from services.gateway.api.files import routes as files
+from services.gateway.api.runs import routes as runs
+from services.gateway.api.suites import routes as suites
 from services.gateway.auth import Identity, RequestLimit
 from services.gateway.backends import BackendHealth, Results, Scheduler, is_ready
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters
 from services.gateway.server.middleware import BodyLimit, LimitedBodies, RateLimit, RequestLog
+
+_ROUTERS = (
+    runs.router,
+    comparisons.router,
+    leaderboard.router,
+    exports.router,
+    rescoring.router,
+    queue.router,
+    suites.router,
+    models.router,
+    datasets.router,
+    # Before the runs, whose ids match any word.
+    answers.router,
+    dataset_runs.router,
+)
+_OPENAI_ROUTERS = (files.router, batches.router, models.openai_router)
 
 
 class Liveness(BaseModel):
@@ -61,10 +71,13 @@ def http_app(parts: HttpParts) -> FastAPI:
         redoc_url=None,
         static_url="/docs/assets",
     )
+    # Dependencies of the handlers.
+    app.state.scheduler, app.state.results = parts.scheduler, parts.results
+    app.state.identity, app.state.clock = parts.identity, parts.clock
     handle_problems(app)
-    for router in _routers(parts):
+    for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(known_parameters)], responses=problems(429))
-    for router in _openai_routers(parts):
+    for router in _OPENAI_ROUTERS:
         dependencies = [Depends(parts.identity.known_key), Depends(known_parameters)]
         app.include_router(router, dependencies=dependencies, responses=openai_problems(401, 429))
     app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
@@ -74,32 +87,6 @@ def http_app(parts: HttpParts) -> FastAPI:
     app.add_middleware(RateLimit, identity=parts.identity, limit=parts.limit)
     app.add_middleware(RequestLog, clock=parts.clock)
     return app
-
-
-def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
-    scheduler, results, identity, clock = parts.scheduler, parts.results, parts.identity, parts.clock
-    exports = ExportApi(results)
-    return (
-        BenchmarkApi(scheduler, results, identity, clock).router(),
-        ComparisonApi(results).router(),
-        LeaderboardApi(scheduler, results).router(),
-        exports.router(),
-        RescoringApi(results).router(),
-        QueueApi(scheduler).router(),
-        SuiteApi(scheduler, identity).router(),
-        ModelApi(scheduler).router(),
-        DatasetApi(scheduler, identity).router(),
-        AnswerApi(scheduler, results, identity).router(),
-        DatasetRunApi(scheduler, results, exports, identity, clock).router(),
-    )
-
-
-def _openai_routers(parts: HttpParts) -> tuple[APIRouter, ...]:
-    return (
-        FileApi(parts.scheduler, parts.identity).router(),
-        BatchApi(parts.scheduler, parts.identity).router(),
-        OpenAIModelApi(parts.scheduler).router(),
-    )
 
 
 async def _alive() -> Liveness:

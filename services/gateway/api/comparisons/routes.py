@@ -12,7 +12,7 @@ from proctor.v1 import comparison_pb2, run_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from services.gateway.api.comparisons.conclusions import difference_of, lead_of, recommendations, significance
 from services.gateway.api.suites.schemas import SuiteName
-from services.gateway.backends import Results
+from services.gateway.backends import ResultsCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import interval, present, word
@@ -126,24 +126,17 @@ def _is_run(model_id: str) -> bool:
     return True
 
 
-class ComparisonApi:
-    """The handler and its backend."""
+router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
 
-    def __init__(self, results: Results) -> None:
-        self._results = results
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
-        router.post(
-            "/compare",
-            responses=problems(400, 404, 409, 422, 503),
-            summary="Compare two or more models or runs",
-        )(self.compare)
-        return router
-
-    async def compare(self, body: CompareRequest) -> Compared:
-        response = await self._results.comparisons.CompareRuns(body.to_proto())
-        return Compared(comparison=_comparison(response.comparison))
+@router.post(
+    "/compare",
+    responses=problems(400, 404, 409, 422, 503),
+    summary="Compare two or more models or runs",
+)
+async def compare(results: ResultsCalls, body: CompareRequest) -> Compared:
+    response = await results.comparisons.CompareRuns(body.to_proto())
+    return Compared(comparison=_comparison(response.comparison))
 
 
 def _comparison(comparison: comparison_pb2.Comparison) -> ComparisonShown:

@@ -1,8 +1,9 @@
 """Runs over data sets as bodies."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import run_pb2, summary_pb2
@@ -13,9 +14,10 @@ from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_body
 from services.gateway.api.runs.routes import duration_text
 from services.gateway.api.runs.schemas import Estimate, Figure, JobUsage, JobWait, TimingBody
-from services.gateway.backends import Scheduler
+from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id
 from services.gateway.errors.gateway_errors import DatasetRunNotFound
+from services.gateway.http.parameters import BenchmarkRunId
 from services.gateway.http.presentation import json_value, moment, optional, present, word
 
 
@@ -144,6 +146,14 @@ async def get_dataset_run(scheduler: Scheduler, run_id: str) -> run_pb2.Run:
     if not run.order.dataset_id:
         raise DatasetRunNotFound(benchmark_id=benchmark_id(run_id))
     return run
+
+
+async def _dataset_run(scheduler: SchedulerCalls, run_id: BenchmarkRunId) -> run_pb2.Run:
+    return await get_dataset_run(scheduler, run_id)
+
+
+# The run that the path names.
+DatasetRun = Annotated[run_pb2.Run, Depends(_dataset_run)]
 
 
 def dataset_run_started(response: scheduler_pb2.SubmitRunResponse) -> DatasetRunStarted:

@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.gateway.api.datasets.upload import upload_requests
-from services.gateway.auth import Identity
-from services.gateway.backends import Scheduler
+from services.gateway.auth import User
+from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.gateway_errors import DatasetFault, DatasetRefused
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT64_MAX, Text
@@ -119,65 +119,59 @@ class UploadQuery:
         )
 
 
-class DatasetApi:
-    """The handlers and their backend."""
+router = APIRouter(tags=["datasets"])
+_ONE = problems(404, 422, 503)
 
-    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
-        self._datasets = scheduler.datasets
-        self._identity = identity
 
-    def router(self) -> APIRouter:
-        router = APIRouter(tags=["datasets"])
-        router.post(
-            UPLOADS,
-            responses=problems(408, 413, 422, 503),
-            openapi_extra=_BODY,
-            summary="Upload a data set; the faulty lines of an invalid file are listed",
-        )(self.upload)
-        router.get(DATASETS, responses=problems(400, 422, 503), summary="List data sets, newest first")(
-            self.list_datasets
-        )
-        one = problems(404, 422, 503)
-        router.get(f"{DATASETS}/{{dataset_id}}", responses=one, summary="One data set")(self.get)
-        router.get(
-            f"{DATASETS}/{{dataset_id}}/preview", responses=one, summary="Rows as a model would get them"
-        )(self.preview)
-        router.delete(
-            f"{DATASETS}/{{dataset_id}}",
-            responses=problems(404, 409, 422, 503),
-            summary="Delete a data set that no run uses",
-        )(self.delete)
-        return router
+@router.post(
+    UPLOADS,
+    responses=problems(408, 413, 422, 503),
+    openapi_extra=_BODY,
+    summary="Upload a data set; the faulty lines of an invalid file are listed",
+)
+async def upload(
+    scheduler: SchedulerCalls, user: User, request: Request, query: Annotated[UploadQuery, Depends()]
+) -> DatasetUploaded:
+    query.header.user = user
+    async with aclosing(upload_requests(request, query.header)) as requests:
+        response = await scheduler.datasets.UploadDataset(requests)
+    if not response.HasField("dataset"):
+        faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
+        raise DatasetRefused(faults, response.fault_count)
+    return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
 
-    async def upload(self, request: Request, query: Annotated[UploadQuery, Depends()]) -> DatasetUploaded:
-        query.header.user = await self._identity.user(request)
-        async with aclosing(upload_requests(request, query.header)) as requests:
-            response = await self._datasets.UploadDataset(requests)
-        if not response.HasField("dataset"):
-            faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
-            raise DatasetRefused(faults, response.fault_count)
-        return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
 
-    async def list_datasets(self, limit: PageSize = 100, cursor: Cursor = "") -> DatasetPage:
-        request = dataset_pb2.ListDatasetsRequest(page_size=limit, page_token=cursor)
-        page = await self._datasets.ListDatasets(request)
-        return DatasetPage(
-            datasets=[dataset_listed(dataset) for dataset in page.datasets],
-            total=page.total,
-            next_cursor=page.next_page_token or None,
-        )
+@router.get(DATASETS, responses=problems(400, 422, 503), summary="List data sets, newest first")
+async def list_datasets(scheduler: SchedulerCalls, limit: PageSize = 100, cursor: Cursor = "") -> DatasetPage:
+    request = dataset_pb2.ListDatasetsRequest(page_size=limit, page_token=cursor)
+    page = await scheduler.datasets.ListDatasets(request)
+    return DatasetPage(
+        datasets=[dataset_listed(dataset) for dataset in page.datasets],
+        total=page.total,
+        next_cursor=page.next_page_token or None,
+    )
 
-    async def get(self, dataset_id: DatasetId) -> DatasetListed:
-        request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
-        return dataset_listed((await self._datasets.GetDataset(request)).dataset)
 
-    async def preview(
-        self, dataset_id: DatasetId, first: FirstRow = 0, rows: RowCount = 10
-    ) -> DatasetPreview:
-        request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=rows)
-        response = await self._datasets.PreviewDataset(request)
-        return DatasetPreview(rows=[dataset_row(row) for row in response.rows])
+@router.get(f"{DATASETS}/{{dataset_id}}", responses=_ONE, summary="One data set")
+async def get(scheduler: SchedulerCalls, dataset_id: DatasetId) -> DatasetListed:
+    request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
+    return dataset_listed((await scheduler.datasets.GetDataset(request)).dataset)
 
-    async def delete(self, dataset_id: DatasetId) -> DatasetMessage:
-        await self._datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
-        return DatasetMessage(message=f"Data set {dataset_id} deleted")
+
+@router.get(f"{DATASETS}/{{dataset_id}}/preview", responses=_ONE, summary="Rows as a model would get them")
+async def preview(
+    scheduler: SchedulerCalls, dataset_id: DatasetId, first: FirstRow = 0, rows: RowCount = 10
+) -> DatasetPreview:
+    request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=rows)
+    response = await scheduler.datasets.PreviewDataset(request)
+    return DatasetPreview(rows=[dataset_row(row) for row in response.rows])
+
+
+@router.delete(
+    f"{DATASETS}/{{dataset_id}}",
+    responses=problems(404, 409, 422, 503),
+    summary="Delete a data set that no run uses",
+)
+async def delete(scheduler: SchedulerCalls, dataset_id: DatasetId) -> DatasetMessage:
+    await scheduler.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
+    return DatasetMessage(message=f"Data set {dataset_id} deleted")

@@ -19,8 +19,8 @@ from services.gateway.api.openai import (
     file_object,
     page_of,
 )
-from services.gateway.auth import Identity
-from services.gateway.backends import Scheduler
+from services.gateway.auth import User
+from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import Described, openai_problems
 from services.gateway.http.downloads import (
     ContentConditions,
@@ -88,64 +88,64 @@ class FileQuery:
         )
 
 
-class FileApi:
-    """The handlers and their backend."""
+async def _named_file(scheduler: SchedulerCalls, file_id: FileId) -> file_pb2.File:
+    return (await scheduler.files.GetFile(file_pb2.GetFileRequest(file_id=file_id))).file
 
-    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
-        self._files = scheduler.files
-        self._identity = identity
 
-    def router(self) -> APIRouter:
-        router = APIRouter(tags=["openai"])
-        router.post(
-            FILES,
-            responses=openai_problems(400, 408, 413, 503),
-            openapi_extra=_BODY,
-            summary="Upload the lines of a batch",
-        )(self.upload)
-        router.get(FILES, responses=openai_problems(400, 404, 503), summary="List files")(self.list_files)
-        one, path = openai_problems(404, 503), f"{FILES}/{{file_id}}"
-        router.get(path, responses=one, summary="One file")(self.get)
-        router.delete(
-            path, responses=openai_problems(404, 409, 503), summary="Delete a file that no batch uses"
-        )(self.delete)
-        router.get(
-            f"{path}/content",
-            response_class=Response,
-            responses=_CONTENT | openai_problems(404, 416, 503),
-            summary="The content of a file",
-        )(self.content)
-        return router
+NamedFile = Annotated[file_pb2.File, Depends(_named_file)]
 
-    async def upload(self, request: Request, request_id: RequestId) -> FileObject:
-        header = file_pb2.FileHeader(user=await self._identity.user(request), request_id=request_id)
-        async with aclosing(upload_requests(request, header)) as requests:
-            return file_object((await self._files.UploadFile(requests)).file)
+router = APIRouter(tags=["openai"])
+_ONE = f"{FILES}/{{file_id}}"
 
-    async def list_files(self, query: Annotated[FileQuery, Depends()]) -> Page[FileObject]:
-        listed = await self._files.ListFiles(query.request)
-        return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
 
-    async def get(self, file_id: FileId) -> FileObject:
-        return file_object(await self._file(file_id))
+@router.post(
+    FILES,
+    responses=openai_problems(400, 408, 413, 503),
+    openapi_extra=_BODY,
+    summary="Upload the lines of a batch",
+)
+async def upload(
+    scheduler: SchedulerCalls, user: User, request: Request, request_id: RequestId
+) -> FileObject:
+    header = file_pb2.FileHeader(user=user, request_id=request_id)
+    async with aclosing(upload_requests(request, header)) as requests:
+        return file_object((await scheduler.files.UploadFile(requests)).file)
 
-    async def delete(self, file_id: FileId) -> Deleted:
-        await self._files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id))
-        return Deleted(id=file_id)
 
-    async def content(self, file_id: FileId, conditions: Annotated[ContentConditions, Depends()]) -> Response:
-        """Raises 416 for a range outside the file."""
-        file = await self._file(file_id)
-        # The content of a file is immutable.
-        tag = f'"{file_id}"'
-        if conditions.has(tag):
-            return Response(status_code=304, headers={"ETag": tag})
-        requested = byte_range(conditions.range_of(tag), file.size_bytes)
-        first_byte = requested.first if requested else 0
-        chunks = self._files.ReadFile(file_pb2.ReadFileRequest(file_id=file_id, first_byte=first_byte))
-        download = await begin(chunks, file_pb2.ReadFileResponse())
-        headers = FileHeaders(attachment(file.name), tag=tag, total_bytes=file.size_bytes)
-        return file_response(download, headers, requested)
+@router.get(FILES, responses=openai_problems(400, 404, 503), summary="List files")
+async def list_files(scheduler: SchedulerCalls, query: Annotated[FileQuery, Depends()]) -> Page[FileObject]:
+    listed = await scheduler.files.ListFiles(query.request)
+    return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
 
-    async def _file(self, file_id: str) -> file_pb2.File:
-        return (await self._files.GetFile(file_pb2.GetFileRequest(file_id=file_id))).file
+
+@router.get(_ONE, responses=openai_problems(404, 503), summary="One file")
+async def get(file: NamedFile) -> FileObject:
+    return file_object(file)
+
+
+@router.delete(_ONE, responses=openai_problems(404, 409, 503), summary="Delete a file that no batch uses")
+async def delete(scheduler: SchedulerCalls, file_id: FileId) -> Deleted:
+    await scheduler.files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id))
+    return Deleted(id=file_id)
+
+
+@router.get(
+    f"{_ONE}/content",
+    response_class=Response,
+    responses=_CONTENT | openai_problems(404, 416, 503),
+    summary="The content of a file",
+)
+async def content(
+    scheduler: SchedulerCalls, file: NamedFile, conditions: Annotated[ContentConditions, Depends()]
+) -> Response:
+    """Raises 416 for a range outside the file."""
+    # The content of a file is immutable.
+    tag = f'"{file.file_id}"'
+    if conditions.has(tag):
+        return Response(status_code=304, headers={"ETag": tag})
+    requested = byte_range(conditions.range_of(tag), file.size_bytes)
+    first_byte = requested.first if requested else 0
+    chunks = scheduler.files.ReadFile(file_pb2.ReadFileRequest(file_id=file.file_id, first_byte=first_byte))
+    download = await begin(chunks, file_pb2.ReadFileResponse())
+    headers = FileHeaders(attachment(file.name), tag=tag, total_bytes=file.size_bytes)
+    return file_response(download, headers, requested)

@@ -21,8 +21,8 @@ from services.gateway.api.suites.schemas import (
     SuiteMessage,
     sample_shown,
 )
-from services.gateway.auth import Identity
-from services.gateway.backends import Scheduler
+from services.gateway.auth import User
+from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.parameters import INT32_MAX
@@ -49,7 +49,7 @@ Row = Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
 Shots = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Examples in the prompt")]
 
 
-async def suite_document(
+async def _document(
     request: Request,
     file_name: Annotated[str, Query(max_length=255, description="Name of a YAML body")] = "",
 ) -> suite_pb2.SuiteDocument:
@@ -63,91 +63,85 @@ async def suite_document(
         raise RequestValidationError(faults) from error
 
 
-class SuiteApi:
-    """The handlers and their backends."""
+router = APIRouter(prefix=SUITES, tags=["suites"])
 
-    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
-        self._scheduler = scheduler
-        self._identity = identity
 
-    def router(self) -> APIRouter:
-        router = APIRouter(prefix=SUITES, tags=["suites"])
-        router.get("", responses=problems(503), summary="List suites, invalid ones with their problem")(
-            self.list_suites
-        )
-        router.post(
-            "",
-            status_code=201,
-            responses=_KNOWN | problems(413, 422, 503),
-            openapi_extra=_BODY,
-            summary="Add a suite of your own",
-        )(self.add)
-        router.get(
-            "/{suite}/tasks/{task}/samples/{row}",
-            responses=problems(404, 422, 503),
-            summary="Preview a sample as a model would get it",
-        )(self.show)
-        router.delete(
-            "/{suite}/versions/{version}",
-            responses=problems(404, 409, 422, 503),
-            summary="Delete a version that no run used",
-        )(self.delete)
-        return router
+@router.get("", responses=problems(503), summary="List suites, invalid ones with their problem")
+async def list_suites(scheduler: SchedulerCalls) -> SuiteList:
+    return present(SuiteList, await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()))
 
-    async def list_suites(self) -> SuiteList:
-        return present(SuiteList, await self._scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()))
 
-    async def add(
-        self,
-        request: Request,
-        response: Response,
-        document: Annotated[suite_pb2.SuiteDocument, Depends(suite_document)],
-        *,
-        dry_run: Annotated[bool, Query(description="Validate only")] = False,
-    ) -> SuiteAdded:
-        if dry_run:
-            response.status_code = 200
-            return await self._validated(document)
-        added = await self._added(
-            suite_pb2.AddSuiteRequest(document=document, user=await self._identity.user(request))
-        )
-        response.status_code = 200 if added.is_known else 201
-        return present(SuiteAdded, added)
+@router.post(
+    "",
+    status_code=201,
+    responses=_KNOWN | problems(413, 422, 503),
+    openapi_extra=_BODY,
+    summary="Add a suite of your own",
+)
+async def add(
+    scheduler: SchedulerCalls,
+    user: User,
+    response: Response,
+    document: Annotated[suite_pb2.SuiteDocument, Depends(_document)],
+    *,
+    dry_run: Annotated[bool, Query(description="Validate only")] = False,
+) -> SuiteAdded:
+    if dry_run:
+        response.status_code = 200
+        return await _validated(scheduler, document)
+    added = await _added(scheduler, suite_pb2.AddSuiteRequest(document=document, user=user))
+    response.status_code = 200 if added.is_known else 201
+    return present(SuiteAdded, added)
 
-    async def show(self, suite: str, task: str, row: Row, num_fewshot: Shots = None) -> SampleShown:
-        request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row, num_fewshot=num_fewshot)
-        with _not_found_in_path():
-            return sample_shown(request, await self._scheduler.suites.ShowSample(request))
 
-    async def delete(self, suite: str, version: Version) -> SuiteMessage:
-        try:
-            await self._scheduler.suites.DeleteSuite(
-                suite_pb2.DeleteSuiteRequest(suite=suite, version=version)
-            )
-        except RemoteError as error:
-            if error.reason != "UNKNOWN_SUITE":
-                raise
-            raise NoSuchVersion(suite=suite, version=version) from error
-        return SuiteMessage(message=f"Version {version} of suite {suite} deleted")
+@router.get(
+    "/{suite}/tasks/{task}/samples/{row}",
+    responses=problems(404, 422, 503),
+    summary="Preview a sample as a model would get it",
+)
+async def show(
+    scheduler: SchedulerCalls, suite: str, task: str, row: Row, num_fewshot: Shots = None
+) -> SampleShown:
+    request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row, num_fewshot=num_fewshot)
+    with _not_found_in_path():
+        return sample_shown(request, await scheduler.suites.ShowSample(request))
 
-    async def _validated(self, document: suite_pb2.SuiteDocument) -> SuiteAdded:
-        checked = await self._check(document)
-        if checked.problems:
-            raise SuiteRefused(_faults(checked))
-        return SuiteAdded(suite=present(SuiteListed, checked.suite), is_known=None)
 
-    async def _added(self, request: suite_pb2.AddSuiteRequest) -> suite_pb2.AddSuiteResponse:
-        try:
-            return await self._scheduler.suites.AddSuite(request)
-        except RemoteError as error:
-            if error.reason != "INVALID_SUITE_FILE":
-                raise
-            # The error has the first fault only; the check lists all.
-            faults = _faults(await self._check(request.document))
-            raise SuiteRefused(faults or [SuiteFault("", 0, "", error.message)]) from error
+@router.delete(
+    "/{suite}/versions/{version}",
+    responses=problems(404, 409, 422, 503),
+    summary="Delete a version that no run used",
+)
+async def delete(scheduler: SchedulerCalls, suite: str, version: Version) -> SuiteMessage:
+    try:
+        await scheduler.suites.DeleteSuite(suite_pb2.DeleteSuiteRequest(suite=suite, version=version))
+    except RemoteError as error:
+        if error.reason != "UNKNOWN_SUITE":
+            raise
+        raise NoSuchVersion(suite=suite, version=version) from error
+    return SuiteMessage(message=f"Version {version} of suite {suite} deleted")
 
-    async def _check(self, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
-        return await self._scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
+
+async def _validated(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> SuiteAdded:
+    checked = await _check(scheduler, document)
+    if checked.problems:
+        raise SuiteRefused(_faults(checked))
+    return SuiteAdded(suite=present(SuiteListed, checked.suite), is_known=None)
+
+
+async def _added(scheduler: Scheduler, request: suite_pb2.AddSuiteRequest) -> suite_pb2.AddSuiteResponse:
+    try:
+        return await scheduler.suites.AddSuite(request)
+    except RemoteError as error:
+        if error.reason != "INVALID_SUITE_FILE":
+            raise
+        # The error has the first fault only; the check lists all.
+        faults = _faults(await _check(scheduler, request.document))
+        raise SuiteRefused(faults or [SuiteFault("", 0, "", error.message)]) from error
+
+
+async def _check(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
+    return await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
 
 
 def _faults(checked: suite_pb2.CheckSuiteResponse) -> list[SuiteFault]:
