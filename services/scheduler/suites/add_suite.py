@@ -8,7 +8,7 @@ from services.scheduler.requests import nul_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
-from services.scheduler.suites.ports import InstalledSuites, SuiteReader, UserSuiteStore
+from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition
 
 AT_A_TIME = 2
@@ -19,13 +19,13 @@ LIMIT_SECONDS = 20.0
 class CheckSuite:
     """Reads documents in threads, a few at a time: a large one takes seconds."""
 
-    reader: SuiteReader
+    read: ReadDocument
     installed: InstalledSuites
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
 
     async def check(self, document: SuiteDocument) -> SuiteReading:
         try:
-            return await self.threads.run(self.reader.read, document, self.installed.names())
+            return await self.threads.run(self.read, document, self.installed.names())
         except TimeoutError:
             limit = f"{self.threads.limit_seconds:g} s"
             problem = f"it takes more than {limit} to read; make its templates smaller"

@@ -40,7 +40,7 @@ class FileSuiteCache:
     def put(self, digest: str, document: SuiteDocument) -> SuiteDefinition:
         """Raises `InvalidSuiteFile` if only an older Proctor accepted the document, `DatasetUnavailable`."""
         folder = self._folder / digest
-        reading = read_document(document, folder)
+        reading = read_document(document, folder=folder)
         if reading.suite is None:
             raise reading.error(document.name)
         try:

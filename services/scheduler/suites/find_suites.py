@@ -8,8 +8,8 @@ from services.scheduler.suites.errors import UnknownSuite, listed
 from services.scheduler.suites.ports import (
     BrokenSuite,
     InstalledSuites,
+    ReadDocument,
     SuiteCache,
-    SuiteReader,
     UserSuiteStore,
 )
 from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteSummary, split_name, summary_of
@@ -22,7 +22,7 @@ class FindSuites:
     installed: InstalledSuites
     stored: UserSuiteStore
     cache: SuiteCache
-    reader: SuiteReader
+    read: ReadDocument
     _listed: dict[str, SuiteSummary | BrokenSuite] = field(default_factory=dict)
 
     async def suite(self, name: str) -> SuiteDefinition:
@@ -56,7 +56,7 @@ class FindSuites:
         document = await self.stored.document(stored)
         if document is None:
             return BrokenSuite(stored.suite, "It was deleted just now.", stored.version, stored.digest)
-        reading = await asyncio.to_thread(self.reader.read, document, ())
+        reading = await asyncio.to_thread(self.read, document, ())
         if reading.suite is None:
             problem = str(reading.error(document.name))
             return BrokenSuite(stored.suite, problem, stored.version, stored.digest)

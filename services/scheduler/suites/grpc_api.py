@@ -8,7 +8,7 @@ import grpc
 
 from proctor.v1 import scheduler_service_pb2, suite_service_pb2_grpc
 from proctor.v1 import suite_service_pb2 as messages
-from proctor.wire.convert import number_of
+from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.scheduler.requests import DEFAULT_USER
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
@@ -17,20 +17,22 @@ from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample
 from services.scheduler.suites.suite import SuiteSummary, TaskSummary, summary_of
 
-
-def document_from_proto(message: messages.SuiteDocument) -> SuiteDocument:
-    return SuiteDocument(message.text, message.file_name, dict(message.files))
-
-
-def problem_to_proto(problem: SuiteProblem) -> messages.SuiteProblem:
-    return messages.SuiteProblem(
-        file=problem.file, line=problem.line, key=problem.key, problem=problem.problem
-    )
-
-
-def wanted_from_proto(request: messages.ShowSampleRequest) -> SampleRequest:
-    num_fewshot = request.num_fewshot if request.HasField("num_fewshot") else None
-    return SampleRequest(request.suite, request.task, request.row, num_fewshot)
+DOCUMENT = Codec(SuiteDocument, messages.SuiteDocument)
+PROBLEM = Codec(SuiteProblem, messages.SuiteProblem)
+SAMPLE_REQUEST = Codec(SampleRequest, messages.ShowSampleRequest)
+SUITE = Codec(
+    SuiteSummary,
+    scheduler_service_pb2.SuiteInfo,
+    names={"name": "suite"},
+    unpaired={"problem"},
+    nested=[Codec(TaskSummary, scheduler_service_pb2.TaskInfo, names={"name": "task"})],
+)
+BROKEN_SUITE = Codec(
+    BrokenSuite,
+    scheduler_service_pb2.SuiteInfo,
+    names={"name": "suite"},
+    unpaired={"description", "tasks"},
+)
 
 
 def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
@@ -47,27 +49,7 @@ def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
 
 
 def suite_to_proto(suite: SuiteSummary | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
-    if isinstance(suite, BrokenSuite):
-        return scheduler_service_pb2.SuiteInfo(
-            suite=suite.name, problem=suite.problem, version=suite.version, digest=suite.digest
-        )
-    return scheduler_service_pb2.SuiteInfo(
-        suite=suite.name,
-        description=suite.description,
-        tasks=[_task_info_to_proto(task) for task in suite.tasks],
-        version=suite.version,
-        digest=suite.digest,
-    )
-
-
-def _task_info_to_proto(task: TaskSummary) -> scheduler_service_pb2.TaskInfo:
-    return scheduler_service_pb2.TaskInfo(
-        task=task.name,
-        version=task.version,
-        output_type=number_of(task.output_type),
-        metrics=task.metrics,
-        dataset=task.dataset,
-    )
+    return BROKEN_SUITE.to_proto(suite) if isinstance(suite, BrokenSuite) else SUITE.to_proto(suite)
 
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SuiteService"].full_name
@@ -95,16 +77,16 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
     async def CheckSuite(
         self, request: messages.CheckSuiteRequest, context: Context
     ) -> messages.CheckSuiteResponse:
-        reading = await self._use.check.check(document_from_proto(request.document))
+        reading = await self._use.check.check(DOCUMENT.from_proto(request.document))
         return messages.CheckSuiteResponse(
-            problems=[problem_to_proto(problem) for problem in reading.problems],
+            problems=[PROBLEM.to_proto(problem) for problem in reading.problems],
             suite=suite_to_proto(summary_of(reading.suite)) if reading.suite else None,
         )
 
     async def AddSuite(
         self, request: messages.AddSuiteRequest, context: Context
     ) -> messages.AddSuiteResponse:
-        document = document_from_proto(request.document)
+        document = DOCUMENT.from_proto(request.document)
         registered = await self._use.add.add(document, request.user or DEFAULT_USER)
         suite = suite_to_proto(summary_of(registered.suite))
         return messages.AddSuiteResponse(suite=suite, is_known=registered.is_known)
@@ -118,4 +100,4 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
     async def ShowSample(
         self, request: messages.ShowSampleRequest, context: Context
     ) -> messages.ShowSampleResponse:
-        return shown_to_proto(await self._use.show.show(wanted_from_proto(request)))
+        return shown_to_proto(await self._use.show.show(SAMPLE_REQUEST.from_proto(request)))

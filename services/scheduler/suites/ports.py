@@ -1,6 +1,6 @@
 """Ports of suites: the installed ones, and the store and cache of users' suites."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -47,8 +47,8 @@ class InstalledSuites(Protocol):
     def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]: ...
 
 
-class SuiteReader(Protocol):
-    def read(self, document: SuiteDocument, taken_names: Collection[str]) -> SuiteReading: ...
+# Reads a user's document; the second argument are the names of other suites.
+ReadDocument = Callable[[SuiteDocument, Collection[str]], SuiteReading]
 
 
 class SuiteCache(Protocol):

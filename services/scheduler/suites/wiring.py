@@ -6,7 +6,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
-from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
+from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.grpc_api import SuiteUseCases
 from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
@@ -28,14 +28,13 @@ class SuiteParts:
     ) -> None:
         self._installed = installed
         self._clock = clock
-        self._documents = YamlUserDocuments()
         self._of_users = PostgresUserSuites(session)
         cache = FileSuiteCache(settings.suite_cache_dir)
         self.rows = FirstAvailableSource(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
-        self.catalogue = FindSuites(installed, self._of_users, cache, self._documents)
+        self.catalogue = FindSuites(installed, self._of_users, cache, read_document)
 
     def use_cases(self) -> SuiteUseCases:
-        checking = CheckSuite(self._documents, self._installed)
+        checking = CheckSuite(read_document, self._installed)
         return SuiteUseCases(
             check=checking,
             add=AddSuite(checking, self._of_users, self._clock),

@@ -20,7 +20,7 @@ from services.scheduler.uploads.dataset import (
 )
 from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_objects
 from services.scheduler.uploads.errors import UploadRequestTaken
-from services.scheduler.uploads.ports import DatasetStore, NewDataset, ObjectStore
+from services.scheduler.uploads.ports import DatasetStore, ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class AddDataset:
         content = DatasetContent(checked.digest, checked.format, checked.size_bytes, facts, prefix)
         dataset = Dataset(dataset_id, header.name, header.user, self.clock.now(), content)
         # If this fails, the data set may be stored or not; if not, its objects are collected later.
-        stored = await self.datasets.add(NewDataset(dataset, header.request_id))
+        stored = await self.datasets.add(dataset, header.request_id)
         if stored.content.prefix != prefix:
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
         check_same_name(stored.name, header.name, header.request_id)

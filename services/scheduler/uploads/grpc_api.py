@@ -71,14 +71,14 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     async def GetDataset(
         self, request: dataset_service_pb2.GetDatasetRequest, context: Context
     ) -> dataset_service_pb2.GetDatasetResponse:
-        dataset = await self._use.show.get(dataset_id_from_proto(request.dataset_id))
+        dataset = await self._use.show.datasets.get(dataset_id_from_proto(request.dataset_id))
         return dataset_service_pb2.GetDatasetResponse(dataset=dataset_to_proto(dataset))
 
     async def ListDatasets(
         self, request: dataset_service_pb2.ListDatasetsRequest, context: Context
     ) -> dataset_service_pb2.ListDatasetsResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
-        page = await self._use.show.page(size, dataset_cursor_from_token(request.page_token))
+        page = await self._use.show.datasets.page(size, dataset_cursor_from_token(request.page_token))
         return dataset_service_pb2.ListDatasetsResponse(
             datasets=[dataset_to_proto(dataset) for dataset in page.datasets],
             next_page_token=dataset_page_token(page.next),
@@ -134,7 +134,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     async def GetFile(
         self, request: file_service_pb2.GetFileRequest, context: Context
     ) -> file_service_pb2.GetFileResponse:
-        file = await self._use.show.get(file_id_from_proto(request.file_id))
+        file = await self._use.show.files.get(file_id_from_proto(request.file_id))
         return file_service_pb2.GetFileResponse(file=file_to_proto(file))
 
     async def ListFiles(
@@ -146,7 +146,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
             purpose=member_of(FilePurpose, request.purpose),
             is_ascending=request.is_ascending,
         )
-        page = await self._use.show.page(wanted)
+        page = await self._use.show.files.page(wanted)
         return file_service_pb2.ListFilesResponse(
             files=[file_to_proto(file) for file in page.files], has_more=page.has_more
         )
@@ -154,7 +154,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     async def ReadFile(
         self, request: file_service_pb2.ReadFileRequest, context: Context
     ) -> AsyncIterator[file_service_pb2.ReadFileResponse]:
-        file = await self._use.show.get(file_id_from_proto(request.file_id))
+        file = await self._use.show.files.get(file_id_from_proto(request.file_id))
         pieces = self._use.show.chunks(file, request.first_byte)
         yield file_service_pb2.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:

@@ -1,7 +1,6 @@
 """Ports of uploads: the object store, and the stores of data sets and of files."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -44,14 +43,6 @@ class ContentSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NewDataset:
-    """An uploaded data set whose rows are in the object store, under its own prefix."""
-
-    dataset: Dataset
-    request_id: str
-
-
 class DatasetStore(Protocol):
     """Data sets and their contents, which they may share with files.
 
@@ -62,7 +53,7 @@ class DatasetStore(Protocol):
         """Marks the prefix as unreferenced. Called before the first object is stored under it."""
         ...
 
-    async def add(self, new: NewDataset) -> Dataset:
+    async def add(self, dataset: Dataset, request_id: str) -> Dataset:
         """Returns the data set as stored: that of the user's first call with this request id.
 
         Its content is the existing one if the same file is already stored.

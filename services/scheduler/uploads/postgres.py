@@ -28,7 +28,6 @@ from services.scheduler.uploads.errors import (
     FileInUseByRun,
     FileNotFound,
 )
-from services.scheduler.uploads.ports import NewDataset
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileId,
@@ -38,7 +37,9 @@ from services.scheduler.uploads.stored_file import (
     StoredFile,
 )
 
-_NEWEST = (datetime(9999, 1, 1, tzinfo=UTC), "")
+# Where a list begins, from its newest or its oldest entry.
+_AFTER_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
+_BEFORE_ALL = (datetime(1, 1, 1, tzinfo=UTC), "")
 
 
 class _RepeatedRequest(Exception):
@@ -52,9 +53,8 @@ class PostgresDatasets:
     async def register_prefix(self, prefix: str) -> None:
         await self._session.execute("add_unreferenced_prefix", prefix)
 
-    async def add(self, new: NewDataset) -> Dataset:
-        dataset = new.dataset
-        request = request_of(dataset.user, new.request_id) if new.request_id else None
+    async def add(self, dataset: Dataset, request_id: str) -> Dataset:
+        request = request_of(dataset.user, request_id) if request_id else None
 
         async def add(transaction: PostgresTransaction) -> Dataset:
             await transaction.execute("store_content", *content_values(dataset.content))
@@ -69,7 +69,7 @@ class PostgresDatasets:
         try:
             return await self._session.run(add)
         except _RepeatedRequest:
-            earlier = await self.find_by_request(new.request_id, dataset.user)
+            earlier = await self.find_by_request(request_id, dataset.user)
             if earlier is None:
                 raise DatasetNotFound(dataset_id=dataset.dataset_id) from None
             return earlier
@@ -92,18 +92,16 @@ class PostgresDatasets:
         return NamedContent(row["name"], content_from_row(row))
 
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
-        start = (after.uploaded_at, after.dataset_id) if after else _NEWEST
+        start = (after.uploaded_at, after.dataset_id) if after else _AFTER_ALL
 
         async def page(transaction: PostgresTransaction) -> DatasetPage:
             rows = await transaction.fetch("list_datasets", *start, size)
             total = after.total if after else await transaction.fetchval("count_datasets")
             datasets = tuple(dataset_from_row(row) for row in rows)
-            is_last = len(datasets) < size
-            last = datasets[-1] if datasets else None
-            following = (
-                None if last is None or is_last else DatasetCursor(last.uploaded_at, last.dataset_id, total)
-            )
-            return DatasetPage(datasets, total, following)
+            if len(datasets) < size:
+                return DatasetPage(datasets, total, None)
+            last = datasets[-1]
+            return DatasetPage(datasets, total, DatasetCursor(last.uploaded_at, last.dataset_id, total))
 
         return await self._session.run(page)
 
@@ -171,19 +169,8 @@ def content_values(content: DatasetContent) -> tuple[object, ...]:
 
 
 def _dataset_values(dataset: Dataset) -> tuple[object, ...]:
-    content = dataset.content
-    return (
-        dataset.dataset_id,
-        dataset.name,
-        dataset.user,
-        dataset.uploaded_at,
-        content.digest,
-        content.format,
-    )
-
-
-_AFTER_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
-_BEFORE_ALL = (datetime(1, 1, 1, tzinfo=UTC), "")
+    content, named = dataset.content, (dataset.dataset_id, dataset.name, dataset.user)
+    return (*named, dataset.uploaded_at, content.digest, content.format)
 
 
 class PostgresFiles:

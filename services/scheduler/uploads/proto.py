@@ -4,7 +4,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeVar
 
 from proctor.v1 import dataset_service_pb2, file_service_pb2
-from proctor.wire.convert import member_of, number_of
+from proctor.wire.convert import Codec, member_of, number_of
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_request_id, list_token, read_list_token
 from services.scheduler.uploads.add_dataset import AddedDataset
@@ -22,6 +22,7 @@ from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, Upl
 from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
 
 MAX_CHUNK_BYTES = 1024 * 1024
+FAULT = Codec(DatasetFault, dataset_service_pb2.DatasetFault, unpaired={"kind"})
 
 Chunk = TypeVar("Chunk", dataset_service_pb2.UploadDatasetRequest, file_service_pb2.UploadFileRequest)
 
@@ -47,7 +48,7 @@ def added_to_proto(added: AddedDataset) -> dataset_service_pb2.UploadDatasetResp
     if added.dataset is not None:
         return dataset_service_pb2.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
     return dataset_service_pb2.UploadDatasetResponse(
-        faults=[fault_to_proto(fault) for fault in added.faults], fault_count=added.fault_count
+        faults=[FAULT.to_proto(fault) for fault in added.faults], fault_count=added.fault_count
     )
 
 
@@ -79,10 +80,6 @@ def row_to_proto(row: DatasetRow) -> dataset_service_pb2.DatasetRow:
     )
 
 
-def fault_to_proto(fault: DatasetFault) -> dataset_service_pb2.DatasetFault:
-    return dataset_service_pb2.DatasetFault(line=fault.line, field=fault.field, problem=fault.problem)
-
-
 def file_header_from_proto(message: file_service_pb2.FileHeader) -> FileHeader:
     if message.purpose != FilePurpose.BATCH.number:
         sentence = "purpose must be batch: files are uploaded for batches only."
@@ -111,7 +108,7 @@ def file_to_proto(file: StoredFile) -> file_service_pb2.File:
         size_bytes=file.size_bytes,
         user=file.user,
         row_count=file.content.facts.row_count if file.content else 0,
-        faults=[fault_to_proto(fault) for fault in file.faults.first],
+        faults=[FAULT.to_proto(fault) for fault in file.faults.first],
         fault_count=file.faults.count,
     )
     message.created_at.FromDatetime(file.created_at)

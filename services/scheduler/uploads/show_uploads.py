@@ -1,15 +1,15 @@
-"""Reads data sets and files: one, a page of them, rows, bytes."""
+"""Reads rows of data sets and bytes of files."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.uploads.dataset import Dataset, DatasetCursor, DatasetId, DatasetPage, DatasetRow
+from services.scheduler.uploads.dataset import Dataset, DatasetId, DatasetRow
 from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
 from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_key, parts_from
-from services.scheduler.uploads.stored_file import FileId, FileList, FilePage, StoredFile
+from services.scheduler.uploads.stored_file import StoredFile
 
 MAX_SHOWN_BYTES = 1024 * 1024
 
@@ -18,12 +18,6 @@ MAX_SHOWN_BYTES = 1024 * 1024
 class ShowDataset:
     datasets: DatasetStore
     loading: LoadRows
-
-    async def get(self, dataset_id: DatasetId) -> Dataset:
-        return await self.datasets.get(dataset_id)
-
-    async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
-        return await self.datasets.page(size, after)
 
     async def rows(self, dataset_id: DatasetId, first_row: int, count: int) -> Sequence[DatasetRow]:
         """Returns up to `count` rows: fewer if they are large, but at least one if there is one."""
@@ -50,12 +44,6 @@ CHUNK_BYTES = 1024 * 1024
 class ShowFile:
     files: FileStore
     objects: ObjectStore
-
-    async def get(self, file_id: FileId) -> StoredFile:
-        return await self.files.get(file_id)
-
-    async def page(self, wanted: FileList) -> FilePage:
-        return await self.files.page(wanted)
 
     async def chunks(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
         """Yields the bytes, fetched part by part. Raises `FileNotFound` if the file was deleted meanwhile."""

@@ -26,7 +26,6 @@ from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.checking.check_file import CheckFile, SizeLimits
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
-from services.scheduler.uploads.ports import NewDataset
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.wiring import DATASET_READERS
 from services.scheduler.wiring import THREAD_SWITCH_SECONDS
@@ -88,8 +87,8 @@ class OneDataset:
     async def register_prefix(self, prefix: str) -> None:
         pass
 
-    async def add(self, new: NewDataset) -> Dataset:
-        return new.dataset
+    async def add(self, dataset: Dataset, request_id: str) -> Dataset:  # noqa: ARG002  # as the port has it
+        return dataset
 
 
 def batch_block() -> bytes:

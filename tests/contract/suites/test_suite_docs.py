@@ -111,7 +111,7 @@ def test_a_check_and_a_sample_may_take_the_same_time() -> None:
 
 def test_the_example_is_a_suite_that_can_be_asked(tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text(fenced("csv"))
-    reading = read_document(document(fenced("yaml")), tmp_path)
+    reading = read_document(document(fenced("yaml")), folder=tmp_path)
     assert reading.problems == ()
     assert reading.suite is not None
     asked: list[list[RenderedSample]] = [

@@ -10,42 +10,14 @@ from services.scheduler.suites.format.suite_document import Fault
 
 Fields = Mapping[str, object]
 
-_LM_EVAL_KEYS = frozenset(
-    {
-        "dataset_path",
-        "dataset_name",
-        "test_split",
-        "validation_split",
-        "training_split",
-        "custom_dataset",
-        "class",
-    }
-)
+_SPLIT_KEYS = ("test_split", "validation_split", "training_split")
+_LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})
 _SAME_KEYS = (
-    "task",
-    "output_type",
-    "doc_to_text",
-    "doc_to_choice",
-    "doc_to_target",
-    "description",
-    "target_delimiter",
-    "fewshot_delimiter",
-    "num_fewshot",
-    "fewshot_config",
-    "generation_kwargs",
-    "filter_list",
-    "metric_list",
-    "metadata",
+    *("task", "output_type", "doc_to_text", "doc_to_choice", "doc_to_target", "description"),
+    *("target_delimiter", "fewshot_delimiter", "num_fewshot", "fewshot_config", "generation_kwargs"),
+    *("filter_list", "metric_list", "metadata"),
 )
-_DATA_KEYS = (
-    "dataset_path",
-    "dataset_name",
-    "dataset_kwargs",
-    "test_split",
-    "validation_split",
-    "training_split",
-    "fewshot_split",
-)
+_DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *_SPLIT_KEYS, "fewshot_split")
 # Other names of the task, and checks for rows in training data.
 _IGNORED = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
 _UNSUPPORTED = {

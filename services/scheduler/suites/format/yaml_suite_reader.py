@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pathlib import Path as FilePath
 from typing import cast
 
 from proctor.values.scoring import TaskGroup
@@ -42,7 +41,7 @@ class NameRule:
         return f"{name} is a suite of the installation; choose another name" if name in self.taken else ""
 
 
-def read_suite(files: SuiteFiles, folder: FilePath, rule: NameRule) -> SuiteReading:
+def read_suite(files: SuiteFiles, folder: Path, rule: NameRule) -> SuiteReading:
     """`folder` has the data files."""
     root = files.node(files.root)
     suite = None
@@ -58,9 +57,7 @@ def read_suite(files: SuiteFiles, folder: FilePath, rule: NameRule) -> SuiteRead
     return SuiteReading(None if problems else suite, problems)
 
 
-def _suite(
-    files: SuiteFiles, folder: FilePath, written: Declaration, rule: NameRule
-) -> SuiteDefinition | None:
+def _suite(files: SuiteFiles, folder: Path, written: Declaration, rule: NameRule) -> SuiteDefinition | None:
     [root] = written.layers
     declaration = written if written.has("suite") else files.declaration(root)
     kind = next((key for key in ("suite", "group", "task") if declaration.has(key)), "")
@@ -120,7 +117,7 @@ ROOT = "suite.yaml"
 
 
 def read_document(
-    document: SuiteDocument, folder: Path = Path(), taken_names: Collection[str] = ()
+    document: SuiteDocument, taken_names: Collection[str] = (), folder: Path = Path()
 ) -> SuiteReading:
     """Reads a user's document from memory; files that were not sent with it are missing.
 
@@ -138,13 +135,6 @@ def read_document(
 
     files = SuiteFiles(read, ROOT, sent_files=frozenset(document.files))
     return read_suite(files, folder, NameRule(taken=taken_names))
-
-
-class YamlUserDocuments:
-    """Reads documents of users to find their problems."""
-
-    def read(self, document: SuiteDocument, taken_names: Collection[str]) -> SuiteReading:
-        return read_document(document, taken_names=taken_names)
 
 
 def _problems(document: SuiteDocument) -> list[SuiteProblem]:

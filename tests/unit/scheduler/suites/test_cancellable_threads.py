@@ -11,7 +11,7 @@ import pytest
 from services.scheduler.suites.add_suite import CheckSuite
 from services.scheduler.suites.cancellable_threads import CancellableThreads, WorkCancelled
 from services.scheduler.suites.errors import ShowingTooLong
-from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
+from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
@@ -56,7 +56,7 @@ async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
 
 
 async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path: Path) -> None:
-    checking = CheckSuite(YamlUserDocuments(), YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
+    checking = CheckSuite(read_document, YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
     reading = await checking.check(document(TASK))
     assert reading.suite is None
     assert [problem.problem for problem in reading.problems] == [

@@ -23,7 +23,7 @@ from services.scheduler.suites.errors import (
 from services.scheduler.suites.file_suite_cache import MAX_CACHED, FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
+from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource
@@ -59,8 +59,8 @@ class Stand:
     def __post_init__(self) -> None:
         self.cache = self.folder / "cache"
         installed = YamlInstalledSuites(write_suite(self.folder / "suites", CHOICE_TASK))
-        self.all = FindSuites(installed, self.stored, FileSuiteCache(self.cache), YamlUserDocuments())
-        self.checking = CheckSuite(YamlUserDocuments(), installed)
+        self.all = FindSuites(installed, self.stored, FileSuiteCache(self.cache), read_document)
+        self.checking = CheckSuite(read_document, installed)
         self.adding = AddSuite(self.checking, self.stored, SetClock())
         self.deleting = DeleteSuite(self.stored, installed)
         self.showing = ShowSample(self.all, FileRows())

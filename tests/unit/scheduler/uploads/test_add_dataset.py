@@ -20,7 +20,6 @@ from services.scheduler.uploads.errors import (
     UploadSilent,
     UploadTooSlow,
 )
-from services.scheduler.uploads.ports import NewDataset
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.scheduler.surroundings import SetClock
@@ -40,11 +39,11 @@ class KeptDatasets:
     kept: list[Dataset] = field(default_factory=list)
     begun: list[str] = field(default_factory=list)
 
-    async def add(self, new: NewDataset) -> Dataset:
+    async def add(self, dataset: Dataset, request_id: str) -> Dataset:  # noqa: ARG002  # as the port has it
         if self.is_away:
             raise DependencyUnavailable(dependency="Postgres")
-        self.kept.append(new.dataset)
-        return new.dataset
+        self.kept.append(dataset)
+        return dataset
 
     async def register_prefix(self, prefix: str) -> None:
         self.begun.append(prefix)
