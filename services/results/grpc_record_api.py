@@ -15,11 +15,10 @@ from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.proto import plan_from_proto, progress_to_proto, scoring_from_proto, task_to_proto
-from services.results.runs.report_counts import ReportCounts
-from services.results.samples.list_samples import ReadSamples
 from services.results.samples.proto import sample_from_proto
-from services.results.samples.store_sample_set import StoreSampleSet
+from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.proto import summary_to_proto
 
@@ -33,7 +32,7 @@ class RecordUseCases:
     store_sample_set: StoreSampleSet
     read_samples: ReadSamples[sample_pb2.Sample]
     open_run: OpenRun
-    report_counts: ReportCounts
+    records: RunRecordStore
     list_missing: ListMissing
     close_run: CloseRun
     reuse_answers: ReuseAnswers
@@ -88,7 +87,8 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     async def GetCounts(
         self, request: pb.GetCountsRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetCountsResponse:
-        counts = await self._use_cases.report_counts.report(checked_id("run_id", request.run_id))
+        record = await self._use_cases.records.get(checked_id("run_id", request.run_id))
+        counts = await self._use_cases.records.all_counts(record.plan)
         return pb.GetCountsResponse(report=progress_to_proto(counts))
 
     async def ListMissing(

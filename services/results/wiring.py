@@ -66,10 +66,8 @@ from services.results.rescoring.grpc_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
-from services.results.runs.report_counts import ReportCounts
-from services.results.samples.list_samples import ReadSamples
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
-from services.results.samples.store_sample_set import StoreSampleSet
+from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
 from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
@@ -216,7 +214,7 @@ def _record_api(
             store_sample_set=sample_sets,
             read_samples=ReadSamples(samples=PostgresSampleMessages(session)),
             open_run=OpenRun(records=records),
-            report_counts=ReportCounts(records=records),
+            records=records,
             list_missing=ListMissing(records=records, outcomes=outcomes),
             close_run=CloseRun(records=records, summaries=stores.summaries, summarize_run=summarize_run),
             reuse_answers=ReuseAnswers(records=records, outcomes=outcomes, answers=PostgresReuse(session)),

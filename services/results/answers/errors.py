@@ -1,24 +1,23 @@
 """Why answers cannot be marked."""
 
-from services.common.errors import ErrorKind
-from services.results.errors import ResultsError
+from services.common.errors import DomainError, ErrorKind
 
 
-class NoSuchAnswer(ResultsError):
+class NoSuchAnswer(DomainError):
     """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
 
     kind = ErrorKind.INVALID
     reason = "ROW_NOT_FOUND"
 
 
-class NoSuchRow(ResultsError):
+class NoSuchRow(DomainError):
     """Run {run_id} has no row {row_id!r}, so no mark was changed."""
 
     kind = ErrorKind.INVALID
     reason = "ROW_NOT_FOUND"
 
 
-class FailureNotGolden(ResultsError):
+class FailureNotGolden(DomainError):
     """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
 
     kind = ErrorKind.CONFLICT

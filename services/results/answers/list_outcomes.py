@@ -14,11 +14,10 @@ from services.results.answers.answer_filter import (
 )
 from services.results.answers.find_matching import FindMatching
 from services.results.answers.ports import AnswerStore, KeyScan
-from services.results.checked_fields import InvalidField
+from services.results.checked_fields import InvalidField, read_page_token, write_page_token
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
-from services.results.page_token import read_page_token, write_page_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore

@@ -23,11 +23,10 @@ from services.results.answers.side_by_side import (
     differ,
     pair_placed,
 )
-from services.results.checked_fields import InvalidField
+from services.results.checked_fields import InvalidField, read_page_token, write_page_token
 from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
-from services.results.page_token import read_page_token, write_page_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.samples.ports import SampleSetStore

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results.checked_fields import InvalidField
+from services.results.checked_fields import InvalidField, read_page_token, write_page_token
 from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
 from services.results.comparison.flip import Flip, FlipQuery, FoundFlip
 from services.results.comparison.metric_choice import all_metrics, shared_tasks
 from services.results.comparison.ports import PairStore
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
-from services.results.page_token import read_page_token, write_page_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore

@@ -1,17 +1,16 @@
 """Why nothing can be exported."""
 
-from services.common.errors import ErrorKind
-from services.results.errors import ResultsError
+from services.common.errors import DomainError, ErrorKind
 
 
-class NoGoldenAnswers(ResultsError):
+class NoGoldenAnswers(DomainError):
     """There is no golden answer in {runs} yet; mark some first."""
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
 
 
-class RunChanged(ResultsError):
+class RunChanged(DomainError):
     """Run {run_id} was retried or deleted while it was exported; export it again when it is finished."""
 
     kind = ErrorKind.CONFLICT

@@ -17,7 +17,7 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringImpossible, Target
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.summarize_run import find_label_count
 

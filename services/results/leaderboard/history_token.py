@@ -4,8 +4,8 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 from services.common.page_token import read_page_token, write_page_token
+from services.results.checked_fields import InvalidPageToken
 from services.results.leaderboard.closed_run import ClosedRun
-from services.results.page_token import InvalidPageToken
 
 HistoryKey = tuple[datetime, str]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from services.results.checked_fields import InvalidField
+from services.results.checked_fields import InvalidField, Key, read_page_token, write_page_token
 from services.results.outcomes.ports import OutcomeStore
-from services.results.page_token import Key, read_page_token, write_page_token
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord

@@ -22,7 +22,7 @@ from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one
 from services.results.outcomes.proto import batch_from_proto
 from services.results.outcomes.record_outcomes import Recorded
 from services.results.runs.proto import progress_to_proto
-from services.results.runs.run_progress import RunProgress
+from services.results.runs.run_plan import RunProgress
 
 log = get_logger()
 

@@ -7,8 +7,7 @@ from typing import Protocol
 from proctor.values.outcome import OutcomeStatus
 from services.results.outcomes.outcome import ScoredOutcome, ScoredRow
 from services.results.outcomes.timing_summary import TimingSummary
-from services.results.runs.run_plan import RunRecord
-from services.results.runs.run_progress import RunProgress
+from services.results.runs.run_plan import RunProgress, RunRecord
 
 
 @dataclass(frozen=True, slots=True)

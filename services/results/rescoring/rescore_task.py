@@ -14,8 +14,7 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import Score, ScoringImpossible, Target
-from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.summaries.run_summary import TaskSummary

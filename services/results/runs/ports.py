@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from proctor.values.run import RunState
-from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.runs.run_progress import RunProgress
+from services.results.runs.run_plan import RunPlan, RunProgress, RunRecord
 
 ShardKey = tuple[str, int]
 """Run and shard."""

@@ -15,8 +15,14 @@ from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardKey
-from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan, RunRecord, TaskProvenance
-from services.results.runs.run_progress import RunProgress
+from services.results.runs.run_plan import (
+    PlannedTask,
+    RunFacts,
+    RunPlan,
+    RunProgress,
+    RunRecord,
+    TaskProvenance,
+)
 from services.results.samples.errors import SampleSetNotFound
 
 # How columns of JSON are written and read.

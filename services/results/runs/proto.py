@@ -12,9 +12,9 @@ from services.results.runs.run_plan import (
     PlannedTask,
     RunFacts,
     RunPlan,
+    RunProgress,
     TaskProvenance,
 )
-from services.results.runs.run_progress import RunProgress
 
 FACTS = Codec(RunFacts, run_record_service_pb2.RunFacts)
 # A message has the provenance of a task among its other fields.

@@ -1,16 +1,15 @@
-"""The plan of a run, and its record: tasks, epoch, and whether it still accepts outcomes."""
+"""The plan of a run, its record (tasks, epoch, whether it still accepts outcomes) and its progress."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from proctor.values.run import RunState
+from proctor.values.run import RunCounts, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice
-from services.results.scoring.compiled_scoring import CompiledScoring
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.timed_regex import SlowTime
 
 
@@ -79,9 +78,14 @@ class RunFacts:
 
 
 USUAL_MAX_FAILED_SHARE = 0.05
+
+
 """A task counts as failing if more of its samples failed, unless the order of the run says otherwise."""
 
+
 UNSPECIFIED = "unspecified"
+
+
 """The word for the scoring method of a run that has no choices to score."""
 
 
@@ -151,3 +155,12 @@ class RunRecord:
     is_frozen: bool = False
     state: RunState | None = None
     closed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """Counts of a run, without failures of earlier epochs; `shards` counts the outcomes of some shards."""
+
+    run_id: str
+    counts: RunCounts
+    shards: Mapping[int, int] = field(default_factory=dict)

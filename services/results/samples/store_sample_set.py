@@ -1,19 +1,19 @@
-"""Stores rendered samples: staged chunk by chunk, committed as a whole set."""
+"""Stores rendered samples, staged chunk by chunk and committed as a whole set; reads them for a model."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Generic, TypeVar
 
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.results.checked_fields import InvalidField
-from services.results.samples.errors import UnfitTarget
-from services.results.samples.ports import SampleSetStore
+from services.results.samples.errors import SampleNotFound, UnfitTarget
+from services.results.samples.ports import SampleReader, SampleSetStore
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import ScoringImpossible
-from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
 from services.results.scoring.text_metrics import check_target
 
 DIGEST_BYTES = 32
@@ -78,3 +78,24 @@ def _check_targets(scoring: CompiledScoring, samples: Sequence[Sample]) -> None:
                     row=sample.position + 1, row_id=sample.row_id, metric=metric.name, problem=str(error)
                 ) from error
         fitting.add(sample.target.texts)
+
+
+MOST_POSITIONS = 1024
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class ReadSamples(Generic[Read]):
+    """Samples stay in the form in which the reader has them."""
+
+    samples: SampleReader[Read]
+
+    async def read(self, set_id: str, positions: Sequence[int]) -> list[Read]:
+        if len(positions) > MOST_POSITIONS:
+            raise InvalidField(field="positions", problem=f"must be at most {MOST_POSITIONS}")
+        found = await self.samples.read(set_id, positions)
+        for position in positions:
+            if position not in found:
+                raise SampleNotFound(sample_set_id=set_id, position=position)
+        return [found[position] for position in positions]

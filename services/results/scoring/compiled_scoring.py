@@ -1,13 +1,18 @@
-"""How a task's answers are scored, in the form that the scorers take: metrics, filters, choices."""
+"""How a task's answers are scored: compiled from the form that is stored to the one that scorers take."""
 
-from dataclasses import dataclass, field
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 
-from proctor.values.scoring import OutputType
-from services.results.scoring.answer_filters import FilterPipeline
-from services.results.scoring.answer_rules import AnswerRule
+from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
+from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
+from services.results.scoring.answer_rules import RULE_OPTIONS, AnswerRule, read_rule
+from services.results.scoring.choice_metrics import GENERATED_METRICS
 from services.results.scoring.text_match import TextMatch
+from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 
 class Average(StrEnum):
@@ -88,3 +93,99 @@ class InvalidScoring(ValueError):
 def metric_names(scoring: CompiledScoring) -> tuple[str, ...]:
     """The keys of a score, in the order of a summary."""
     return tuple(scored.key for scored in scoring.scored_metrics)
+
+
+Options = Mapping[str, object]
+
+_MATCH_OPTIONS = frozenset(field.name for field in fields(TextMatch))
+METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
+    "exact_match": _MATCH_OPTIONS,
+    "contains": _MATCH_OPTIONS,
+    "f1": frozenset({"average"}),
+    **RULE_OPTIONS,
+}
+REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+
+
+def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> Metric:
+    """Raises InvalidScoring. Whether the metric fits the answers is checked when one is scored."""
+    try:
+        options = dict(json.loads(options_json or "{}"))
+        if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
+            return Metric(name, rule=read_rule(name, options, slow_time or SlowTime()))
+        regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))
+        if set(options) <= METRIC_OPTIONS.get(name, frozenset()):
+            average = Average(options.pop("average", Average.BINARY))
+            return Metric(name, TextMatch(**{**options, "regexes_to_ignore": regexes}), average)
+    except (ValueError, TypeError, RecursionError, re.error) as error:
+        raise InvalidScoring(f"options of metric {name!r}: {error}") from error
+    raise InvalidScoring(f"metric {name!r} has not all of the options {sorted(options)}")
+
+
+def read_filters(filters_json: str, slow_time: SlowTime | None = None) -> tuple[FilterPipeline, ...]:
+    """Read lm-evaluation-harness's `filter_list`: `[{"name": …, "filter": [{"function": …, …}]}]`."""
+    if not filters_json:
+        return ()
+    try:
+        pipelines = tuple(
+            _pipeline(one["name"], one["filter"], slow_time) for one in json.loads(filters_json)
+        )
+    except InvalidScoring:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, re.error) as error:
+        raise InvalidScoring(f"filters: {error}") from error
+    if len({pipeline.name for pipeline in pipelines}) < len(pipelines):
+        raise InvalidScoring("two filters have the same name")
+    return pipelines
+
+
+def _pipeline(name: str, filters: Sequence[Options], slow_time: SlowTime | None) -> FilterPipeline:
+    functions = [options["function"] for options in filters]
+    if MAJORITY_VOTE in functions[:-1]:
+        raise InvalidScoring(f"filter {name!r}: majority_vote is the last step")
+    steps = filters[:-1] if MAJORITY_VOTE in functions else filters
+    return FilterPipeline(
+        name, tuple(_step(options, slow_time) for options in steps), len(steps) < len(filters)
+    )
+
+
+def _step(options: Options, slow_time: SlowTime | None) -> FilterStep:
+    function = str(options["function"])
+    if function not in FILTERS:
+        raise InvalidScoring(f"no filter {function!r}")
+    unknown = set(options) - {"function"} - (REGEX_OPTIONS if function == "regex" else set())
+    if unknown:
+        raise InvalidScoring(f"filter {function!r} has no option {min(unknown)!r}")
+    if function != "regex":
+        return FilterStep(function)
+    group_select = options.get("group_select", 0)
+    if not isinstance(group_select, int):
+        raise InvalidScoring("group_select must be a whole number")
+    return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)
+
+
+GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+
+
+"""The model generates its choice."""
+
+
+def compile_scoring(
+    scoring: TaskScoring,
+    method: ScoringMethod | None = ScoringMethod.LOGLIKELIHOOD,
+    slow_time: SlowTime | None = None,
+) -> CompiledScoring:
+    """Raises InvalidScoring. `slow_time` is shared by the patterns of all tasks of a run.
+
+    Where the model generates its choice, metrics that need log-probabilities are left out.
+    """
+    is_generated = scoring.output_type is OutputType.MULTIPLE_CHOICE and method in GENERATING_METHODS
+    slow_time = slow_time or SlowTime()
+    metrics = [read_metric(use.name, use.options_json, slow_time) for use in scoring.metrics]
+    return CompiledScoring(
+        scoring.output_type,
+        tuple(metric for metric in metrics if not is_generated or metric.name in GENERATED_METRICS),
+        read_filters(scoring.filters_json, slow_time),
+        scoring.target_delimiter,
+        is_generated,
+    )

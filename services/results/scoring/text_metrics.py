@@ -1,19 +1,99 @@
 """Metrics that compare a generated text, as it was read, with the expected texts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
 from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import Metric
-from services.results.scoring.overlap_metrics import OVERLAP_METRICS, Overlap
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics.bleu import BLEU
+
+_ROUGE_TYPES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much an answer has of the right texts and of the wrong ones, in per cent."""
+
+    answer: str
+    right: Sequence[str]
+    wrong: Sequence[str]
+
+    def best(self, measure: str) -> float:
+        return max(self._of_texts(measure, self.right, "right"))
+
+    def lead(self, measure: str) -> float:
+        return self.best(measure) - max(self._of_texts(measure, self.wrong, "wrong"))
+
+    def is_ahead(self, measure: str) -> float:
+        return float(self.lead(measure) > 0)
+
+    def _of_texts(self, measure: str, texts: Sequence[str], kind: str) -> list[float]:
+        if not texts:
+            raise ScoringImpossible(f"the sample has no {kind} text")
+        scores = self._bleu if measure == "bleu" else self._rouge
+        return [scores[text][measure] for text in texts]
+
+    @cached_property
+    def _bleu(self) -> Mapping[str, Mapping[str, float]]:
+        bleu = _bleu_scorer()
+        return {text: {"bleu": bleu.corpus_score([self.answer], [[text]]).score} for text in self._texts}
+
+    @cached_property
+    def _rouge(self) -> Mapping[str, Mapping[str, float]]:
+        answer, scored = _with_lines(self.answer), {}
+        for text in self._texts:
+            found = _rouge_scorer().score(_with_lines(text), answer)
+            scored[text] = {name: found[kind].fmeasure * 100 for name, kind in _ROUGE_TYPES.items()}
+        return scored
+
+    @property
+    def _texts(self) -> set[str]:
+        return {*self.right, *self.wrong}
+
+
+OVERLAP_METRICS: Mapping[str, tuple[str, Callable[[Overlap, str], float]]] = {
+    f"{measure}_{name}": (measure, of)
+    for measure in ("bleu", *_ROUGE_TYPES)
+    for name, of in (("max", Overlap.best), ("acc", Overlap.is_ahead), ("diff", Overlap.lead))
+}
+
+
+"""By name: what is measured, and which figure of it."""
+
+
+def _with_lines(text: str) -> str:
+    """A sentence per line, which ROUGE-Lsum goes by."""
+    return text.replace(" . ", ".\n")
+
+
+@cache
+def _bleu_scorer() -> "BLEU":
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415  # slow, and few tasks need it
+
+    return BLEU(smooth_method="exp", smooth_value=0.0, force=False, lowercase=False, tokenize="intl")
+
+
+@cache
+def _rouge_scorer() -> "RougeScorer":
+    from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415  # slow: it loads nltk
+
+    return RougeScorer(list(_ROUGE_TYPES.values()))
+
+
 SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+
+
 """Short names of text metrics, where they are unambiguous."""
+
 
 NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
@@ -40,7 +120,10 @@ MATCH_METRICS: Mapping[str, Callable[[Metric, str, str], float]] = {
     "squad_em": _squad_em,
     "squad_f1": _squad_f1,
 }
+
+
 """Scores of a reading against one accepted text; the best one counts."""
+
 
 TEXT_METRICS = frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS
 

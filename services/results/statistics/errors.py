@@ -1,10 +1,9 @@
 """Metrics that are not known."""
 
-from services.common.errors import ErrorKind
-from services.results.errors import ResultsError
+from services.common.errors import DomainError, ErrorKind
 
 
-class UnknownMetric(ResultsError):
+class UnknownMetric(DomainError):
     """No metric {metric!r} here. Supported: {supported}."""
 
     kind = ErrorKind.INVALID

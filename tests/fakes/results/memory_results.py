@@ -19,8 +19,7 @@ from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardKey
-from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.runs.run_progress import RunProgress
+from services.results.runs.run_plan import RunPlan, RunProgress, RunRecord
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import Target

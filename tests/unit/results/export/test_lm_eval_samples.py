@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from services.results.export.lm_eval_samples import UNREADABLE, sample_lines
 from services.results.outcomes.outcome import ListedOutcome
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import compile_scoring
 from tests.fakes.results.recorded_run import TEXT_RECIPE, choice_sample, plan_of, said, scored
 
 

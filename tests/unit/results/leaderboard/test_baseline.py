@@ -6,7 +6,7 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskSco
 from services.results.leaderboard.baseline import BaselineColumns, MajorityCount, TaskBaselines
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import ScoringImpossible, Target
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.statistics.figure import Figure
 
 LOGLIKELIHOOD, GENERATE = ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE

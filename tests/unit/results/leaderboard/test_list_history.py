@@ -6,9 +6,8 @@ from datetime import timedelta
 import pytest
 
 from proctor.values.run import RunState
-from services.results.checked_fields import InvalidField
+from services.results.checked_fields import InvalidField, InvalidPageToken
 from services.results.leaderboard.list_history import History, HistoryQuery
-from services.results.page_token import InvalidPageToken
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
 

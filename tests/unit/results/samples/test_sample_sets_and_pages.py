@@ -18,8 +18,7 @@ from services.results.runs.errors import EpochOver, RecordNotFound
 from services.results.runs.open_run import OpenRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleNotFound
-from services.results.samples.list_samples import MOST_POSITIONS, ReadSamples
-from services.results.samples.store_sample_set import StoreSampleSet
+from services.results.samples.store_sample_set import MOST_POSITIONS, ReadSamples, StoreSampleSet
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_answers import MemoryAnswers
 from tests.fakes.results.memory_results import MemoryRows, memory_stores

@@ -8,8 +8,12 @@ from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.answer_rules import RULE_METRICS
-from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
-from services.results.scoring.recipe import read_filters, read_metric
+from services.results.scoring.compiled_scoring import (
+    CompiledScoring,
+    InvalidScoring,
+    read_filters,
+    read_metric,
+)
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime

@@ -7,8 +7,7 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer import Score, ScoringImpossible, Target
-from services.results.scoring.compiled_scoring import CompiledScoring, Metric, metric_names
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import CompiledScoring, Metric, compile_scoring, metric_names
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.recorded_run import logprob_answer
 

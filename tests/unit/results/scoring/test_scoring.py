@@ -8,8 +8,14 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.scoring.answer import ScoringImpossible, Target
-from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, Metric, metric_names
-from services.results.scoring.recipe import read_filters, read_metric
+from services.results.scoring.compiled_scoring import (
+    CompiledScoring,
+    InvalidScoring,
+    Metric,
+    metric_names,
+    read_filters,
+    read_metric,
+)
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import TimedRegex

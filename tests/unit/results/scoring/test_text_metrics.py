@@ -13,11 +13,15 @@ from rouge_score.scoring import BootstrapAggregator
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.scoring.answer import Score, ScoringImpossible, Target
-from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
-from services.results.scoring.overlap_metrics import OVERLAP_METRICS
-from services.results.scoring.recipe import read_filters, read_metric
+from services.results.scoring.compiled_scoring import (
+    CompiledScoring,
+    InvalidScoring,
+    read_filters,
+    read_metric,
+)
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import squad_exact_match, squad_f1
+from services.results.scoring.text_metrics import OVERLAP_METRICS
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import named_number
 

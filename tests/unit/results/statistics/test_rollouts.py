@@ -10,8 +10,7 @@ from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.outcomes.outcome import ScoredRow
 from services.results.scoring.answer import Target
-from services.results.scoring.compiled_scoring import CompiledScoring, Metric
-from services.results.scoring.recipe import read_filters
+from services.results.scoring.compiled_scoring import CompiledScoring, Metric, read_filters
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.columns import ScoreColumns
 from services.results.statistics.figure import Figure, figure_of

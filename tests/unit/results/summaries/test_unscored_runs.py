@@ -17,7 +17,7 @@ from services.results.rescoring.rescore_task import OtherScoring, other_scoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import Score, Target
-from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.memory_leaderboard import MemoryBaselines, MemoryLeaderboard
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores

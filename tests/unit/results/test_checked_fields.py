@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.results.page_token import InvalidPageToken, read_page_token, write_page_token
+from services.results.checked_fields import InvalidPageToken, read_page_token, write_page_token
 
 
 def test_a_token_brings_its_key_back() -> None:

@@ -1,1 +1,0 @@
-"""What tokens of a run's model cost."""
