@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import asyncpg
 
 from proctor.v1 import run_pb2, summary_pb2
-from tests.chaos.faults.faulted_run import FaultedRun
+from tests.chaos.faults.faulted_run import END_LIMIT_SECONDS, FaultedRun
 
 _SCORED = "scored"
 
@@ -34,14 +34,19 @@ class Rows:
 
 async def assert_right(run: FaultedRun) -> None:
     """The run ended as completed, and whatever struck it left no trace in what was recorded."""
-    ended = await run.ended()
+    await assert_recorded_right(run, END_LIMIT_SECONDS)
+    await assert_asked_no_more_than_needed(run)
+
+
+async def assert_recorded_right(run: FaultedRun, limit_seconds: float) -> None:
+    """The run ends as completed within the limit, with each answer once, and each of them right."""
+    ended = await run.ended(limit_seconds)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED, ended.error
     rows = await read_rows(run)
     assert_each_recorded_once(rows, run.total)
     assert_counters_equal_rows(rows)
     assert_all_answered_right(rows)
     assert_summary(await run.stack.client.get_summary(run.run_id), run.total)
-    await assert_asked_no_more_than_needed(run)
 
 
 async def read_rows(run: FaultedRun) -> Rows:
