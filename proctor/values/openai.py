@@ -19,6 +19,37 @@ class CompletionHead:
     is_chat: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class InputDetails:
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDetails:
+    reasoning_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchUsage:
+    """Of a whole batch, which has other names for it than a completion."""
+
+    input_tokens: int
+    input_tokens_details: InputDetails
+    output_tokens: int
+    output_tokens_details: OutputDetails
+    total_tokens: int
+
+    @classmethod
+    def of(cls, usage: TokenUsage) -> "BatchUsage":
+        return cls(
+            usage.prompt_tokens,
+            InputDetails(usage.cached_tokens),
+            usage.completion_tokens,
+            OutputDetails(usage.reasoning_tokens),
+            usage.total_tokens,
+        )
+
+
 def completion(head: CompletionHead, choices: Sequence[Json], usage: TokenUsage) -> Json:
     """A chat completion, or a text completion where the prompt was a text to continue."""
     return {

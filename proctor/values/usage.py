@@ -18,6 +18,11 @@ class TokenUsage:
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
+    @property
+    def shown_tokens(self) -> int:
+        """Of the completion, without reasoning."""
+        return self.completion_tokens - self.reasoning_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

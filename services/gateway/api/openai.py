@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.values.openai import BatchUsage
+from proctor.wire.values import USAGE
 from services.gateway.errors.gateway_errors import DatasetFault, fault_count_text
 from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import present, word
@@ -88,22 +90,6 @@ class RequestCounts(BaseModel):
     failed: int
 
 
-class InputDetails(BaseModel):
-    cached_tokens: int
-
-
-class OutputDetails(BaseModel):
-    reasoning_tokens: int
-
-
-class BatchUsage(BaseModel):
-    input_tokens: int
-    input_tokens_details: InputDetails
-    output_tokens: int
-    output_tokens_details: OutputDetails
-    total_tokens: int
-
-
 class BatchObject(BaseModel):
     id: str = Field(description='"batch_…"')
     object: Literal["batch"] = "batch"
@@ -166,7 +152,6 @@ def file_object(file: file_pb2.File) -> FileObject:
 
 
 def batch_object(batch: batch_pb2.Batch) -> BatchObject:
-    usage = batch.usage
     return present(
         BatchObject,
         batch,
@@ -176,13 +161,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
         else None,
         status=word(batch_pb2.BatchState, batch.state),
         request_counts=present(RequestCounts, batch),
-        usage=BatchUsage(
-            input_tokens=usage.prompt_tokens,
-            input_tokens_details=present(InputDetails, usage),
-            output_tokens=usage.completion_tokens,
-            output_tokens_details=present(OutputDetails, usage),
-            total_tokens=usage.prompt_tokens + usage.completion_tokens,
-        ),
+        usage=BatchUsage.of(USAGE.from_proto(batch.usage)),
         metadata=dict(batch.metadata) or None,
     )
 

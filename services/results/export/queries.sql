@@ -19,10 +19,7 @@ SELECT
         ',"failure_class":', JSON_SCALAR(failure_class),
         ',"failure_message":', JSON_SCALAR(failure_message),
         ',"scores":', scores,
-        ',"prompt_tokens":', prompt_tokens,
-        ',"completion_tokens":', completion_tokens,
-        ',"cached_tokens":', cached_tokens,
-        ',"reasoning_tokens":', reasoning_tokens,
+        ',', usage_members(usage),
         ',"total_seconds":', coalesce(json_number(total_seconds), 'null'),
         ',"queue_seconds":', coalesce(json_number(queue_seconds), 'null'),
         ',"first_token_seconds":', coalesce(json_number(first_token_seconds), 'null'),
@@ -34,8 +31,7 @@ SELECT
 FROM (
     SELECT
         sample, bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
-        body, failure_class, failure_message, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-        total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest,
+        body, failure_class, failure_message, scores, usage, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest,
         sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records
     WHERE run_id = $1::uuid
@@ -49,13 +45,11 @@ ORDER BY sample, rollout;
 -- name: export_records: as export_lines, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 SELECT
     sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
-    body, failure_class, failure_message, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-    total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest
+    body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest
 FROM (
     SELECT
         sample, bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
-        body, failure_class, failure_message, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-        total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest,
+        body, failure_class, failure_message, scores, usage, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest,
         sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records
     WHERE run_id = $1::uuid
@@ -69,11 +63,10 @@ ORDER BY sample, rollout;
 -- name: export_batch_answers: answers of a batch, without prompts, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 SELECT
     sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, finish_reason, body, recorded_at,
-    prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens
+    (usage).*
 FROM (
     SELECT
-        sample, bytes, rollout, row_id, doc_id, is_chat, answer, finish_reason, body, recorded_at, prompt_tokens,
-        completion_tokens, cached_tokens, reasoning_tokens,
+        sample, bytes, rollout, row_id, doc_id, is_chat, answer, finish_reason, body, recorded_at, usage,
         sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records
     WHERE run_id = $1::uuid

@@ -2,11 +2,13 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from proctor.values.usage import TokenUsage
 from services.results.export.format import ExportedRun, RowFormat
 from services.results.export.rows import Row
 
@@ -28,11 +30,9 @@ _BEFORE_JSON = (
 # Read as texts of JSON.
 _JSON = ("choice_logprobs", "body")
 _BEHIND_JSON = ("failure_class", "failure_message")
+_USAGE = tuple(each.name for each in fields(TokenUsage))
 _BEHIND_SCORES = (
-    "prompt_tokens",
-    "completion_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
+    *_USAGE,
     "total_seconds",
     "queue_seconds",
     "first_token_seconds",
@@ -100,10 +100,7 @@ _TYPES: Mapping[str, pa.DataType] = {
     "rollout": _LONG,
     "choices": pa.list_(_TEXT),
     "choice_logprobs": pa.list_(_DOUBLE),
-    "prompt_tokens": _LONG,
-    "completion_tokens": _LONG,
-    "cached_tokens": _LONG,
-    "reasoning_tokens": _LONG,
+    **dict.fromkeys(_USAGE, _LONG),
     "total_seconds": _DOUBLE,
     "queue_seconds": _DOUBLE,
     "first_token_seconds": _DOUBLE,

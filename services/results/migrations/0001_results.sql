@@ -185,6 +185,28 @@ CREATE TABLE task_counts (
     UNIQUE NULLS NOT DISTINCT (run_id, task_index, failure_class)
 );
 
+-- The tokens of a row of either table: statements that read them ask for `usage`, as if it were a column. It is none, since a
+-- column of a type of its own could not be given one more number without rewriting the table.
+CREATE TYPE token_usage AS (prompt_tokens bigint, completion_tokens bigint, cached_tokens bigint, reasoning_tokens bigint);
+
+CREATE FUNCTION usage(source outcomes) RETURNS token_usage
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ROW (source.prompt_tokens, source.completion_tokens, source.cached_tokens, source.reasoning_tokens)::token_usage;
+
+CREATE FUNCTION usage(source task_counts) RETURNS token_usage
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ROW (source.prompt_tokens, source.completion_tokens, source.cached_tokens, source.reasoning_tokens)::token_usage;
+
+-- Members of an object of JSON.
+CREATE FUNCTION usage_members(tokens token_usage) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN concat(
+    '"prompt_tokens":', tokens.prompt_tokens,
+    ',"completion_tokens":', tokens.completion_tokens,
+    ',"cached_tokens":', tokens.cached_tokens,
+    ',"reasoning_tokens":', tokens.reasoning_tokens
+);
+
 -- Outcomes recorded per shard of the present epoch: shards get new numbers in each.
 CREATE TABLE shard_counts (
     run_id uuid NOT NULL,

@@ -30,7 +30,7 @@ SELECT
     END AS choice_logprobs,
     CASE WHEN (o.status <> 'failed' OR o.failure_class = 'scoring') AND o.body_json IS JSON OBJECT THEN one_line(o.body_json)::json END AS body,
     coalesce(o.failure_class::text, '') AS failure_class,
-    o.failure_message, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.reasoning_tokens,
+    o.failure_message, o.scores, o.usage,
     CASE WHEN NOT o.is_reused THEN finite(o.total_seconds) END AS total_seconds,
     finite(o.queue_seconds) AS queue_seconds, finite(o.first_token_seconds) AS first_token_seconds,
     finite(o.between_tokens_seconds) AS between_tokens_seconds, o.is_reused, encode(s.digest, 'hex') AS digest,

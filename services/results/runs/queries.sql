@@ -59,7 +59,7 @@ DELETE FROM shard_counts WHERE run_id = $1::uuid;
 -- name: read_task_counts: epoch, environment, and counts per task and failure class, where there are any ($1 runs)
 SELECT
     r.run_id::text AS run_id, r.epoch, reported.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
-    c.prompt_tokens, c.completion_tokens, c.cached_tokens, c.reasoning_tokens
+    (c.usage).*
 FROM run_records AS r
 LEFT JOIN task_counts AS c USING (run_id)
 LEFT JOIN LATERAL (

@@ -9,11 +9,12 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import RunState
+from proctor.values.usage import TokenUsage
 from proctor.wire.convert import member_of
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_body
 from services.gateway.api.runs.routes import duration_text
-from services.gateway.api.runs.schemas import Estimate, Figure, JobUsage, JobWait, TimingBody
+from services.gateway.api.runs.schemas import Estimate, Figure, JobWait, TimingBody
 from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id
 from services.gateway.errors.gateway_errors import DatasetRunNotFound
@@ -108,7 +109,7 @@ class DatasetRunShown(DatasetRunListed):
     answered: int
     unparsed: int = Field(description="Answers that could not be parsed")
     failures: dict[str, int] = Field(description="Failure class → count")
-    usage: JobUsage
+    usage: TokenUsage
     cost: float | None = Field(description="Cost of its tokens; null without a price")
     currency: str | None
     timing: TimingBody

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.wire.values import USAGE
 from services.gateway.api.runs.schemas import (
     Figure,
     GroupFigures,
@@ -10,7 +11,6 @@ from services.gateway.api.runs.schemas import (
     JobProgress,
     JobResults,
     JobSummary,
-    JobUsage,
     JobWait,
     Spread,
     TaskCounts,
@@ -41,7 +41,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         unparsed=summary.unparsed,
         **_rates(summary),
         timing=timing_body(summary.timing),
-        usage=present(JobUsage, summary.usage),
+        usage=USAGE.from_proto(summary.usage),
         cost=optional(summary, "cost"),
         currency=summary.price.currency,
         completed_at=moment(run.finished_at),

@@ -4,6 +4,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from proctor.values.usage import TokenUsage
+
 _UNPARSED_RATE = "Share of the answers; null without answers"
 _FAILED_RATE = "Share of the finished samples; null without any"
 
@@ -116,13 +118,6 @@ class JobWait(BaseModel):
     )
 
 
-class JobUsage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int = Field(description="Prompt tokens from the provider's cache")
-    reasoning_tokens: int = Field(description="Completion tokens of hidden reasoning")
-
-
 class JobResults(BaseModel):
     job_id: str
     status: str = Field(description="pending, running, completed, failed, cancelled")
@@ -138,7 +133,7 @@ class JobResults(BaseModel):
     unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
     failed_rate: float | None = Field(description=_FAILED_RATE)
     timing: TimingBody = Field(description="Distribution of its times")
-    usage: JobUsage
+    usage: TokenUsage
     cost: float | None = Field(default=None, description="Cost of its tokens; absent without a price")
     currency: str = Field(default="", description="Currency of the cost; absent without a price")
     completed_at: datetime | None

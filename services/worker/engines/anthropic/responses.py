@@ -1,11 +1,12 @@
 """Reads responses of the Messages API: answers, streams, errors, models."""
 
 from proctor.values.providers import ModelInfo
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.http.errors import ErrorMeaning, ProviderError, is_too_long, parse_error_body
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.json_values import (
     Json,
     count_of,
@@ -13,7 +14,6 @@ from services.worker.engines.json_values import (
     objects_of,
     read_document,
     text_of,
-    tokens_of,
     word_of,
 )
 
@@ -59,24 +59,12 @@ def read_generated(document: Json) -> engine.Generated:
     blocks = objects_of(document.get("content"))
     text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
     finish_reason = _FINISH_REASONS.get(stop_reason, stop_reason)
-    return engine.Generated(text, finish_reason, _usage(object_of(document.get("usage"))), Timing())
+    return engine.Generated(text, finish_reason, anthropic_usage(document), Timing())
 
 
 def _refusal(document: Json) -> str:
     category = word_of(object_of(document.get("stop_details")).get("category"))
     return f" (category {category})" if category else ""
-
-
-def _usage(usage: Json) -> TokenUsage:
-    """Tokens read from and written to the cache are counted separately from other input."""
-    cached = tokens_of(usage.get("cache_read_input_tokens"))
-    written = tokens_of(usage.get("cache_creation_input_tokens"))
-    return TokenUsage(
-        prompt_tokens=tokens_of(usage.get("input_tokens")) + cached + written,
-        completion_tokens=tokens_of(usage.get("output_tokens")),
-        cached_tokens=cached,
-        reasoning_tokens=tokens_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
-    )
 
 
 def read_model(listed: Json) -> ModelInfo:

@@ -1,7 +1,7 @@
 """Reads responses of generateContent: answers, streams, errors, models."""
 
 from proctor.values.providers import ModelInfo
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
     ErrorMeaning,
@@ -13,6 +13,7 @@ from services.worker.engines.http.errors import (
 )
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.http.usage import gemini_usage
 from services.worker.engines.json_values import (
     Json,
     count_of,
@@ -20,7 +21,6 @@ from services.worker.engines.json_values import (
     objects_of,
     read_document,
     text_of,
-    tokens_of,
     word_of,
 )
 
@@ -75,24 +75,12 @@ def read_generated(document: Json) -> engine.Generated:
     if reason not in _FINISH_REASONS:
         raise engine.ProviderFailed(f"The provider broke off its answer ({reason}).")
     text = _text(object_of(candidates[0].get("content")))
-    usage = _usage(object_of(document.get("usageMetadata")))
-    return engine.Generated(text, _FINISH_REASONS[reason], usage, Timing())
+    return engine.Generated(text, _FINISH_REASONS[reason], gemini_usage(document), Timing())
 
 
 def _text(content: Json) -> str:
     parts = [part for part in objects_of(content.get("parts")) if part.get("thought") is not True]
     return "".join(text_of(part.get("text")) for part in parts)
-
-
-def _usage(usage: Json) -> TokenUsage:
-    """Reasoning is counted separately from the candidates, but generated and paid like them."""
-    thoughts = tokens_of(usage.get("thoughtsTokenCount"))
-    return TokenUsage(
-        prompt_tokens=tokens_of(usage.get("promptTokenCount")),
-        completion_tokens=tokens_of(usage.get("candidatesTokenCount")) + thoughts,
-        cached_tokens=tokens_of(usage.get("cachedContentTokenCount")),
-        reasoning_tokens=thoughts,
-    )
 
 
 def generates(listed: Json) -> bool:

@@ -35,7 +35,7 @@ class HttpResponse:
 
     def with_timing(self, generated: engine.Generated) -> engine.Generated:
         usage = generated.usage
-        tokens = usage.completion_tokens - (0 if self.streams_reasoning else usage.reasoning_tokens)
+        tokens = usage.completion_tokens if self.streams_reasoning else usage.shown_tokens
         timing = Timing(
             first_token_seconds=self.first_token_seconds,
             between_tokens_seconds=between_tokens(self.first_token_seconds, self.total_seconds, tokens),

@@ -1,11 +1,12 @@
 """Reads responses of Ollama: answers, streams, models."""
 
 from proctor.values.providers import ModelInfo
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape
 from services.worker.engines.http.event_stream import JsonLines, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.json_values import (
     Json,
     count_of,
@@ -14,7 +15,6 @@ from services.worker.engines.json_values import (
     read_choice,
     read_document,
     text_of,
-    tokens_of,
     word_of,
 )
 
@@ -79,14 +79,8 @@ def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
     finish_reason = word_of(document.get("done_reason"))
-    return engine.Generated(read_choice(text) if is_json else text, finish_reason, _usage(document), Timing())
-
-
-def _usage(document: Json) -> TokenUsage:
-    """Ollama counts reasoning as generated tokens and reports neither reasoning nor cached tokens."""
-    return TokenUsage(
-        prompt_tokens=tokens_of(document.get("prompt_eval_count")),
-        completion_tokens=tokens_of(document.get("eval_count")),
+    return engine.Generated(
+        read_choice(text) if is_json else text, finish_reason, ollama_usage(document), Timing()
     )
 
 

@@ -15,6 +15,7 @@ from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request
+from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.json_values import (
     Json,
     choice_schema,
@@ -118,7 +119,7 @@ class OpenAIApi:
         texts = [context + choice for choice in choices]
 
         def read(document: Json) -> ScoredChoices:
-            usage = replace(responses.read_usage(document), completion_tokens=0)
+            usage = replace(openai_usage(document), completion_tokens=0)
             return ScoredChoices(read_scores(document, len(context.rstrip()), texts), usage, Timing())
 
         # Not every server accepts max_tokens=0.

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from proctor.values.outcome import ChoiceScore
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
     ErrorMeaning,
@@ -19,13 +19,13 @@ from services.worker.engines.http.errors import (
 )
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.json_values import (
     Json,
     object_of,
     objects_of,
     read_document,
     text_of,
-    tokens_of,
     word_of,
 )
 
@@ -103,7 +103,7 @@ def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> en
         raise engine.ProviderFailed("The server's answer holds no text.")
     is_kept = is_row and (len(choices) > 1 or _is_more_than_text(choice))
     body_json = orjson.dumps(document).decode() if is_kept else ""
-    return engine.Generated(text, finish_reason, read_usage(document), Timing(), body_json)
+    return engine.Generated(text, finish_reason, openai_usage(document), Timing(), body_json)
 
 
 def _chat_text(choice: Json, finish_reason: str) -> object:
@@ -120,24 +120,6 @@ def _is_more_than_text(choice: Json) -> bool:
     message = object_of(choice.get("message"))
     return any(value for name, value in message.items() if name not in _TEXT_FIELDS) or bool(
         choice.get("logprobs") or choice.get("prompt_logprobs")
-    )
-
-
-def read_usage(document: Json) -> TokenUsage:
-    """Most servers count reasoning as completion tokens; xAI counts it separately, as its total shows."""
-    usage = document.get("usage")
-    if not isinstance(usage, dict):
-        return TokenUsage()
-    prompt_details = object_of(usage.get("prompt_tokens_details"))
-    completion_details = object_of(usage.get("completion_tokens_details"))
-    prompt, completion = tokens_of(usage.get("prompt_tokens")), tokens_of(usage.get("completion_tokens"))
-    reasoning = tokens_of(completion_details.get("reasoning_tokens"))
-    is_separate = tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=completion + reasoning if is_separate else completion,
-        cached_tokens=tokens_of(prompt_details.get("cached_tokens")),
-        reasoning_tokens=reasoning,
     )
 
 

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from proctor.values.outcome import ChoiceScore
-from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.openai.responses import (
     EchoedPrompt,
     read_choice_score,
     read_generated,
-    read_usage,
 )
 
 
@@ -70,44 +68,6 @@ def test_half_a_message_is_no_empty_answer() -> None:
 def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> None:
     with pytest.raises(engine.ProviderFailed):
         read_generated({"choices": [choice]}, is_chat=False)
-
-
-def test_usage_has_cached_and_reasoning_tokens() -> None:
-    usage = read_usage(
-        {
-            "usage": {
-                "prompt_tokens": 9,
-                "completion_tokens": 5,
-                "prompt_tokens_details": {"cached_tokens": 4},
-                "completion_tokens_details": {"reasoning_tokens": 3},
-            }
-        }
-    )
-    assert usage == TokenUsage(9, 5, 4, 3)
-
-
-@pytest.mark.parametrize(("completion", "total"), [(9, 135), (103, 135)])
-def test_reasoning_counts_as_completion_also_where_the_server_separates_it(
-    completion: int, total: int
-) -> None:
-    """With 94 tokens of reasoning: xAI's 9 is the answer alone, OpenAI's 103 would be all of it."""
-    details = {"completion_tokens_details": {"reasoning_tokens": 94}}
-    usage = {"prompt_tokens": 32, "completion_tokens": completion, "total_tokens": total, **details}
-    assert read_usage({"usage": usage}) == TokenUsage(32, 103, 0, 94)
-
-
-def test_usage_may_be_missing() -> None:
-    assert read_usage({"usage": None}) == TokenUsage()
-
-
-def test_odd_details_of_usage_are_not_counted() -> None:
-    usage = {"prompt_tokens": 9, "prompt_tokens_details": [4], "completion_tokens_details": "none"}
-    assert read_usage({"usage": usage}) == TokenUsage(prompt_tokens=9)
-
-
-def test_more_tokens_than_any_answer_has_are_not_counted() -> None:
-    usage = {"prompt_tokens": 2**63 - 1, "completion_tokens": 3}
-    assert read_usage({"usage": usage}) == TokenUsage(completion_tokens=3)
 
 
 @pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
