@@ -1,3 +1,5 @@
+"""Token counts of each provider, from the fields in which it reports them."""
+
 import pytest
 
 from proctor.values.usage import TokenUsage
