@@ -21,6 +21,10 @@ class SampleMeans:
     def has_clusters(self) -> bool:
         return self.clusters is not None
 
+    def mean(self) -> float:
+        """Equal values have exactly this mean, which their sum may miss by a rounding error."""
+        return float(np.clip(self.values.mean(), self.values.min(), self.values.max()))
+
     def cluster_sums_around(self, mean: float) -> Array:
         deviations = self.values - mean
         if self.clusters is None:
@@ -34,7 +38,7 @@ class SampleMeans:
 
     def intraclass_correlation(self) -> float:
         """How alike samples of a cluster are, 0 to 1: from the mean squares between and within clusters."""
-        sizes, mean = self.cluster_sizes(), float(self.values.mean())
+        sizes, mean = self.cluster_sizes(), self.mean()
         total, clusters = len(self.values), len(sizes)
         if not 1 < clusters < total:
             return 0.0

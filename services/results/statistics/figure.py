@@ -28,7 +28,7 @@ from services.results.statistics.metrics import is_right_or_wrong
 BOOTSTRAP = "bootstrap"
 
 ROUNDING = 1e-12
-"""Figures of bootstrap samples that vary less are the same."""
+"""Errors below this share of the largest number come from computing: the numbers are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,12 @@ def figure_of(metric: str, columns: Columns, average: str = "binary", label_coun
     """
     if columns.count == 0:
         return Figure()
-    name = metric.partition(",")[0]
+    # The largest numbers have no squares: what is made of those is undefined.
+    with np.errstate(all="ignore"):
+        return only_finite(_figure(metric.partition(",")[0], columns, average, label_count))
+
+
+def _figure(name: str, columns: Columns, average: str, label_count: int) -> Figure:
     if isinstance(columns, LabelColumns):
         return _label_figure(label_measure(name, average, label_count), columns)
     if isinstance(columns, NumberColumns):
@@ -69,21 +74,48 @@ def figure_of(metric: str, columns: Columns, average: str = "binary", label_coun
     return _mean_figure(columns, is_share=is_share)
 
 
+def only_finite(figure: Figure) -> Figure:
+    """What is not finite is undefined: without a mean everything is, without an end the interval."""
+
+    def defined(number: float | None) -> float | None:
+        return number if number is not None and math.isfinite(number) else None
+
+    if defined(figure.mean) is None:
+        return Figure(n=figure.n)
+    ends = defined(figure.ci_low), defined(figure.ci_high)
+    low, high = ends if None not in ends else (None, None)
+    return replace(
+        figure,
+        std=defined(figure.std),
+        stderr=defined(figure.stderr),
+        within_std=defined(figure.within_std),
+        ci_low=low,
+        ci_high=high,
+        interval_method="" if low is None else figure.interval_method,
+    )
+
+
 def _mean_figure(columns: ScoreColumns, *, is_share: bool) -> Figure:
     """Rollouts are averaged per sample first; samples of a cluster are not taken for independent.
 
     `is_share`: every score is right or wrong.
     """
     samples = columns.sample_means()
-    mean = float(samples.values.mean())
+    mean = samples.mean()
     figure = Figure(mean=mean, n=len(samples.values))
+    rounding = ROUNDING * float(np.abs(samples.values).max())
     if columns.has_rollouts:
-        spread = _spread(columns.rollout_means())
-        figure = replace(figure, std=spread, within_std=columns.within_sample_std())
+        within_std = columns.within_sample_std()
+        figure = replace(
+            figure,
+            std=_rounded(_spread(columns.rollout_means()), rounding),
+            within_std=None if within_std is None else _rounded(within_std, rounding),
+        )
     groups = samples.cluster_sums_around(mean)
     if len(groups) < 2:
         return figure
-    stderr = math.sqrt(len(groups) / (len(groups) - 1) * float(np.square(groups).sum())) / figure.n
+    error = math.sqrt(len(groups) / (len(groups) - 1) * float(np.square(groups).sum())) / figure.n
+    stderr = _rounded(error, rounding)
     figure = replace(figure, stderr=stderr, std=stderr if figure.std is None else figure.std)
     interval = _interval_of_mean(columns, samples, mean, stderr, is_share=is_share)
     if interval is None:
@@ -144,6 +176,11 @@ def _with_stderr(figure: Figure, draws: Array) -> Figure:
 
 def _with_ends(figure: Figure, low: float, high: float) -> Figure:
     return replace(figure, ci_low=low, ci_high=high, interval_method=BOOTSTRAP)
+
+
+def _rounded(error: float, rounding: float) -> float:
+    """0 where the error is no larger than that of computing: an interval would be made of rounding errors."""
+    return 0.0 if error <= rounding else error
 
 
 def _spread(values: Sequence[float] | Array) -> float:

@@ -47,7 +47,11 @@ def effective_wilson_interval(share: float, stderr: float, samples: SampleMeans,
     Where all is right or all wrong, each cluster counts as one sample.
     """
     quantile = float(stdtrit(degrees_of_freedom(samples), 0.975))
-    count = min(share * (1 - share) / stderr**2, scores) if stderr else len(samples.cluster_sizes())
+    variance = share * (1 - share)
+    if variance == 0:
+        count = float(len(samples.cluster_sizes()))
+    else:
+        count = min(variance / stderr**2, scores) if stderr else scores
     return wilson_interval(share, count, quantile)
 
 
@@ -63,6 +67,7 @@ def degrees_of_freedom(samples: SampleMeans) -> float:
 
 
 _ENDS = np.array([0.025, 0.975])
+_LEAST_STRETCH = 1e-9
 
 
 def percentile_interval(draws: Array) -> tuple[float, float]:
@@ -81,5 +86,7 @@ def corrected_interval(draws: Array, figure: float, left_out: Array, sizes: Numb
     spread = 6 * float(sizes @ shifts**2) ** 1.5
     acceleration = float(sizes @ shifts**3) / spread if spread > 0 else 0.0
     shifted = bias + ndtri(_ENDS)
-    low, high = np.quantile(draws, ndtr(bias + shifted / (1 - acceleration * shifted)))
+    # Where the correction has no end, its limit is the outermost draw.
+    stretched = shifted / np.maximum(1 - acceleration * shifted, _LEAST_STRETCH)
+    low, high = np.quantile(draws, ndtr(bias + stretched))
     return float(low), float(high)

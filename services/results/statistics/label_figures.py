@@ -90,8 +90,8 @@ def f1_micro(tables: Tables) -> Array:
 
 
 def _labels(tables: Tables) -> range:
-    """-1 means that no label could be read, and is itself no label."""
-    return range(int(max(tables.gold.max(), tables.predicted.max())) + 1)
+    """-1 means that no label could be read, and is itself no label; there is at least one."""
+    return range(int(max(tables.gold.max(), tables.predicted.max(), 0)) + 1)
 
 
 def _f1_of_label(tables: Tables, label: int) -> Array:

@@ -34,6 +34,11 @@ class Stratum:
         is_student_t = self.interval.method == STUDENT_T
         return (self.interval.high - self.mean) / self.stderr if is_student_t else NORMAL_975
 
+    @property
+    def degrees_of_freedom(self) -> float:
+        is_student_t = self.interval.method == STUDENT_T
+        return float(stdtridf(0.975, self.quantile)) if is_student_t else math.inf
+
 
 def stratum(figure: Figure, weight: float) -> Stratum | None:
     """None where the figure has no interval."""
@@ -71,12 +76,11 @@ def _reach(one: Stratum, student_quantile: float) -> tuple[float, float]:
 
 def _student_quantile(strata: Sequence[Stratum]) -> float:
     """The quantile for the sum of their errors, with Welch's and Satterthwaite's degrees of freedom."""
-    variances = [(one.weight * one.stderr) ** 2 for one in strata]
-    doubt = sum(
-        variance**2 / float(stdtridf(0.975, one.quantile))
-        for one, variance in zip(strata, variances, strict=True)
-        if one.interval.method == STUDENT_T
-    )
+    largest = max(one.weight * one.stderr for one in strata)
+    if largest == 0:
+        return NORMAL_975
+    variances = [(one.weight * one.stderr / largest) ** 2 for one in strata]
+    doubt = sum(variance**2 / one.degrees_of_freedom for one, variance in zip(strata, variances, strict=True))
     return float(stdtrit(sum(variances) ** 2 / doubt, 0.975)) if doubt else NORMAL_975
 
 
@@ -112,4 +116,4 @@ def _count(one: Stratum) -> float:
     (4 p (1 − p) a + a²) / (1 + a)²."""
     squared = (one.interval.high - one.interval.low) ** 2
     half = 2 * one.mean * (1 - one.mean) - squared
-    return NORMAL_975**2 * (1 - squared) / (math.sqrt(half**2 + (1 - squared) * squared) - half)
+    return NORMAL_975**2 * (math.sqrt(half**2 + (1 - squared) * squared) + half) / squared

@@ -5,13 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.statistics.figure import Figure
+from services.results.statistics.figure import Figure, only_finite
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
-
-"""The unweighted mean of each task's main metric: the convention of GLUE and SuperGLUE."""
-
 
 TaskFigures = Mapping[str, Mapping[str, Figure]]
 """Task, then metric; the first metric of a task is its main one."""
@@ -58,7 +55,7 @@ def _summed_up(figures: Sequence[Figure], *, is_weighted: bool) -> Figure:
     std = error_of([figure.std for figure in figures], sizes)
     stderr = error_of([figure.stderr for figure in figures], sizes)
     whole = Figure(mean, std, stderr, n=sum(sizes))
-    return _with_interval(whole, figures, [count / sum(counts) for count in counts])
+    return only_finite(_with_interval(whole, figures, [count / sum(counts) for count in counts]))
 
 
 def _with_interval(whole: Figure, figures: Sequence[Figure], weights: Sequence[float]) -> Figure:
@@ -76,14 +73,14 @@ def _pooled_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float
     numbers, degrees_of_freedom = _defined(errors), sum(sizes) - len(sizes)
     if numbers is None or degrees_of_freedom == 0:
         return None
-    variances = [(size - 1) * size * error**2 for size, error in zip(sizes, numbers, strict=True)]
-    return math.sqrt(sum(variances) / degrees_of_freedom / sum(sizes))
+    roots = [math.sqrt((size - 1) * size) * error for size, error in zip(sizes, numbers, strict=True)]
+    return math.hypot(*roots) / math.sqrt(degrees_of_freedom * sum(sizes))
 
 
 def _unweighted_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float | None:
     """The error of the plain mean of k independent figures: √(Σ se²) / k."""
     numbers = _defined(errors)
-    return None if numbers is None else math.sqrt(sum(error**2 for error in numbers)) / len(sizes)
+    return None if numbers is None else math.hypot(*numbers) / len(sizes)
 
 
 def _defined(values: Iterable[float | None]) -> list[float] | None:
