@@ -10,7 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.v1 import comparison_pb2, run_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
-from services.gateway.api.comparisons.conclusions import difference_of, lead_of, recommendations, significance
+from proctor.values.comparison import Verdict
+from proctor.wire.convert import member_of
+from services.gateway.api.comparisons.conclusions import (
+    DifferenceShown,
+    lead_of,
+    recommendations,
+    significance,
+)
 from services.gateway.api.suites.schemas import SuiteName
 from services.gateway.backends import ResultsCalls
 from services.gateway.errors.http_problem import problems
@@ -67,34 +74,6 @@ class ComparedJob(BaseModel):
     score: float | None = Field(description="The suite's figure of the main metric")
 
 
-class DifferenceShown(BaseModel):
-    """First minus second. Null means undefined, never zero."""
-
-    first: str
-    second: str
-    task: str | None = Field(description="Null for the suite as a whole")
-    metric: str
-    first_mean: float | None
-    second_mean: float | None
-    difference: float | None
-    ci95: tuple[float, float] | None
-    p_value: float | None = Field(description="Two-sided, before correction")
-    adjusted_p_value: float | None = Field(description="Holm")
-    test: str
-    pairs: int = Field(description="Samples that both runs answered")
-    clusters: int
-    smallest_detectable: float | None = Field(description="With a power of 80 %")
-    first_failed: int = Field(description="Failed samples, which are excluded")
-    second_failed: int
-    first_unparsed: int = Field(description="Unparsed answers among the pairs, which count as wrong")
-    second_unparsed: int
-    difference_if_parsed: float | None = Field(description="Over pairs parsed in both; null if all were")
-    only_first_right: int
-    only_second_right: int
-    verdict: str = Field(description="first_better, second_better, not_shown or undefined")
-    remark: str
-
-
 class ComparisonShown(BaseModel):
     models_compared: list[str]
     benchmark_suite: str
@@ -141,25 +120,25 @@ async def compare(results: ResultsCalls, body: CompareRequest) -> Compared:
 
 def _comparison(comparison: comparison_pb2.Comparison) -> ComparisonShown:
     names = _run_names(comparison)
-    differences = [difference_of(each) for each in comparison.differences]
+    differences = [_difference(each, names) for each in comparison.differences]
     overall = [each for each in differences if each.is_overall]
     metric = overall[0].metric if overall else None
-    lead = lead_of(len(names), [each for each in overall if each.metric == metric])
+    lead = lead_of(names, [each for each in overall if each.metric == metric])
     gap, gap_interval = lead.gap.seen_from(lead.best) if lead else (None, None)
     return ComparisonShown(
         models_compared=names,
         benchmark_suite=comparison.suite,
         metric=metric,
-        best_performing=names[lead.best] if lead else None,
-        best_tied_with=[names[run] for run in lead.tied] if lead else [],
-        gap_between=[names[lead.best], names[lead.runner_up]] if lead else [],
+        best_performing=lead.best if lead else None,
+        best_tied_with=lead.tied if lead else [],
+        gap_between=[lead.best, lead.runner_up] if lead else [],
         performance_gap=gap,
         performance_gap_ci95=gap_interval,
         statistical_significance=significance(lead, comparison.corrected_over),
-        recommendations=recommendations(differences, names, comparison.suite, comparison.corrected_over),
+        recommendations=recommendations(differences, comparison.suite, comparison.corrected_over),
         warnings=list(comparison.warnings),
         runs=[_compared_job(run) for run in comparison.runs],
-        differences=[_difference(each, names) for each in comparison.differences],
+        differences=differences,
         corrected_over=comparison.corrected_over,
     )
 
@@ -180,8 +159,12 @@ def _compared_job(run: comparison_pb2.ComparedRun) -> ComparedJob:
 
 
 def _difference(message: comparison_pb2.Difference, names: Sequence[str]) -> DifferenceShown:
-    first, second = names[message.first], names[message.second]
-    verdict = difference_of(message).verdict
+    verdict = member_of(Verdict, message.verdict) or Verdict.UNDEFINED
     return present(
-        DifferenceShown, message, first=first, second=second, ci95=interval(message), verdict=verdict
+        DifferenceShown,
+        message,
+        first=names[message.first],
+        second=names[message.second],
+        ci95=interval(message),
+        verdict=verdict,
     )
