@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -67,14 +68,8 @@ def _guarded_call(
     method: str, read: Read, call: Callable[[Any, Any], Awaitable[Any]]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     async def guarded(request: Any, context: Any) -> Any:  # messages of any service
-        started = time.perf_counter()
-        try:
-            response = await call(read(request), context)
-        except Exception as error:  # the edge: nothing may leave unmapped
-            await _abort(context, method, started, error)
-            raise
-        _log_call(method, started, "OK", "")
-        return response
+        async with _mapped_errors(method, context):
+            return await call(read(request), context)
 
     return guarded
 
@@ -83,41 +78,33 @@ def _guarded_stream(
     method: str, read: Read, call: Callable[[Any, Any], AsyncIterator[Any]]
 ) -> Callable[[Any, Any], AsyncIterator[Any]]:
     async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:  # messages of any service
-        started = time.perf_counter()
-        try:
+        async with _mapped_errors(method, context):
             async for response in call(read(request), context):
                 yield response
-        except Exception as error:  # the edge: nothing may leave unmapped
-            await _abort(context, method, started, error)
-            raise
-        _log_call(method, started, "OK", "")
 
     return guarded
 
 
-async def _abort(context: Any, method: str, started: float, error: Exception) -> None:
-    if isinstance(error, grpc.aio.AbortError):
-        return
-    if isinstance(error, DomainError):
-        status = status_of(error)
-        _log_call(method, started, error.kind, error.message)
-    else:
+@asynccontextmanager
+async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
+    """Aborts the call with the status of an error, and logs one line."""
+    started = time.perf_counter()
+
+    def milliseconds() -> float:
+        return round((time.perf_counter() - started) * 1000, 2)
+
+    try:
+        yield
+        log.debug("rpc", method=method, code="OK", ms=milliseconds())
+    except grpc.aio.AbortError:
+        raise
+    except DomainError as error:
+        log.info("rpc refused", method=method, code=error.kind, ms=milliseconds(), message=error.message)
+        await context.abort_with_status(rpc_status.to_status(status_of(error)))
+    except Exception as error:  # the edge: nothing may leave unmapped
         incident = uuid.uuid4().hex[:12]
-        status = masked_status(incident)
         log.error("rpc failed", method=method, incident=incident, exc_info=error)
-    await context.abort_with_status(rpc_status.to_status(status))
-
-
-def _log_call(method: str, started: float, code: str, message: str) -> None:
-    fields: dict[str, Any] = {
-        "method": method,
-        "code": code,
-        "ms": round((time.perf_counter() - started) * 1000, 2),
-    }
-    if message:
-        log.info("rpc refused", **fields, message=message)
-    else:
-        log.debug("rpc", **fields)
+        await context.abort_with_status(rpc_status.to_status(masked_status(incident)))
 
 
 class GrpcServer:

@@ -166,10 +166,6 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
     )
 
 
-def _errors(batch: batch_pb2.Batch) -> BatchErrors | None:
-    return BatchErrors(data=[present(BatchError, each) for each in batch.errors]) if batch.errors else None
-
-
 def _first_fault(file: file_pb2.File) -> str | None:
     if not file.fault_count:
         return None

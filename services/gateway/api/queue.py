@@ -16,7 +16,7 @@ from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT32_MAX, Text
-from services.gateway.http.presentation import optional, present, subject_of, word
+from services.gateway.http.presentation import present, subject_of, word
 from services.gateway.paths import QUEUE
 
 _YEAR_SECONDS = 365 * 24 * 3600
@@ -179,15 +179,13 @@ def _job(run: run_pb2.Run) -> QueuedJob:
     return present(
         QueuedJob,
         run,
+        run.order,
+        run.progress,
         job_id=run.run_id,
         model_name=run.order.model,
         benchmark_suite=subject_of(run.order),
-        project_id=run.order.project_id,
-        priority=word(run_pb2.Priority, run.order.priority),
         status=word(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
-        samples_per_second=optional(run.progress, "samples_per_second"),
-        eta_seconds=optional(run.progress, "eta_seconds"),
         wait=job_wait(run),
     )
 

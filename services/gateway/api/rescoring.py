@@ -1,6 +1,5 @@
 """Rescoring: stored answers under other filters or metrics."""
 
-import json
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter
@@ -13,19 +12,12 @@ from services.gateway.api.runs.schemas import Figure
 from services.gateway.backends import ResultsCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId, Text
-from services.gateway.http.presentation import present
+from services.gateway.http.presentation import json_text, present
 from services.gateway.paths import BENCHMARKING
 
 
-def _json(value: object) -> str:
-    """Raises ValueError for values that JSON cannot hold: NaN, half a character."""
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    text.encode()
-    return text
-
-
 def _writable(value: dict[str, Any]) -> dict[str, Any]:
-    _json(value)
+    json_text(value)
     return value
 
 
@@ -38,12 +30,12 @@ class MetricWanted(BaseModel):
 
     @model_validator(mode="after")
     def options_can_be_sent(self) -> Self:
-        _json(self.model_extra)
+        json_text(self.model_extra)
         return self
 
     def to_proto(self) -> sample_pb2.MetricUse:
         options = self.model_extra
-        return sample_pb2.MetricUse(name=self.metric, options_json=_json(options) if options else "")
+        return sample_pb2.MetricUse(name=self.metric, options_json=json_text(options) if options else "")
 
 
 def _named(given: object) -> object:
@@ -72,7 +64,7 @@ class RescoreRequest(BaseModel):
     def filters_json(self) -> str | None:
         if self.filters is None:
             return None
-        return _json(self.filters) if self.filters else ""
+        return json_text(self.filters) if self.filters else ""
 
 
 class UnscoredAnswer(BaseModel):

@@ -1,7 +1,7 @@
 """Errors that the gateway raises itself; all others come from the service that a request is for."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from services.common.errors import DomainError, ErrorKind
 
@@ -96,10 +96,13 @@ class BodyCutOff(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class SuiteFault:
-    """A problem in a suite: `file` is empty for the document itself, `line` 0 when unknown."""
+    """A problem in a suite. `file` is empty for the document itself, `line` null when unknown.
+
+    `key` is for example "tasks.0.doc_to_text"; it may be empty.
+    """
 
     file: str
-    line: int
+    line: int | None
     key: str
     problem: str
 
@@ -118,12 +121,15 @@ class SuiteRefused(GatewayError):
 
     @property
     def problem_fields(self) -> dict[str, object]:
-        return {"problems": [asdict(each) | {"line": each.line or None} for each in self.faults] or None}
+        return {"problems": self.faults or None}
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetFault:
-    """A problem in an upload: `line` is 0 for the whole file, `field` empty for the whole line."""
+    """A problem in an upload. `line` counts from 1 and is 0 for the whole file.
+
+    `field` is for example "body.messages[0].role"; it is empty for the whole line.
+    """
 
     line: int
     field: str
@@ -146,10 +152,10 @@ class DatasetRefused(GatewayError):
 
     @property
     def problem_fields(self) -> dict[str, object]:
-        return {"faults": [asdict(each) for each in self.faults], "fault_count": self.count}
+        return {"faults": self.faults, "fault_count": self.count}
 
 
-def fault_sentence(file: str, line: int, key: str, problem: str) -> str:
+def fault_sentence(file: str, line: int | None, key: str, problem: str) -> str:
     """The problem after its file, line and key, as far as they are known."""
     where = " ".join(part for part in (file, f"line {line}" if line else "", key) if part)
     return f"{where}: {problem}" if where else problem

@@ -20,14 +20,25 @@ M = TypeVar("M", bound=BaseModel)
 WithInterval = summary_pb2.MetricFigure | comparison_pb2.Difference
 
 
-def present(model: type[M], message: Message, **given: object) -> M:
-    """A body of type `model` with the fields of `message` that have the same names; `given` takes precedence.
+class Done(BaseModel):
+    """The body of a change that returns nothing else."""
 
-    Enum values become words; timestamps become datetimes, or seconds since 1970 for fields of type int.
-    What is unset, empty or unspecified becomes None where the model allows None.
+    message: str
+
+
+def present(model: type[M], *messages: Message, **given: object) -> M:
+    """A body of type `model` with the fields of `messages` that have the same names.
+
+    `given` takes precedence, then the first message. Enum values become words; timestamps become datetimes,
+    or seconds since 1970 for fields of type int. What is unset, empty or unspecified becomes None where the
+    model allows None.
     """
-    readers = _readers(model, message.DESCRIPTOR)
-    return model(**{name: read(message) for name, read in readers if name not in given}, **given)
+    found: dict[str, object] = {}
+    for message in messages[::-1]:
+        found |= {
+            name: read(message) for name, read in _readers(model, message.DESCRIPTOR) if name not in given
+        }
+    return model(**found, **given)
 
 
 def optional(message: Message, field: str) -> float | None:
@@ -49,6 +60,13 @@ def interval(message: WithInterval) -> tuple[float, float] | None:
 def json_value(text: str) -> Any:
     """The value of a JSON text. None for an empty text, and for a NaN in it, which JSON does not have."""
     return json.loads(text, parse_constant=lambda _: None) if text else None
+
+
+def json_text(value: object) -> str:
+    """Raises ValueError for values that JSON cannot hold: NaN, half a character."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    return text
 
 
 class ProtoEnum(Protocol):

@@ -1,6 +1,5 @@
 """Requests for runs over data sets: orders, lists of runs and pages of answers."""
 
-import json
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
@@ -26,6 +25,7 @@ from services.gateway.api.runs.requests import (
 )
 from services.gateway.errors.gateway_errors import FileIsWhole
 from services.gateway.http.parameters import INT32_MAX, Text
+from services.gateway.http.presentation import json_text
 
 _MAX_NAMES = 100
 
@@ -56,13 +56,12 @@ class MetricChoice(BaseModel):
     @classmethod
     def can_be_sent(cls, options: dict[str, Any]) -> dict[str, Any]:
         check_nesting(options)
-        json.dumps(options, allow_nan=False, ensure_ascii=False).encode()
+        json_text(options)
         return options
 
     def to_proto(self) -> sample_pb2.MetricUse:
-        return sample_pb2.MetricUse(
-            name=self.name, options_json=json.dumps(self.options, ensure_ascii=False) if self.options else ""
-        )
+        options = self.options
+        return sample_pb2.MetricUse(name=self.name, options_json=json_text(options) if options else "")
 
 
 def _named(given: object) -> object:

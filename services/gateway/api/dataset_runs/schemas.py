@@ -158,15 +158,15 @@ DatasetRun = Annotated[run_pb2.Run, Depends(_dataset_run)]
 
 
 def dataset_run_started(response: scheduler_pb2.SubmitRunResponse) -> DatasetRunStarted:
-    run, seconds = response.run, optional(response, "estimated_seconds")
+    run = response.run
     return present(
         DatasetRunStarted,
         response,
+        run,
+        run.price,
         **identity_of(run),
         started_at=run.created_at.ToDatetime(UTC),
-        deadline=moment(run.deadline),
-        estimated_duration=duration_text(seconds),
-        currency=run.price.currency or None,
+        estimated_duration=duration_text(optional(response, "estimated_seconds")),
     )
 
 
@@ -180,14 +180,14 @@ def dataset_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: da
     return present(
         DatasetRunShown,
         summary,
+        summary.price,
+        run,
+        run.progress,
         **_listed(run, now),
         total_time_seconds=round(ran_seconds(run, now), 3),
-        samples_per_second=optional(run.progress, "samples_per_second"),
         # A run over a data set has one task.
         scores=figures[0] if figures else {},
-        currency=summary.price.currency or None,
         timing=timing_body(summary.timing),
-        reused_answers=run.reused_answers,
     )
 
 

@@ -16,7 +16,7 @@ from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.gateway_errors import DatasetFault, DatasetRefused
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT64_MAX, Text
-from services.gateway.http.presentation import json_value, numbers, present
+from services.gateway.http.presentation import Done, json_value, numbers, present
 from services.gateway.paths import DATASETS, UPLOADS
 
 Format = Literal["jsonl", "csv", "parquet"]
@@ -61,10 +61,6 @@ class DatasetRow(BaseModel):
 
 class DatasetPreview(BaseModel):
     rows: list[DatasetRow]
-
-
-class DatasetMessage(BaseModel):
-    message: str
 
 
 def dataset_listed(dataset: dataset_pb2.Dataset) -> DatasetListed:
@@ -172,6 +168,6 @@ async def preview(
     responses=problems(404, 409, 422, 503),
     summary="Delete a data set that no run uses",
 )
-async def delete(scheduler: SchedulerCalls, dataset_id: DatasetId) -> DatasetMessage:
+async def delete(scheduler: SchedulerCalls, dataset_id: DatasetId) -> Done:
     await scheduler.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
-    return DatasetMessage(message=f"Data set {dataset_id} deleted")
+    return Done(message=f"Data set {dataset_id} deleted")

@@ -51,14 +51,14 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
 
 
 def job_listed(run: run_pb2.Run) -> JobListed:
-    return JobListed(
+    return present(
+        JobListed,
+        run,
         job_id=run.run_id,
         status=word(run_pb2.RunState, run.state),
         model_name=run.order.model,
         benchmark_suite=subject_of(run.order),
-        created_at=moment(run.created_at),
         completed_at=moment(run.finished_at),
-        wait=job_wait(run),
     )
 
 

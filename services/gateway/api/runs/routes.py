@@ -11,13 +11,13 @@ from proctor.values.priority import Priority, default_priority
 from proctor.wire.convert import member_of
 from services.gateway.api.runs.job import job_listed, job_results
 from services.gateway.api.runs.requests import RunRequest, RunsQuery
-from services.gateway.api.runs.schemas import JobMessage, JobPage, JobResults, JobStarted
+from services.gateway.api.runs.schemas import JobPage, JobResults, JobStarted
 from services.gateway.api.suites.schemas import check_known_suite
 from services.gateway.auth import Now, User
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId
-from services.gateway.http.presentation import optional
+from services.gateway.http.presentation import Done, optional, present
 from services.gateway.paths import BENCHMARKING
 
 _DURATIONS = (
@@ -47,14 +47,13 @@ async def start(scheduler: SchedulerCalls, user: User, body: RunRequest) -> JobS
     response = await scheduler.runs.SubmitRun(
         scheduler_pb2.SubmitRunRequest(order=body.to_order(), user=user, request_id=str(uuid.uuid4()))
     )
-    seconds = optional(response, "estimated_seconds")
-    return JobStarted(
+    return present(
+        JobStarted,
+        response,
+        response.run.price,
         job_id=response.run.run_id,
         message=f"Benchmarking started for suite: {body.suite}",
-        estimated_duration=duration_text(seconds),
-        estimated_seconds=seconds,
-        estimated_cost=optional(response, "estimated_cost"),
-        currency=response.run.price.currency or None,
+        estimated_duration=duration_text(optional(response, "estimated_seconds")),
     )
 
 
@@ -70,27 +69,27 @@ async def results(scheduler: SchedulerCalls, results: ResultsCalls, now: Now, jo
 
 
 @router.post("/cancel/{job_id}", responses=_CHANGE, summary="Cancel a job")
-async def cancel(scheduler: SchedulerCalls, job_id: JobId) -> JobMessage:
+async def cancel(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     await scheduler.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=job_id))
-    return JobMessage(message=f"Job {job_id} cancelled successfully")
+    return Done(message=f"Job {job_id} cancelled successfully")
 
 
 @router.post("/retry/{job_id}", responses=_CHANGE, summary="Retry missing and failed samples")
-async def retry(scheduler: SchedulerCalls, job_id: JobId) -> JobMessage:
+async def retry(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     run = (await scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=job_id))).run
-    return JobMessage(message=f"Job {job_id} is queued to retry what is missing{_priority(run)}")
+    return Done(message=f"Job {job_id} is queued to retry what is missing{_priority(run)}")
 
 
 @router.post("/pause/{job_id}", responses=_CHANGE, summary="Pause a job")
-async def pause(scheduler: SchedulerCalls, job_id: JobId) -> JobMessage:
+async def pause(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     await scheduler.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=job_id))
-    return JobMessage(message=f"Job {job_id} paused successfully")
+    return Done(message=f"Job {job_id} paused successfully")
 
 
 @router.post("/resume/{job_id}", responses=_CHANGE, summary="Resume a paused job")
-async def resume(scheduler: SchedulerCalls, job_id: JobId) -> JobMessage:
+async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     run = (await scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=job_id))).run
-    return JobMessage(message=f"Job {job_id} is queued to resume{_priority(run)}")
+    return Done(message=f"Job {job_id} is queued to resume{_priority(run)}")
 
 
 @router.get(

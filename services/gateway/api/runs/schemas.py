@@ -50,10 +50,6 @@ class JobStarted(Estimate):
     message: str
 
 
-class JobMessage(BaseModel):
-    message: str
-
-
 class JobProgress(BaseModel):
     completed: int
     total: int = Field(description="0 until planned")

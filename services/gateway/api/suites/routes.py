@@ -18,7 +18,6 @@ from services.gateway.api.suites.schemas import (
     SuiteAdded,
     SuiteList,
     SuiteListed,
-    SuiteMessage,
     sample_shown,
 )
 from services.gateway.auth import User
@@ -26,7 +25,7 @@ from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.parameters import INT32_MAX
-from services.gateway.http.presentation import present
+from services.gateway.http.presentation import Done, present
 from services.gateway.paths import SUITES
 
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
@@ -112,14 +111,14 @@ async def show(
     responses=problems(404, 409, 422, 503),
     summary="Delete a version that no run used",
 )
-async def delete(scheduler: SchedulerCalls, suite: str, version: Version) -> SuiteMessage:
+async def delete(scheduler: SchedulerCalls, suite: str, version: Version) -> Done:
     try:
         await scheduler.suites.DeleteSuite(suite_pb2.DeleteSuiteRequest(suite=suite, version=version))
     except RemoteError as error:
         if error.reason != "UNKNOWN_SUITE":
             raise
         raise NoSuchVersion(suite=suite, version=version) from error
-    return SuiteMessage(message=f"Version {version} of suite {suite} deleted")
+    return Done(message=f"Version {version} of suite {suite} deleted")
 
 
 async def _validated(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> SuiteAdded:
@@ -137,7 +136,7 @@ async def _added(scheduler: Scheduler, request: suite_pb2.AddSuiteRequest) -> su
             raise
         # The error has the first fault only; the check lists all.
         faults = _faults(await _check(scheduler, request.document))
-        raise SuiteRefused(faults or [SuiteFault("", 0, "", error.message)]) from error
+        raise SuiteRefused(faults or [SuiteFault("", None, "", error.message)]) from error
 
 
 async def _check(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
@@ -145,7 +144,7 @@ async def _check(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> sui
 
 
 def _faults(checked: suite_pb2.CheckSuiteResponse) -> list[SuiteFault]:
-    return [SuiteFault(each.file, each.line, each.key, each.problem) for each in checked.problems]
+    return [SuiteFault(each.file, each.line or None, each.key, each.problem) for each in checked.problems]
 
 
 @contextmanager

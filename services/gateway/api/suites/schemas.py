@@ -7,13 +7,12 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from proctor.v1 import sample_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import NoSuchSuite, SuiteVersionNamed
 from services.gateway.http.parameters import Text
-from services.gateway.http.presentation import json_value, present, word
+from services.gateway.http.presentation import json_value, present
 
 _MAX_NAMED = 20
 _DATASET_PREFIX = "ds_"
@@ -125,10 +124,6 @@ class SuiteAdded(BaseModel):
     )
 
 
-class SuiteMessage(BaseModel):
-    message: str
-
-
 class ChatTurn(BaseModel):
     role: str
     content: str
@@ -173,20 +168,17 @@ def sample_shown(request: suite_pb2.ShowSampleRequest, response: suite_pb2.ShowS
     sample, scoring = response.sample, response.scoring
     return present(
         SampleShown,
+        request,
         response,
-        suite=request.suite,
-        task=request.task,
-        row=request.row,
+        sample,
+        scoring,
         prompt=sample.prompt.text if sample.prompt.HasField("text") else None,
         messages=[present(ChatTurn, turn) for turn in sample.prompt.messages],
-        choices=list(sample.choices),
         expected=present(Expected, sample.target),
-        output_type=word(sample_pb2.OutputType, scoring.output_type),
         metrics=[
             MetricUsed(metric=use.name, options=json_value(use.options_json)) for use in scoring.metrics
         ],
         filters=json_value(scoring.filters_json),
-        cluster=sample.cluster or None,
         digest=sample.digest.hex(),
         document=json_value(sample.doc_json),
     )
