@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias, TypedDict
 
+from proctor.values.row_fields import content_part_problem, row_field_problem
 from services.scheduler.uploads.checking.faults import FaultKind, LineFault, kind_of, shown
 
 CHAT = "/v1/chat/completions"
@@ -13,6 +14,8 @@ PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
 MAX_ID_LETTERS = 512
 # Floats represent integers exactly up to here.
 _LARGEST_WHOLE = 2**53
+# Fields of a body that are checked by themselves.
+_READ_FIELDS = frozenset({"model", "messages", "prompt", "stream"})
 # Fields of batch lines only. `id` is ambiguous: a plain field, or a slip for `custom_id`.
 _BATCH_SIGNS = frozenset({"custom_id", "body", "url", "method"})
 
@@ -61,6 +64,10 @@ def _check_body(body: Line, url: str) -> None:
         check_messages(body.get("messages"), "body.messages")
     else:
         _check_prompt(body, "body.prompt")
+    for name in body.keys() - _READ_FIELDS:
+        problem = row_field_problem(name, body[name])
+        if problem:
+            raise LineFault(f"body.{name}", problem)
 
 
 def plain_row(line: Line) -> RowFields:
@@ -175,10 +182,9 @@ def _check_other_content(message: dict[str, object], field: str) -> None:
             f"{field}.content", f"content must be a text or a list of parts, not {_description(content)}."
         )
     for number, part in enumerate(content):
-        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-            raise LineFault(
-                f"{field}.content[{number}]", "A part of content must be an object with a type, such as text."
-            )
+        problem = content_part_problem(part)
+        if problem:
+            raise LineFault(f"{field}.content[{number}]", problem)
 
 
 def _role_problem(message: dict[str, object]) -> str:

@@ -19,6 +19,7 @@ from tests.fakes.storage.checked_files import (
 )
 
 CHAT = [{"role": "user", "content": "Hi"}]
+REMOTE_IMAGE = {"type": "image_url", "image_url": {"url": "http://169.254.169.254/latest/meta-data"}}
 
 
 def test_rows_are_kept_as_they_would_be_asked() -> None:
@@ -71,6 +72,16 @@ def test_batch_requests_are_kept_with_the_parameters_of_their_bodies() -> None:
             "body.messages[0].content[0]",
         ),
         (batch_line(url="/v1/completions", body={"messages": CHAT}), "body.prompt"),
+        (
+            batch_line(body={"messages": CHAT, "chat_template_kwargs": {"chat_template": "{{ 1 }}"}}),
+            "body.chat_template_kwargs",
+        ),
+        (batch_line(body={"messages": CHAT, "n": 100}), "body.n"),
+        (batch_line(body={"messages": CHAT, "web_search_options": {}}), "body.web_search_options"),
+        (
+            batch_line(body={"messages": [{"role": "user", "content": [REMOTE_IMAGE]}]}),
+            "body.messages[0].content[0]",
+        ),
         ({"prompt": ""}, "prompt"),
         ({"prompt": "x", "messages": CHAT}, ""),
         ({"target": "x"}, ""),
