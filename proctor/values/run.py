@@ -1,4 +1,4 @@
-"""A run's id, its states, what it is over, its time limit, and how much of it is recorded.
+"""A run's id and user, its states, what it is over, its time limit, and how much of it is recorded.
 
 Counts are absolute: a report that arrives twice changes nothing.
 """
@@ -10,6 +10,17 @@ from typing import NewType
 
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import TokenUsage
+
+MAX_USER_LETTERS = 128
+# In the list of priorities: all users that it does not name.
+EVERYBODY = "*"
+
+
+def is_user_name(text: str) -> bool:
+    """Whether it is 1 to 128 printable characters without blanks around them, and not `*`."""
+    has_form = 0 < len(text) <= MAX_USER_LETTERS and text.isprintable() and text == text.strip()
+    return has_form and text != EVERYBODY
+
 
 RunId = NewType("RunId", str)
 

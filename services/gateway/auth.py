@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
-from proctor.values.user_name import is_user_name
+from proctor.values.run import is_user_name
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings
 
-from proctor.values.user_name import is_user_name
+from proctor.values.run import is_user_name
 from services.common.shared_settings import LogLevel, ResultsAddress, SchedulerAddress, settings_of
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.user_name import EVERYBODY, MAX_USER_LETTERS, is_user_name
+from proctor.values.run import EVERYBODY, MAX_USER_LETTERS, is_user_name
 from services.common.page_token import InvalidToken, read_page_token, write_page_token
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 

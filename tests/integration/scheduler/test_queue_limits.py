@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.priority import Priority
-from proctor.values.user_name import EVERYBODY
+from proctor.values.run import EVERYBODY
 from services.common.postgres import PostgresSession
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import (

@@ -11,8 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.priority import Priority
-from proctor.values.run import RunId, RunState
-from proctor.values.user_name import EVERYBODY
+from proctor.values.run import EVERYBODY, RunId, RunState
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from proctor.values.generation import Problem
-from proctor.values.user_name import EVERYBODY
+from proctor.values.run import EVERYBODY
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits

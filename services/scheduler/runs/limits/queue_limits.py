@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from proctor.values.priority import Priority
-from proctor.values.user_name import EVERYBODY
+from proctor.values.run import EVERYBODY
 from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
 
