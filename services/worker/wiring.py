@@ -64,12 +64,11 @@ log = get_logger()
 class Parts:
     """The connected parts of a worker."""
 
-    loader: ModelLoader
-    concurrency: ConcurrencyLimit
     context: WorkerContext
-    batcher: OutcomeBatcher
     consumer: ShardConsumer
+    batcher: OutcomeBatcher
     engines: EngineCache
+    heartbeat: NatsHeartbeat
 
 
 class RunningWorker:
@@ -116,16 +115,10 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         limiters = make_rate_limiters(pool)
         engine = make_engine(pool, settings, limiters)
         opened.push_async_callback(engine.close)
-        jetstream = JetStream(connection)
-        parts = connect_parts(settings, identity, jetstream, engine, limiters)
+        parts = connect_parts(settings, identity, connection, engine, limiters)
         opened.push_async_callback(parts.engines.close)
-        heartbeat = make_heartbeat(jetstream, identity, parts, limiters)
-        opened.push_async_callback(leave, heartbeat)
-        tasks = start_loops(settings, jetstream, parts, heartbeat)
-        lister = ListEngineModels(engine=engine, limit_seconds=settings.list_seconds)
-        lists = NatsModelLists(connection=connection, pool=pool.name, lister=lister)
-        tasks.append(asyncio.create_task(lists.answer(), name="list models"))
-        tasks += start_rate_limiting(connection, identity, limiters)
+        opened.push_async_callback(leave, parts.heartbeat)
+        tasks = start_loops(settings, identity, connection, parts, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
         yield RunningWorker(parts, tasks, health, settings.drain_seconds)
 
@@ -194,9 +187,9 @@ def _engines_by_url(
 
 
 def connect_parts(
-    settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine, limiters: RateLimiters
+    settings: WorkerSettings, identity: Identity, connection: Client, engine: Engine, limiters: RateLimiters
 ) -> Parts:
-    pool, clock = identity.pool, SystemClock()
+    pool, clock, jetstream = identity.pool, SystemClock(), JetStream(connection)
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -211,17 +204,11 @@ def connect_parts(
         refused_runs=RefusedRuns(clock),
     )
     engines = EngineCache(own=engine, make_other=_engines_by_url(pool, settings, limiters))
-    concurrency = ConcurrencyLimit(pool.concurrency)
-    execute_sample = ExecuteSample(
-        engines=engines,
-        clock=clock,
-        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=settings.max_tries),
-        rate_limiters=limiters,
-        run_states=context.run_states,
-        refused_runs=context.refused_runs,
-    )
     executor = ExecuteShard(
-        execute_sample=execute_sample, batcher=batcher, concurrency=concurrency, prefetch=context.prefetch
+        execute_sample=_make_execute_sample(settings, context, engines, limiters),
+        batcher=batcher,
+        concurrency=ConcurrencyLimit(pool.concurrency),
+        prefetch=context.prefetch,
     )
     source = NatsShardSource(jetstream=jetstream, pool=pool, ack_wait_seconds=settings.ack_wait_seconds)
     consumer = ShardConsumer(
@@ -231,13 +218,23 @@ def connect_parts(
         context=context,
         selector=_make_selector(settings, NatsWorkerRegistry(jetstream, identity), source, loader),
     )
-    return Parts(
-        loader=loader,
-        concurrency=concurrency,
-        context=context,
-        batcher=batcher,
-        consumer=consumer,
+    sources = HeartbeatSources(
+        consumer=consumer, loader=loader, concurrency=executor.concurrency, rate_limiters=limiters
+    )
+    heartbeat = NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
+    return Parts(context, consumer, batcher, engines, heartbeat)
+
+
+def _make_execute_sample(
+    settings: WorkerSettings, context: WorkerContext, engines: EngineCache, limiters: RateLimiters
+) -> ExecuteSample:
+    return ExecuteSample(
         engines=engines,
+        clock=SystemClock(),
+        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=settings.max_tries),
+        rate_limiters=limiters,
+        run_states=context.run_states,
+        refused_runs=context.refused_runs,
     )
 
 
@@ -251,54 +248,35 @@ def _make_selector(
     return SelectModel(source=source, registry=registry, loader=loader, clock=SystemClock(), policy=policy)
 
 
-def make_heartbeat(
-    jetstream: JetStream, identity: Identity, parts: Parts, limiters: RateLimiters
-) -> NatsHeartbeat:
-    sources = HeartbeatSources(
-        consumer=parts.consumer,
-        loader=parts.loader,
-        concurrency=parts.concurrency,
-        rate_limiters=limiters,
-    )
-    return NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
-
-
 def start_loops(
-    settings: WorkerSettings, jetstream: JetStream, parts: Parts, heartbeat: NatsHeartbeat
+    settings: WorkerSettings, identity: Identity, connection: Client, parts: Parts, limiters: RateLimiters
 ) -> list[asyncio.Task[None]]:
     """The worker fails where any of them ends by itself."""
-    extend_seconds = settings.ack_wait_seconds / 3
-    in_flight, run_states = parts.context.in_flight, parts.context.run_states
-    beat = partial(heartbeat.send_if_due, settings.heartbeat_seconds)
+    jetstream, consumer, context = JetStream(connection), parts.consumer, parts.context
+    beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
+    lister = ListEngineModels(engine=parts.engines.own, limit_seconds=settings.list_seconds)
+    lists = NatsModelLists(connection=connection, pool=identity.pool.name, lister=lister)
     loops: dict[str, Coroutine[None, None, None]] = {
-        "consume shards": parts.consumer.run(),
+        "consume shards": consumer.run(),
         "publish outcomes": parts.batcher.run(),
         "extend ack deadlines": every(
-            extend_seconds, in_flight.extend_ack_deadlines, name="extend ack deadlines"
+            settings.ack_wait_seconds / 3, context.in_flight.extend_ack_deadlines, name="extend ack deadlines"
         ),
-        "follow run states": follow_run_states(jetstream, run_states, parts.consumer.abandon_ended),
+        "follow run states": follow_run_states(jetstream, context.run_states, consumer.abandon_ended),
         "heartbeat": every(_HEARTBEAT_CHECK_SECONDS, beat, name="heartbeat"),
+        "list models": lists.answer(),
     }
+    if limiters.own.key:  # an engine in the worker has no rate limit
+        rates = NatsRateLimits(
+            connection=connection,
+            bucket=jetstream.bucket(streams.QUOTAS_BUCKET),
+            worker_id=identity.worker_id,
+            limiters=limiters,
+            clock=SystemClock(),
+        )
+        loops["report rates"] = every(CHECK_SECONDS, rates.report_due, name="report rates")
+        loops["follow quotas"] = rates.follow_quotas()
     return [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
-
-
-def start_rate_limiting(
-    connection: Client, identity: Identity, limiters: RateLimiters
-) -> list[asyncio.Task[None]]:
-    """Nothing for an engine in the worker, which has no rate limit."""
-    if not limiters.own.key:
-        return []
-    wire = NatsRateLimits(
-        connection=connection,
-        bucket=JetStream(connection).bucket(streams.QUOTAS_BUCKET),
-        worker_id=identity.worker_id,
-        limiters=limiters,
-        clock=SystemClock(),
-    )
-    return [
-        asyncio.create_task(every(CHECK_SECONDS, wire.report_due, name="report rates"), name="report rates"),
-        asyncio.create_task(wire.follow_quotas(), name="follow quotas"),
-    ]
 
 
 async def end_loops(parts: Parts, tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from proctor.values.run import RunId
-from services.worker.execution.shard import Shard, ShardKey, ShardSample
+from services.worker.execution.shard import Shard, ShardSample
 
 
 class ShardMessage(Protocol):
@@ -18,7 +18,7 @@ class ShardMessage(Protocol):
 
     @property
     def message_id(self) -> str:
-        """The same for every delivery of the message; empty where it was sent without one."""
+        """The same for every delivery of the message; in one epoch of its run no other message has it."""
 
     @property
     def failed_deliveries(self) -> int:
@@ -93,9 +93,9 @@ class InFlightShard:
 
 class InFlightShards:
     def __init__(self, remembered: int = 1024) -> None:
-        self._by_key: dict[ShardKey, InFlightShard] = {}
+        self._by_key: dict[tuple[str, int], InFlightShard] = {}
         self._by_shard: dict[tuple[RunId, int, int], list[InFlightShard]] = {}
-        self._finished: OrderedDict[ShardKey, None] = OrderedDict()
+        self._finished: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._remembered = remembered
 
     def __len__(self) -> int:
@@ -140,8 +140,8 @@ class InFlightShards:
             await in_flight.message.extend_ack_deadline()
 
 
-def _key(message: ShardMessage) -> ShardKey:
-    return message.shard.key(message.message_id)
+def _key(message: ShardMessage) -> tuple[str, int]:
+    return message.message_id, message.shard.epoch
 
 
 def _shard_key(shard: Shard) -> tuple[RunId, int, int]:

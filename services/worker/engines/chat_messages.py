@@ -1,14 +1,12 @@
 """The messages of a chat in the forms that servers accept."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import orjson
 
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines.engine import RequestRefused, UnsupportedRequest
-
-Json = dict[str, Any]
+from services.worker.engines.parsed_json import Json, object_of
 
 # Newer OpenAI models use the second name for the same role.
 _SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -78,18 +76,14 @@ def _object(message: ChatMessage) -> Json:
     return turn | _fields(message) if message.fields_json else turn
 
 
-def _object_of(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
 def _fields(message: ChatMessage) -> Json:
-    return _object_of(orjson.loads(message.fields_json))
+    return object_of(orjson.loads(message.fields_json))
 
 
 def _refuse_parts(number: int, parts: object, provider: str) -> None:
     """Text parts are in the message's content already; any other part is refused."""
     for part in parts if isinstance(parts, list) else ():
-        kind = str(_object_of(part).get("type"))
+        kind = str(object_of(part).get("type"))
         if kind != "text":
             what = _PARTS.get(kind, f"a part of type {kind}")
             raise RequestRefused(f"Message {number} of the line holds {what}, which {provider} cannot read.")
@@ -97,12 +91,12 @@ def _refuse_parts(number: int, parts: object, provider: str) -> None:
 
 def _with_arguments(call: object) -> object:
     """The protocol carries arguments as JSON text; anything else stays as it is."""
-    function = _object_of(_object_of(call).get("function"))
+    function = object_of(object_of(call).get("function"))
     try:
         arguments = orjson.loads(function["arguments"])
     except (KeyError, TypeError, orjson.JSONDecodeError):
         return call
-    return {**_object_of(call), "function": {**function, "arguments": _object_or_text(arguments, function)}}
+    return {**object_of(call), "function": {**function, "arguments": _object_or_text(arguments, function)}}
 
 
 def _object_or_text(arguments: object, function: Mapping[str, object]) -> object:

@@ -158,19 +158,21 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """What decides the size of a model's keys and values for each token."""
+    """What decides the size of a model's keys and values for each token; 0 is unknown."""
 
     layers: int
+    heads: int
     kv_heads: int
     head_dim: int
+    hidden_size: int
 
-    def cache_bytes(self, context_tokens: int, bytes_per_value: float) -> int:
-        """2 (keys and values) × layers × kv heads × head dim × context × bytes of a value.
+    def cache_bytes(self, context_tokens: int, bytes_per_value: int) -> int:
+        """2 (keys and values) × layers × kv heads × head dim × context × bytes of a value; 0 is unknown.
 
         The least cache that serves one request of full length, or more where some layers look back less far.
         """
-        values = 2 * self.layers * self.kv_heads * self.head_dim * context_tokens
-        return round(values * bytes_per_value)
+        head_dim = self.head_dim or (self.hidden_size // self.heads if self.heads else 0)
+        return 2 * self.layers * self.kv_heads * head_dim * context_tokens * bytes_per_value
 
 
 _KEPT_IDLE = 8

@@ -169,13 +169,6 @@ def refuse_constraint(sampling: Sampling, provider: str) -> None:
         raise UnsupportedRequest(f"{provider} constrains no answer; order the scoring method generate.")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonFormat:
-    """The answer is to be JSON: any, or as the schema says."""
-
-    schema: Mapping[str, object] | None = None
-
-
 def row_fields(sampling: Sampling) -> dict[str, object]:
     """The row's further fields without the ignored ones."""
     return {name: value for name, value in sampling.row_extra.items() if name not in _IGNORED_FIELDS}
@@ -186,15 +179,15 @@ def needs_full_response(sampling: Sampling) -> bool:
     return any(name in fields and not _is_no_op(name, fields[name]) for name in _MORE_THAN_TEXT)
 
 
-def pop_json_format(fields: dict[str, object]) -> JsonFormat | None:
-    """Removes `response_format` from the fields; None where it asks for no JSON."""
+def pop_json_schema(fields: dict[str, object]) -> Mapping[str, object] | None:
+    """Removes `response_format` from the fields; None where it asks for no JSON, empty for any JSON."""
     match fields.pop("response_format", None):
         case None | {"type": "text"}:
             return None
         case {"type": "json_object"}:
-            return JsonFormat()
+            return {}
         case {"type": "json_schema", "json_schema": {"schema": dict() as schema}}:
-            return JsonFormat(schema)
+            return schema
     raise RequestRefused("The line's response_format is neither text nor json_object nor a json_schema.")
 
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
-from proctor.values.run import RunId
+from proctor.values.run import FINAL_STATES, RunId
 from proctor.wire.values import ANSWER, FAILURE, TIMING, USAGE
 from services.common import streams
 from services.common.jetstream import BucketEntry, JetStream
@@ -67,7 +67,7 @@ def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
     return message
 
 
-_FINAL = frozenset((run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED))
+_FINAL = frozenset(state.number for state in FINAL_STATES)
 _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 

@@ -30,19 +30,6 @@ class ShardSample:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardKey:
-    """Identifies one message: all its deliveries have the same key, no other message has it."""
-
-    message_id: str
-    run_id: RunId
-    epoch: int
-    shard: int
-    attempt: int
-    first_sample: int
-    sample_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Shard:
     run_id: RunId
     number: int
@@ -63,12 +50,6 @@ class Shard:
     def has_choice_instruction(self) -> bool:
         """Whether the model is shown the choices; all samples of a task have choices or none."""
         return self.method is not Method.SCORE_CHOICES and bool(self.samples and self.samples[0].choices)
-
-    def key(self, message_id: str) -> ShardKey:
-        """The key of the message that brought it; a forwarded rest may hold the same samples in another."""
-        first = self.samples[0].number if self.samples else -1
-        count = len(self.samples)
-        return ShardKey(message_id, self.run_id, self.epoch, self.number, self.attempt, first, count)
 
 
 @dataclass(frozen=True, slots=True)

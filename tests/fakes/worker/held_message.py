@@ -41,7 +41,8 @@ def a_shard(
 class FakeShardMessage:
     def __init__(self, shard: Shard, failed_deliveries: int = 0, message_id: str = "") -> None:
         self.shard = shard
-        self.message_id = message_id
+        samples = ",".join(str(sample.number) for sample in shard.samples)
+        self.message_id = message_id or f"{shard.run_id}/{shard.number}/{shard.attempt}/{samples}"
         self.failed_deliveries = failed_deliveries
         self.fate: list[str] = []
         self.rest: tuple[int, ...] = ()

@@ -17,7 +17,7 @@ from proctor.values.pools import Pool, PoolModel, Provider
 from proctor.values.priority import Priority
 from services.common import streams
 from services.common.jetstream import JetStream, connect_nats
-from services.worker.consumer.nats_registry import HeartbeatSources, Identity, NatsHeartbeat
+from services.worker.consumer.nats_registry import Identity
 from services.worker.engines.engine import Engine
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
@@ -27,7 +27,6 @@ from services.worker.wiring import (
     end_loops,
     make_rate_limiters,
     start_loops,
-    start_rate_limiting,
 )
 from tests.fakes.eventually import eventually
 from tests.harness.servers import RunningServer
@@ -160,13 +159,8 @@ async def worker_in_process(
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
-        jetstream = JetStream(connection)
         limiters = make_rate_limiters(pool)
-        parts = connect_parts(settings, identity, jetstream, engine, limiters)
-        heartbeat = NatsHeartbeat(
-            jetstream, identity, HeartbeatSources(parts.consumer, parts.loader, parts.concurrency, limiters)
-        )
-        tasks = start_loops(settings, jetstream, parts, heartbeat)
-        tasks += start_rate_limiting(connection, identity, limiters)
+        parts = connect_parts(settings, identity, connection, engine, limiters)
+        tasks = start_loops(settings, identity, connection, parts, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
         yield parts

@@ -15,7 +15,7 @@ from services.worker.engines.chat_messages import require_chat, split_system, te
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
-from services.worker.engines.json_values import Json, objects_of, text_of
+from services.worker.engines.parsed_json import Json, objects_of, text_of
 from services.worker.engines.row_params import (
     refuse_constraint,
     refuse_parameters,

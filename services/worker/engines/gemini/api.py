@@ -16,9 +16,9 @@ from services.worker.engines.gemini.responses import (
 )
 from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
-from services.worker.engines.json_values import Json, objects_of, text_of
+from services.worker.engines.parsed_json import Json, objects_of, text_of
 from services.worker.engines.row_params import (
-    pop_json_format,
+    pop_json_schema,
     refuse_parameters,
     refuse_unsupported,
     row_fields,
@@ -97,13 +97,13 @@ def sampling_fields(sampling: Sampling) -> Json:
 
 def _row_fields(sampling: Sampling) -> Json:
     fields = row_fields(sampling)
-    form = pop_json_format(fields)
+    schema = pop_json_schema(fields)
     named = {own: fields.pop(name) for name, own in _ROW_FIELDS.items() if name in fields}
     refuse_unsupported(fields, _RULES.name)
-    if form is None:
+    if schema is None:
         return named
-    schema = {} if form.schema is None else {"responseJsonSchema": form.schema}
-    return named | {"responseMimeType": "application/json"} | schema
+    any_or_schema = {"responseJsonSchema": schema} if schema else {}
+    return named | {"responseMimeType": "application/json"} | any_or_schema
 
 
 def _constraint(texts: Sequence[str]) -> Json:

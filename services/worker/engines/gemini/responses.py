@@ -14,7 +14,7 @@ from services.worker.engines.http.errors import (
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import gemini_usage
-from services.worker.engines.json_values import (
+from services.worker.engines.parsed_json import (
     Json,
     count_of,
     object_of,

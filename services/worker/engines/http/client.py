@@ -26,7 +26,7 @@ from services.worker.engines.http.responses import (
     is_streamed,
     read_body,
 )
-from services.worker.engines.json_values import Json, read_document
+from services.worker.engines.parsed_json import Json, read_document
 from services.worker.rate_limits.limiter import AdvertisedLimits
 
 

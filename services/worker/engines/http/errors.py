@@ -10,7 +10,7 @@ from enum import StrEnum, auto
 import orjson
 
 from services.worker.engines import engine
-from services.worker.engines.json_values import Json, count_of, object_of, objects_of
+from services.worker.engines.parsed_json import Json, count_of, object_of, objects_of
 
 _TOO_LONG_TEXT = re.compile(
     r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"

@@ -10,7 +10,7 @@ from proctor.values.usage import Timing
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices, UnsupportedRequest
 from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
 from services.worker.engines.http.responses import AnswerStream
-from services.worker.engines.json_values import Json
+from services.worker.engines.parsed_json import Json
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001

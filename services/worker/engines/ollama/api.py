@@ -11,7 +11,6 @@ from services.worker.engines.chat_messages import text_objects
 from services.worker.engines.engine import EngineFailure, Generated, Sampling, ScoredChoices
 from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request, refuse_scoring
-from services.worker.engines.json_values import Json, choice_schema, objects_of
 from services.worker.engines.ollama.responses import (
     OllamaStream,
     is_generative,
@@ -19,7 +18,8 @@ from services.worker.engines.ollama.responses import (
     read_loaded,
     read_model,
 )
-from services.worker.engines.row_params import pop_json_format, refuse_unsupported, row_fields
+from services.worker.engines.parsed_json import Json, choice_schema, objects_of
+from services.worker.engines.row_params import pop_json_schema, refuse_unsupported, row_fields
 
 _NAME = RULES["ollama"].name
 # Provider parameters that belong beside the model; all others are options of the model.
@@ -107,7 +107,7 @@ def sampling_fields(sampling: Sampling) -> Json:
 
 
 def _answer_format(sampling: Sampling, row: dict[str, object]) -> Json:
-    form = pop_json_format(row)
+    schema = pop_json_schema(row)
     if sampling.allowed_texts:
         return {"format": choice_schema(sampling.allowed_texts)}
-    return {} if form is None else {"format": "json" if form.schema is None else form.schema}
+    return {} if schema is None else {"format": schema or "json"}

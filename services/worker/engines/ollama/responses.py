@@ -7,7 +7,7 @@ from services.worker.engines.engine import AttentionShape
 from services.worker.engines.http.event_stream import JsonLines, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import ollama_usage
-from services.worker.engines.json_values import (
+from services.worker.engines.parsed_json import (
     Json,
     count_of,
     object_of,
@@ -21,6 +21,13 @@ from services.worker.engines.json_values import (
 # Ollama's default context, and its bytes for a key or value.
 _USUAL_CONTEXT = 4096
 _CACHE_VALUE_BYTES = 2
+_SHAPE = (
+    "block_count",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "embedding_length",
+)
 
 
 def is_generative(shown: Json) -> bool:
@@ -51,15 +58,10 @@ def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> ModelInfo:
 
 def _memory_need(size: int, facts: dict[str, int]) -> int | None:
     """Weights and the cache of the default context; None where the shape is unknown."""
-    heads = facts.get("attention.head_count", 0)
-    head_dim = facts.get("attention.key_length") or (
-        facts.get("embedding_length", 0) // heads if heads else 0
-    )
-    layers, kv_heads = facts.get("block_count", 0), facts.get("attention.head_count_kv", 0)
-    if not (size and layers and kv_heads and head_dim):
-        return None
+    shape = AttentionShape(*(facts.get(name, 0) for name in _SHAPE))
     context = min(facts.get("context_length") or _USUAL_CONTEXT, _USUAL_CONTEXT)
-    return size + AttentionShape(layers, kv_heads, head_dim).cache_bytes(context, _CACHE_VALUE_BYTES)
+    cache_bytes = shape.cache_bytes(context, _CACHE_VALUE_BYTES)
+    return size + cache_bytes if size and cache_bytes else None
 
 
 def _facts(shown: Json) -> dict[str, int]:

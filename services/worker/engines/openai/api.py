@@ -16,7 +16,9 @@ from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request
 from services.worker.engines.http.usage import openai_usage
-from services.worker.engines.json_values import (
+from services.worker.engines.openai import responses
+from services.worker.engines.openai.responses import STREAM_FIELDS, OpenAIStream
+from services.worker.engines.parsed_json import (
     Json,
     choice_schema,
     count_of,
@@ -24,8 +26,6 @@ from services.worker.engines.json_values import (
     read_choice,
     text_of,
 )
-from services.worker.engines.openai import responses
-from services.worker.engines.openai.responses import STREAM_FIELDS, EchoedPrompt, OpenAIStream
 from services.worker.engines.row_params import needs_full_response, refuse_parameters
 
 _PARAMETERS = {name: name for name in ("temperature", "top_p", "top_k", "seed", "stop", "repetition_penalty")}
@@ -167,6 +167,6 @@ def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[Choic
     if len(answered) != len(texts):
         raise engine.ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
     return tuple(
-        responses.read_choice_score(choice, EchoedPrompt(begin, len(text)))
+        responses.read_choice_score(choice, range(begin, len(text)))
         for choice, text in zip(answered, texts, strict=True)
     )

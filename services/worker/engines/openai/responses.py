@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -20,7 +19,7 @@ from services.worker.engines.http.errors import (
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import openai_usage
-from services.worker.engines.json_values import (
+from services.worker.engines.parsed_json import (
     Json,
     object_of,
     objects_of,
@@ -123,31 +122,23 @@ def _is_more_than_text(choice: Json) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class EchoedPrompt:
-    """The span of the continuation in the echoed text, in characters."""
-
-    begin: int
-    end: int
-
-
-def read_choice_score(choice: Json, span: EchoedPrompt) -> ChoiceScore:
-    """Sums the tokens that begin inside the continuation, without context and generated tokens."""
+def read_choice_score(choice: Json, continuation: range) -> ChoiceScore:
+    """Sums the tokens that begin inside the continuation, in characters of the echoed text."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
         raise engine.UnsupportedRequest(
             "The server gives no log-probabilities of an echoed prompt; order the task as generation instead."
         )
     try:
-        return _sum_tokens(logprobs, span)
+        return _sum_tokens(logprobs, continuation)
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise engine.ProviderFailed("The server's log-probabilities cannot be read.") from error
 
 
-def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> ChoiceScore:
+def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore:
     offsets, values = logprobs["text_offset"], logprobs["token_logprobs"]
     tops = logprobs.get("top_logprobs") or [None] * len(values)
-    scored = [index for index, offset in enumerate(offsets) if span.begin <= offset < span.end]
+    scored = [index for index, offset in enumerate(offsets) if offset in continuation]
     if not scored:
         raise engine.ProviderFailed("No token of the echoed prompt begins inside the choice.")
     if not all(_is_logprob(values[index]) for index in scored):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from proctor.values.pools import PoolModel
 from services.worker.engines import engine
+from services.worker.engines.parsed_json import object_of
 
 _ENVIRONMENT = {
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
@@ -81,20 +82,24 @@ def read_model_config(model: PoolModel) -> Mapping[str, object]:
     if not is_folder(model.path):
         return {}
     folder = Path(model_source(model))
-    if not folder.is_dir():
-        raise engine.ModelCannotLoad(f"The folder of the model {model.name} does not exist: {folder}.")
-    config_file = folder / "config.json"
-    if not config_file.is_file():
-        raise engine.ModelCannotLoad(f"The folder {folder} is no model: it has no config.json.")
-    try:
-        config = json.loads(config_file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise engine.ModelCannotLoad(f"The file {config_file} is no valid JSON: {error}.") from error
-    if not isinstance(config, dict) or not config.get("architectures"):
-        raise engine.ModelCannotLoad(f"The file {config_file} names no model architecture.")
+    config = _read_config("model", model.name, folder / "config.json")
+    if not config.get("architectures"):
+        raise engine.ModelCannotLoad(f"The file {folder / 'config.json'} names no model architecture.")
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
         raise engine.ModelCannotLoad(f"The folder {folder} is no model: it has no weights (*.safetensors).")
     return config
+
+
+def _read_config(kind: str, name: str, file: Path) -> Mapping[str, object]:
+    """Empty for what is no JSON object."""
+    if not file.parent.is_dir():
+        raise engine.ModelCannotLoad(f"The folder of the {kind} {name} does not exist: {file.parent}.")
+    if not file.is_file():
+        raise engine.ModelCannotLoad(f"The folder {file.parent} is no {kind}: it has no {file.name}.")
+    try:
+        return object_of(json.loads(file.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise engine.ModelCannotLoad(f"The file {file} is no valid JSON: {error}.") from error
 
 
 def context_length(config: Mapping[str, object]) -> int | None:
@@ -173,18 +178,10 @@ def adapter_arguments(group: Iterable[PoolModel]) -> Mapping[str, object]:
 def read_adapter_rank(model: PoolModel) -> int:
     """Raises ModelCannotLoad for a folder that is no adapter."""
     folder = Path(model.lora).expanduser()
-    if not folder.is_dir():
-        raise engine.ModelCannotLoad(f"The folder of the adapter {model.name} does not exist: {folder}.")
-    config_file = folder / "adapter_config.json"
-    if not config_file.is_file():
-        raise engine.ModelCannotLoad(f"The folder {folder} is no adapter: it has no adapter_config.json.")
-    try:
-        config = json.loads(config_file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise engine.ModelCannotLoad(f"The file {config_file} is no valid JSON: {error}.") from error
-    rank = config.get("r") if isinstance(config, dict) else None
+    rank = _read_config("adapter", model.name, folder / "adapter_config.json").get("r")
     if not isinstance(rank, int) or not 0 < rank <= _RANKS[-1]:
-        raise engine.ModelCannotLoad(f"The file {config_file} names no rank r from 1 to {_RANKS[-1]}.")
+        file = folder / "adapter_config.json"
+        raise engine.ModelCannotLoad(f"The file {file} names no rank r from 1 to {_RANKS[-1]}.")
     if not any((folder / f"adapter_model.{kind}").is_file() for kind in ("safetensors", "bin")):
         raise engine.ModelCannotLoad(
             f"The folder {folder} is no adapter: it has no weights (adapter_model.safetensors)."

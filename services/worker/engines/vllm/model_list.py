@@ -7,7 +7,7 @@ from proctor.values.pools import PoolModel
 from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape
-from services.worker.engines.json_values import count_of, object_of, text_of
+from services.worker.engines.parsed_json import count_of, object_of, text_of
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
     context_length,
@@ -20,6 +20,7 @@ from services.worker.engines.vllm.model_files import (
 CAPABILITIES = ModelCapabilities(
     loglikelihood=True, chat=True, completion=True, constrained=True, seed=True, logprobs=True
 )
+_SHAPE = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")
 _VALUE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
 # By default vLLM serves weights of full precision in half precision.
 _AUTO_DTYPE = {"float32": "bfloat16"}
@@ -68,27 +69,18 @@ def _memory_need(
 
     The engine's working memory comes on top. None where the shape is unknown.
     """
-    shape, dtype = _attention_shape(config), _served_dtype(config, arguments)
-    if not (size and context and shape and dtype in _VALUE_BYTES):
+    dtype = _served_dtype(config, arguments)
+    layers, heads, kv_heads, head_dim, hidden_size = (count_of(config.get(name)) for name in _SHAPE)
+    shape = AttentionShape(layers, heads, kv_heads or heads, head_dim, hidden_size)
+    # DeepSeek's keys and values have a compressed form.
+    is_unknown = dtype not in _VALUE_BYTES or config.get("kv_lora_rank")
+    if is_unknown or not (size and context and shape.cache_bytes(context, 1)):
         return None
     stored = _stored_dtype(config)
     if not _quantization(config, arguments) and stored in _VALUE_BYTES:
         size = size * _VALUE_BYTES[dtype] // _VALUE_BYTES[stored]
     is_fp8_cache = str(arguments.get("kv_cache_dtype", "auto")).startswith("fp8")
     return size + shape.cache_bytes(context, 1 if is_fp8_cache else _VALUE_BYTES[dtype])
-
-
-def _attention_shape(config: Mapping[str, object]) -> AttentionShape | None:
-    """None where keys and values have another form, such as DeepSeek's compressed one."""
-    heads = count_of(config.get("num_attention_heads"))
-    layers = count_of(config.get("num_hidden_layers"))
-    kv_heads = count_of(config.get("num_key_value_heads")) or heads
-    head_dim = count_of(config.get("head_dim")) or (
-        count_of(config.get("hidden_size")) // heads if heads else 0
-    )
-    if not (layers and kv_heads and head_dim) or config.get("kv_lora_rank"):
-        return None
-    return AttentionShape(layers, kv_heads, head_dim)
 
 
 def _quantization(config: Mapping[str, object], arguments: Mapping[str, object]) -> str:

@@ -12,7 +12,7 @@ from proctor.values.providers import RULES
 from services.worker.engines import engine
 from services.worker.engines.row_params import (
     TEMPLATE_FIELD,
-    pop_json_format,
+    pop_json_schema,
     refuse_parameters,
     refuse_unsupported,
     row_fields,
@@ -20,6 +20,10 @@ from services.worker.engines.row_params import (
 from services.worker.engines.vllm.error_text import reason_in_error
 
 _RULES = RULES["vllm"]
+_PARAMETERS = {
+    name: name
+    for name in ("temperature", "max_tokens", "top_p", "top_k", "seed", "repetition_penalty", "stop")
+}
 _MOST_COMPLETIONS = 128
 # The protocol's bound; larger values count as this.
 _MOST_BIAS = 100.0
@@ -48,16 +52,7 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
     refuse_parameters(sampling, _RULES)
     if unknown := sorted(sampling.extra.keys() - (_RULES.extra or {}).keys()):
         raise engine.RequestRefused(f"{_RULES.name} does not know the parameter {unknown[0]}.")
-    given = {
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "seed": sampling.seed,
-        "repetition_penalty": sampling.repetition_penalty,
-        "stop": list(sampling.stop) or None,
-    }
-    chosen: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    chosen = sampling.named(_PARAMETERS)
     try:
         asked = _row_fields(sampling)
         if sampling.is_row:
@@ -81,7 +76,7 @@ def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
         return {}
     asked = row_fields(sampling)
     asked.pop(TEMPLATE_FIELD, None)
-    form = pop_json_format(asked)
+    schema = pop_json_schema(asked)
     fields = {name: _read(name, asked.pop(name), kind) for name, kind in _ROW_TYPES.items() if name in asked}
     fields |= _logprobs(asked)
     refuse_unsupported(asked, _RULES.name)
@@ -89,8 +84,8 @@ def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
         fields["logit_bias"] = {int(token): _bias(bias) for token, bias in fields["logit_bias"].items()}
     if "structured_outputs" in fields:
         fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
-    if form is not None:
-        constraint = {"json_object": True} if form.schema is None else {"json": dict(form.schema)}
+    if schema is not None:
+        constraint = {"json": dict(schema)} if schema else {"json_object": True}
         fields["structured_outputs"] = StructuredOutputsParams(**constraint)
     return fields
 

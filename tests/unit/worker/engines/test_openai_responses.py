@@ -7,7 +7,6 @@ import pytest
 from proctor.values.outcome import ChoiceScore
 from services.worker.engines import engine
 from services.worker.engines.openai.responses import (
-    EchoedPrompt,
     read_choice_score,
     read_generated,
 )
@@ -78,36 +77,36 @@ def test_odd_finish_reason_is_none(odd: object) -> None:
 
 def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:
     choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -2.0}, {"c": -4.0}])
-    assert read_choice_score(choice, EchoedPrompt(3, 9)) == ChoiceScore(-3.0, is_greedy=True, token_count=2)
+    assert read_choice_score(choice, range(3, 9)) == ChoiceScore(-3.0, is_greedy=True, token_count=2)
 
 
 def test_score_is_not_greedy_when_another_token_is_likelier() -> None:
     choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -0.5}, None])
-    assert not read_choice_score(choice, EchoedPrompt(3, 9)).is_greedy
+    assert not read_choice_score(choice, range(3, 9)).is_greedy
 
 
 def test_server_without_logprobs_is_distinguished_from_a_bad_answer() -> None:
     with pytest.raises(engine.UnsupportedRequest):
-        read_choice_score({"logprobs": None}, EchoedPrompt(0, 3))
+        read_choice_score({"logprobs": None}, range(3))
 
 
 @pytest.mark.parametrize("tops", [[["a", -1.0]] * 4, {"a": -1.0}, "none"])
 def test_odd_top_logprobs_are_a_failure(tops: Any) -> None:
     with pytest.raises(engine.ProviderFailed):
-        read_choice_score(echoed([None, -1.0, -2.0, -4.0], tops), EchoedPrompt(3, 9))
+        read_choice_score(echoed([None, -1.0, -2.0, -4.0], tops), range(3, 9))
 
 
 @pytest.mark.parametrize("odd", [12.5, 1, True, False, "-1.0"])
 def test_what_is_no_log_probability_is_a_failure(odd: Any) -> None:
     with pytest.raises(engine.ProviderFailed, match="log-probabilit"):
-        read_choice_score(echoed([None, -1.0, odd, -4.0], [None] * 4), EchoedPrompt(3, 9))
+        read_choice_score(echoed([None, -1.0, odd, -4.0], [None] * 4), range(3, 9))
 
 
 def test_log_probability_may_be_rounded_a_little_above_nothing() -> None:
-    assert read_choice_score(echoed([None, 1e-7, 0, -4.0], [None] * 4), EchoedPrompt(3, 9)).token_count == 2
+    assert read_choice_score(echoed([None, 1e-7, 0, -4.0], [None] * 4), range(3, 9)).token_count == 2
 
 
-@pytest.mark.parametrize("span", [EchoedPrompt(0, 3), EchoedPrompt(20, 30)])
-def test_logprobs_that_do_not_cover_the_choice_are_a_failure(span: EchoedPrompt) -> None:
+@pytest.mark.parametrize("span", [range(3), range(20, 30)])
+def test_logprobs_that_do_not_cover_the_choice_are_a_failure(span: range) -> None:
     with pytest.raises(engine.ProviderFailed):
         read_choice_score(echoed([None, -1.0, -2.0, -4.0], [None, None, None, None]), span)

@@ -7,11 +7,10 @@ import pytest
 
 from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.engines.row_params import (
-    JsonFormat,
     RowParams,
     apply_row_params,
     needs_full_response,
-    pop_json_format,
+    pop_json_schema,
     read_row_params,
     refuse_unsupported,
     row_fields,
@@ -132,17 +131,17 @@ def test_text_is_no_more_than_a_text() -> None:
 def test_form_of_an_answer_in_json_is_taken_out_of_what_is_asked() -> None:
     schema = {"type": "object"}
     asked: dict[str, object] = {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
-    assert pop_json_format(asked) == JsonFormat(schema)
+    assert pop_json_schema(asked) == schema
     assert not asked
-    assert pop_json_format({"response_format": {"type": "json_object"}}) == JsonFormat()
-    assert pop_json_format({}) is None
-    assert pop_json_format({"response_format": {"type": "text"}}) is None
+    assert pop_json_schema({"response_format": {"type": "json_object"}}) == {}
+    assert pop_json_schema({}) is None
+    assert pop_json_schema({"response_format": {"type": "text"}}) is None
 
 
 @pytest.mark.parametrize("form", ["json", {"type": "grammar"}, {"type": "json_schema"}, 1])
 def test_form_that_is_none_is_refused(form: object) -> None:
     with pytest.raises(RequestRefused, match="response_format"):
-        pop_json_format({"response_format": form})
+        pop_json_schema({"response_format": form})
 
 
 def test_rest_is_refused_by_name() -> None:

@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.worker.models.pools_file import (
-    KeyFileUnreadable,
-    KeyUnusable,
-    PoolsFileInvalid,
-    UnknownPool,
+    CannotStart,
     read_key,
     read_pool,
 )
@@ -48,13 +45,13 @@ def test_a_pool_of_models_and_a_pool_of_a_provider(tmp_path: Path) -> None:
 
 
 def test_an_unknown_pool_is_reported_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UnknownPool, match="has no pool gpu; it has: local, remote"):
+    with pytest.raises(CannotStart, match="has no pool gpu; it has: local, remote"):
         read_pool(write(tmp_path, POOLS), "gpu")
 
 
 def test_an_unusable_file_is_reported_in_one_sentence_with_its_path(tmp_path: Path) -> None:
     path = write(tmp_path, "pools: [{name: p, engine: vllm, concurrency: 0}]")
-    with pytest.raises(PoolsFileInvalid) as caught:
+    with pytest.raises(CannotStart) as caught:
         read_pool(path, "p")
     assert "has a concurrency below 1" in caught.value.message
     assert str(path) in caught.value.message
@@ -62,7 +59,7 @@ def test_an_unusable_file_is_reported_in_one_sentence_with_its_path(tmp_path: Pa
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(PoolsFileInvalid, match="No such file"):
+    with pytest.raises(CannotStart, match="No such file"):
         read_pool(tmp_path / "none.yaml", "p")
 
 
@@ -84,14 +81,14 @@ def test_key_that_is_nowhere_is_none(environ: dict[str, str]) -> None:
 
 
 def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileUnreadable, match=r"/absent that A_KEY_FILE names .* No such file"):
+    with pytest.raises(CannotStart, match=r"/absent that A_KEY_FILE names .* No such file"):
         read_key("A_KEY", {"A_KEY_FILE": str(tmp_path / "absent")})
 
 
 @pytest.mark.parametrize("key", ["plan\nted", "plänted", "plan\x00ted", "x" * 20_000])
 def test_key_that_no_header_can_carry_is_refused_without_telling_it(tmp_path: Path, key: str) -> None:
     (tmp_path / "key").write_text(key)
-    with pytest.raises(KeyUnusable) as raised:
+    with pytest.raises(CannotStart) as raised:
         read_key("A_KEY", {"A_KEY_FILE": str(tmp_path / "key")})
     assert "A_KEY" in str(raised.value)
     assert key not in str(raised.value)

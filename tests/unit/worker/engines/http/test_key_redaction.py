@@ -10,7 +10,7 @@ import pytest
 
 from services.worker.engines.http.errors import parse_plain_error
 from services.worker.engines.http.key_redaction import KeyRedactor
-from services.worker.engines.json_values import read_document
+from services.worker.engines.parsed_json import read_document
 
 KEY = 'sk/planted+by="a-test"&more'
 ESCAPED = "".join(f"\\u{ord(letter):04x}" for letter in KEY)

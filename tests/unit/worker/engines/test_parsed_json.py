@@ -3,7 +3,7 @@
 import pytest
 
 from services.worker.engines import engine
-from services.worker.engines.json_values import (
+from services.worker.engines.parsed_json import (
     MOST_TOKENS,
     choice_schema,
     count_of,
