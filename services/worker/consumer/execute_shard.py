@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from proctor.values.outcome import Failure
 from services.worker.consumer.in_flight import InFlightShard
 from services.worker.consumer.prefetch import Prefetch
-from services.worker.engines.engine import EngineDied, EngineFailure, ModelCannotLoad, ModelRefused
+from services.worker.engines.engine import EngineDied, ModelCannotLoad, ModelRefused
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, ShardSample
@@ -48,17 +49,17 @@ class ConcurrencyLimit:
                 self.in_use -= 1
 
 
-class EngineLost(Exception):
-    """The engine died, or could not be started: the rest of the shard is for another engine."""
+class Execution(Enum):
+    """How the execution of a shard ended. All but COMPLETE leave a rest, for another worker or engine."""
 
-    def __init__(self, failure: EngineFailure) -> None:
-        super().__init__(str(failure))
-        # Only a death may be caused by the samples.
-        self.has_died = isinstance(failure, EngineDied)
-
-
-class RunRefused(Exception):
-    """The provider refuses every request of the run; the heartbeat reports it, so the scheduler fails it."""
+    COMPLETE = auto()
+    ABANDONED = auto()
+    # The provider refuses every request of the run; the heartbeat reports it, so the scheduler fails it.
+    RUN_REFUSED = auto()
+    # The engine could not be started.
+    ENGINE_LOST = auto()
+    # Maybe because of one of the samples.
+    ENGINE_DIED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +69,23 @@ class ExecuteShard:
     concurrency: ConcurrencyLimit
     prefetch: Prefetch
 
-    async def execute(self, in_flight: InFlightShard) -> None:
-        """Executes the unfinished samples.
-
-        Raises EngineLost where the rest needs another engine, RunRefused where the rest would be refused too.
-        """
-        lost: EngineFailure | None = None
-        refusal: EngineFailure | None = None
+    async def execute(self, in_flight: InFlightShard) -> Execution:
+        """Executes the unfinished samples."""
+        execution = Execution.COMPLETE
         try:
             if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1:
                 await self._execute_alone(in_flight)
             else:
                 await self._execute_all(in_flight)
-        except* (EngineDied, ModelCannotLoad) as failures:
-            lost = _first(failures)
-        except* ModelRefused as refusals:
-            refusal = _first(refusals)
+        except* ModelRefused:
+            execution = Execution.RUN_REFUSED
+        except* ModelCannotLoad:
+            execution = Execution.ENGINE_LOST
+        except* EngineDied:
+            execution = Execution.ENGINE_DIED
         finally:
             self.batcher.flush(in_flight.shard)
-        if lost is not None:
-            raise EngineLost(lost) from lost
-        if refusal is not None:
-            raise RunRefused from refusal
+        return execution
 
     async def _execute_all(self, in_flight: InFlightShard) -> None:
         async with asyncio.TaskGroup() as group:
@@ -118,11 +114,3 @@ def record(in_flight: InFlightShard, outcome: Outcome, batcher: OutcomeBatcher) 
     """Queues the outcome for publishing; the shard is acknowledged only after that."""
     in_flight.failed += isinstance(outcome.result, Failure)
     in_flight.published.add(batcher.add(outcome))
-
-
-def _first(failures: BaseExceptionGroup[EngineFailure]) -> EngineFailure:
-    failure: BaseException = failures
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    assert isinstance(failure, EngineFailure)
-    return failure

@@ -72,7 +72,7 @@ class InFlightShard:
         self.failed = 0
         self.is_forwarded = False
         self.has_started = False
-        self.executing: asyncio.Task[None] | None = None
+        self.executing: asyncio.Task[object] | None = None
         self.abandoned: Abandoned | None = None
 
     def abandon(self, reason: Abandoned) -> None:

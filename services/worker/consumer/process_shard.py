@@ -7,7 +7,7 @@ from enum import StrEnum
 from proctor.values.outcome import Failure, FailureClass
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.worker.consumer.execute_shard import EngineLost, ExecuteShard, RunRefused, record
+from services.worker.consumer.execute_shard import ExecuteShard, Execution, record
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.execution.batch_outcomes import OutcomeBatcher
@@ -57,14 +57,6 @@ class Disposition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
-    """How the execution of a shard ended: complete, or with a rest for another worker or engine."""
-
-    has_rest: bool = False
-    has_failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerContext:
     """Collaborators shared by all shards of one worker process."""
 
@@ -103,42 +95,37 @@ class ProcessShard:
         if not run_states.may_start(in_flight.shard):
             is_live = run_states.is_live(in_flight.shard)
             in_flight.abandon(Abandoned.RUN_WAITS if is_live else Abandoned.RUN_ENDED)
-            return await finish_shard(in_flight, Execution())
+            return await finish_shard(in_flight, Execution.COMPLETE)
         if needs_quarantine(in_flight):
             await quarantine_shard(in_flight, self.batcher)
-            return await finish_shard(in_flight, Execution())
+            return await finish_shard(in_flight, Execution.COMPLETE)
         return await finish_shard(in_flight, await self._execute(in_flight))
 
     async def _execute(self, in_flight: InFlightShard) -> Execution:
         """In a task of its own: abandoning the shard cancels its execution and not its acknowledgement."""
         if in_flight.abandoned is not None:
-            return Execution(has_rest=True)
-        task = in_flight.executing = asyncio.create_task(self._run_executor(in_flight), name="execute shard")
+            return Execution.ABANDONED
+        task = asyncio.create_task(self._run_executor(in_flight), name="execute shard")
+        in_flight.executing = task
         try:
             await asyncio.wait((task,))
         finally:
             task.cancel()
         if task.cancelled():
-            return Execution(has_rest=True)
-        error = task.exception()
-        if isinstance(error, RunRefused):
-            return Execution(has_rest=True)
-        if isinstance(error, EngineLost):
+            return Execution.ABANDONED
+        execution = task.result()
+        if execution in (Execution.ENGINE_LOST, Execution.ENGINE_DIED):
             self.context.prefetch.close()
-            return Execution(has_rest=True, has_failed=error.has_died)
-        if error is not None:
-            raise error
-        return Execution()
+        return execution
 
-    async def _run_executor(self, in_flight: InFlightShard) -> None:
+    async def _run_executor(self, in_flight: InFlightShard) -> Execution:
         """A refused shard is forwarded after a short wait, during which it takes no room from other runs."""
-        try:
-            await self.executor.execute(in_flight)
-        except RunRefused:
+        execution = await self.executor.execute(in_flight)
+        if execution is Execution.RUN_REFUSED:
             unfinished, samples = len(in_flight.unfinished), len(in_flight.shard.samples)
             with self.context.prefetch.suspended(unfinished, samples):
                 await asyncio.sleep(_REFUSED_SECONDS)
-            raise
+        return execution
 
 
 async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Disposition:
@@ -147,7 +134,7 @@ async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Dispos
         await in_flight.message.terminate()
         return Disposition.TERMINATED
     await in_flight.until_published()
-    if not execution.has_rest or not in_flight.unfinished:
+    if execution is Execution.COMPLETE or not in_flight.unfinished:
         await in_flight.message.acknowledge()
         return Disposition.ACKNOWLEDGED
     return await _forward_rest(in_flight, execution)
@@ -155,7 +142,7 @@ async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Dispos
 
 async def _forward_rest(in_flight: InFlightShard, execution: Execution) -> Disposition:
     """Answered samples are not sent again: only the rest is published, and a drain is no failed delivery."""
-    failed_deliveries = in_flight.failed_deliveries + execution.has_failed
+    failed_deliveries = in_flight.failed_deliveries + (execution is Execution.ENGINE_DIED)
     in_flight.is_forwarded = True
     try:
         async with asyncio.timeout(_SEND_REST_SECONDS):
