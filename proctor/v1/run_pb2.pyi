@@ -581,7 +581,7 @@ class RunProgress(_message.Message):
     completed: _builtins.int
     """Final outcomes so far."""
     current_step: _builtins.str
-    """Current step: "waiting", "planning sst2", "loading model", "running", "summarising", "done"."""
+    """Current step: "waiting", "planning sst2", "loading model", "running", "summarising 40%", "done"."""
     samples_per_second: _builtins.float
     """Current samples per second; unset until measured."""
     eta_seconds: _builtins.float

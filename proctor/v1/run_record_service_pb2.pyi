@@ -588,18 +588,22 @@ class CloseRunResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUMMARY_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    progress: _builtins.float
+    """Share of the answers that are read, 0 to 1, while the figures are computed."""
     @_builtins.property
     def summary(self) -> _summary_pb2.RunSummary:
-        """The stored summary."""
+        """The stored summary; unset while its figures are computed."""
 
     def __init__(
         self,
         *,
         summary: _summary_pb2.RunSummary | None = ...,
+        progress: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

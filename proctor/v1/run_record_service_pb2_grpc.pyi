@@ -48,7 +48,9 @@ class RunRecordServiceStub:
     ListMissing: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
     CloseRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]
-    """Closes a run and its epoch: computes and stores the summary, and rejects later outcomes."""
+    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
+    call with another final state replaces that of the calls before.
+    """
     DeleteRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]
     """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later."""
 
@@ -72,7 +74,9 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     ListMissing: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]  # type: ignore[assignment]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
     CloseRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]  # type: ignore[assignment]
-    """Closes a run and its epoch: computes and stores the summary, and rejects later outcomes."""
+    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
+    call with another final state replaces that of the calls before.
+    """
     DeleteRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]  # type: ignore[assignment]
     """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later."""
 
@@ -141,7 +145,9 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _run_record_service_pb2.CloseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.CloseRunResponse, _abc.Awaitable[_run_record_service_pb2.CloseRunResponse]]:
-        """Closes a run and its epoch: computes and stores the summary, and rejects later outcomes."""
+        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
+        call with another final state replaces that of the calls before.
+        """
 
     @_abc_1.abstractmethod
     def DeleteRunRecord(

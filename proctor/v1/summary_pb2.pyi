@@ -51,7 +51,7 @@ class MetricFigure(_message.Message):
     n: _builtins.int
     """Number of samples."""
     interval_method: _builtins.str
-    """Method of the interval: "student-t", "wilson", "bootstrap", or for groups "mover" (from the tasks' intervals) or "normal"."""
+    """Method of the interval: "student-t", "wilson", "bootstrap", or for groups "mover" (from the tasks' intervals)."""
     within_std: _builtins.float
     """Mean standard deviation of a sample's own scores over its rollouts; unset with one rollout."""
     def __init__(
@@ -209,7 +209,7 @@ Global___GroupSummary: _TypeAlias = GroupSummary  # noqa: Y015
 @_typing.final
 class Percentiles(_message.Message):
     """Distribution of a time or a rate over the answers that have it. Percentiles by linear interpolation, as in vLLM's
-    benchmark.
+    benchmark; over more than 100,000 answers within 0.1 % of those.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -346,6 +346,7 @@ class RunSummary(_message.Message):
     COST_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
     REUSED_ANSWERS_FIELD_NUMBER: _builtins.int
+    PROBLEMS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -398,6 +399,10 @@ class RunSummary(_message.Message):
     def price(self) -> _run_pb2.ModelPrice:
         """Price of its tokens."""
 
+    @_builtins.property
+    def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What could not be computed, each with the reason."""
+
     def __init__(
         self,
         *,
@@ -419,10 +424,11 @@ class RunSummary(_message.Message):
         cost: _builtins.float | None = ...,
         price: _run_pb2.ModelPrice | None = ...,
         reused_answers: _builtins.int = ...,
+        problems: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "computed_at", b"computed_at", "cost", b"cost", "mean_timing", b"mean_timing", "price", b"price", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "computed_at", b"computed_at", "cost", b"cost", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "computed_at", b"computed_at", "cost", b"cost", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

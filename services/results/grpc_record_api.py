@@ -106,10 +106,11 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     ) -> pb.CloseRunResponse:
         run_id = checked_id("run_id", request.run_id)
         state = _final_state(request.state)
-        summary = await self._use_cases.close_run.close(
+        closing = await self._use_cases.close_run.close(
             run_id, request.epoch, state, allow_partial=request.allow_partial
         )
-        return pb.CloseRunResponse(summary=summary_to_proto(summary))
+        summary = None if closing.summary is None else summary_to_proto(closing.summary)
+        return pb.CloseRunResponse(summary=summary, progress=closing.share)
 
     async def DeleteRunRecord(
         self, request: pb.DeleteRunRecordRequest, context: grpc.aio.ServicerContext[object, object]

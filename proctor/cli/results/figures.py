@@ -128,6 +128,8 @@ def _caveats(summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
             yield f"{group.group} without", ", ".join(group.missing_tasks)
     if summary.is_truncated_left:
         yield "Long prompts", "cut from the left to fit the model's context"
+    for problem in summary.problems:
+        yield "Undefined", problem
     spreads = [
         f"{task.task} {figure.metric} {figure.within_std:.4f}"
         for task in summary.tasks

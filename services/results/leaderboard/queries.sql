@@ -1,5 +1,7 @@
--- name: drop_earlier_close: a run is listed as it was closed last ($1 run, $2 epoch)
-DELETE FROM closed_runs WHERE run_id = $1::uuid AND epoch < $2::integer;
+-- name: drop_earlier_close: a run is listed as it was closed last, in its last state ($1 run, $2 epoch)
+DELETE FROM closed_runs AS c
+USING run_records AS r
+WHERE c.run_id = $1::uuid AND r.run_id = c.run_id AND (c.epoch < $2::integer OR c.state IS DISTINCT FROM r.state);
 
 -- name: add_closed_run: list a run that says of what suite and model it is, once per epoch ($1 run, $2 result)
 INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from proctor.values.run import RunState
 from services.results.outcomes.ports import OutcomeStore
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
@@ -18,6 +19,10 @@ class SummaryStore(Protocol):
 
         The run enters leaderboards and histories in the same transaction.
         """
+        ...
+
+    async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
+        """Stores another final state of a closed epoch, and lists the run anew."""
         ...
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:

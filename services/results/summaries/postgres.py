@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from proctor.values.run import RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
 from services.results.summaries.run_summary import RunSummary
@@ -31,6 +32,14 @@ class PostgresSummaries:
 
         await self.session.run(add)
         return await self.find(run_id, epoch) or summary
+
+    async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
+        async def change(transaction: PostgresTransaction) -> None:
+            changed = await transaction.fetchval("change_final_state", summary.run_id, summary.epoch, state)
+            if changed is not None:
+                await self.add_closed_run(transaction, plan, summary)
+
+        await self.session.run(change)
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         row = await self.session.fetchrow("read_summary", run_id, epoch)

@@ -42,7 +42,7 @@ class GroupSummary:
 class RunSummary:
     """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
 
-    The last of the `groups` is the suite itself.
+    The last of the `groups` is the suite itself. `problems`: what could not be computed, with the reason.
     """
 
     run_id: str
@@ -59,6 +59,7 @@ class RunSummary:
     price: ModelPrice | None = None
     timing: TimingSummary = field(default_factory=TimingSummary)
     reused_answers: int = 0
+    problems: tuple[str, ...] = ()
 
     @property
     def cost(self) -> float | None:

@@ -1,19 +1,31 @@
 """Computes the figures of a run from the scores of its answers."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import uuid4
 
 from proctor.values.run import TaskCounts
+from proctor.values.scoring import TaskGroup
 from services.common.clock import Clock
+from services.common.errors import DependencyUnavailable
+from services.common.structured_logs import get_logger
+from services.results.outcomes.timing_summary import TimingSummary
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.statistics.figure import Figure
-from services.results.summaries.group_figures import group_summary
+from services.results.summaries.group_figures import TaskFigures, group_summary
 from services.results.summaries.ports import Stores
-from services.results.summaries.run_summary import RunSummary, TaskSummary
+from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
+
+LARGE_RUN = 1_000_000
+"""Outcomes."""
+
+T = TypeVar("T")
+log = get_logger()
 
 
 async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: CompiledScoring) -> int:
@@ -23,19 +35,66 @@ async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: Com
     return await sets.label_count(task.sample_set_id)
 
 
+@dataclass(slots=True)
+class SummaryWork:
+    """How far a summary is, and what could not be computed: the other figures are shown all the same.
+
+    A store that does not answer ends the work, which is tried again. On the last try its part is left out.
+    """
+
+    is_last_try: bool = False
+    total: int = 0
+    read: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        return min(self.read / self.total, 1.0) if self.total else 0.0
+
+    def note(self, what: str, error: Exception) -> None:
+        if isinstance(error, DependencyUnavailable) and not self.is_last_try:
+            raise error
+        incident = uuid4().hex[:12]
+        log.error("figure not computed", what=what, incident=incident, exc_info=error)
+        why = f"{type(error).__name__} (incident {incident}); the log of results has the details"
+        self.problems.append(f"{what} cannot be computed: {why}.")
+
+    async def tried(self, what: str, found: Awaitable[T], otherwise: T) -> T:
+        try:
+            return await found
+        except Exception as error:  # noqa: BLE001  # named in the summary, or raised again
+            self.note(what, error)
+            return otherwise
+
+
 @dataclass(frozen=True, slots=True)
 class SummarizeRun:
+    """Large runs are summed up one after the other, which bounds the memory."""
+
     stores: Stores
     clock: Clock
+    large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
-    async def summarize(self, record: RunRecord) -> RunSummary:
+    async def summarize(self, record: RunRecord, work: SummaryWork | None = None) -> RunSummary:
         """The figures as the rows have them now."""
-        plan = record.plan
+        work = work or SummaryWork()
+        if record.plan.total <= LARGE_RUN:
+            return await self._summarize(record, work)
+        async with self.large:
+            return await self._summarize(record, work)
+
+    async def _summarize(self, record: RunRecord, work: SummaryWork) -> RunSummary:
+        plan, outcomes = record.plan, self.stores.outcomes
+        work.total = sum(task.sample_count for task in plan.tasks)
         [progress] = await self.stores.records.counts([plan], [])
         counts = progress.counts
-        timing = await self.stores.outcomes.timing(plan.run_id)
-        tasks = [await self._task_summary(plan, index, count) for index, count in enumerate(counts.tasks)]
+        timing = await work.tried("Times of answers", outcomes.timing(plan.run_id), TimingSummary())
+        tasks = [
+            await self._task_summary(plan, index, count, work) for index, count in enumerate(counts.tasks)
+        ]
         by_task = {task.task: task.figures for task in tasks}
+        reused = await work.tried("Reused answers", outcomes.count_reused(plan.run_id), 0)
+        groups = tuple(_group_summary(group, by_task, work) for group in plan.groups)
         return RunSummary(
             run_id=plan.run_id,
             epoch=record.epoch,
@@ -47,14 +106,18 @@ class SummarizeRun:
             usage=counts.usage,
             mean_timing=timing.mean,
             is_truncated_left=plan.is_truncated_left,
-            groups=tuple(group_summary(group, by_task) for group in plan.groups),
+            groups=groups,
             price=plan.facts.price,
             timing=timing,
-            reused_answers=await self.stores.outcomes.count_reused(plan.run_id),
+            reused_answers=reused,
+            problems=tuple(work.problems),
         )
 
-    async def _task_summary(self, plan: RunPlan, index: int, count: TaskCounts) -> TaskSummary:
+    async def _task_summary(
+        self, plan: RunPlan, index: int, count: TaskCounts, work: SummaryWork
+    ) -> TaskSummary:
         task, origin = plan.tasks[index], plan.tasks[index].provenance
+        undefined = {scored.key: Figure() for scored in plan.scorings[index].scored_metrics}
         return TaskSummary(
             task=task.task,
             version=origin.version,
@@ -67,21 +130,32 @@ class SummarizeRun:
             answered=count.recorded - count.failed,
             failed=count.failed,
             unparsed=count.unparsed,
-            figures=await self._figures(plan, index),
+            figures=await work.tried(task.task, self._figures(plan, index, work), undefined),
         )
 
-    async def _figures(self, plan: RunPlan, index: int) -> Mapping[str, Figure]:
-        task = plan.tasks[index]
-        scoring = plan.scorings[index]
+    async def _figures(self, plan: RunPlan, index: int, work: SummaryWork) -> Mapping[str, Figure]:
+        task, scoring = plan.tasks[index], plan.scorings[index]
         if scoring.is_unscored:
             return {}
         columns = TaskColumns(scoring, await find_label_count(self.stores.sample_sets, task, scoring))
         async for rows in self.stores.outcomes.scores(plan.run_id, range(task.first_sample, task.end_sample)):
             columns.add(rows)
-        clusters = await self.stores.sample_sets.clusters(task.sample_set_id)
+            work.read += len({sample for sample, _, _ in rows})
+        clusters = cluster_numbers(task, await self.stores.sample_sets.clusters(task.sample_set_id))
 
         def computed() -> Mapping[str, Figure]:
-            return columns.figures(has_rollouts=plan.rollouts > 1, clusters=cluster_numbers(task, clusters))
+            def note(metric: str, error: Exception) -> None:
+                work.note(f"{metric} of {task.task}", error)
+
+            return columns.figures(has_rollouts=plan.rollouts > 1, clusters=clusters, on_error=note)
 
         # Seconds for a large run: the service goes on recording meanwhile.
         return await asyncio.to_thread(computed)
+
+
+def _group_summary(group: TaskGroup, by_task: TaskFigures, work: SummaryWork) -> GroupSummary:
+    try:
+        return group_summary(group, by_task)
+    except Exception as error:  # noqa: BLE001  # named in the summary
+        work.note(f"Figures of {group.group}", error)
+        return GroupSummary(group.group, tuple(task for task in group.tasks if task in by_task), {})

@@ -19,6 +19,11 @@ from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_ma
 _NO_NUMBER = (math.nan, math.nan)
 
 Clusters = Callable[[Numbers], Numbers]
+OnError = Callable[[str, Exception], None]
+
+
+def _raise(_: str, error: Exception) -> None:
+    raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +120,34 @@ class TaskColumns:
         for column in self._columns:
             column.add(rows)
 
-    def figures(self, *, has_rollouts: bool, clusters: Clusters | None) -> dict[str, Figure]:
-        """By metric, in the order of the task; behind them pass@k, where there are rollouts."""
-        figures = self.metric_figures(has_rollouts=has_rollouts, clusters=clusters)
-        return {**figures, **self._pass_figures(clusters)} if has_rollouts else figures
+    def figures(
+        self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
+    ) -> dict[str, Figure]:
+        """By metric, in the order of the task; behind them pass@k, where there are rollouts.
 
-    def metric_figures(self, *, has_rollouts: bool, clusters: Clusters | None) -> dict[str, Figure]:
+        A figure that cannot be computed is undefined once `on_error` has taken its error.
+        """
+        figures = self.metric_figures(has_rollouts=has_rollouts, clusters=clusters, on_error=on_error)
+        if has_rollouts:
+            try:
+                figures |= self._pass_figures(clusters)
+            except Exception as error:  # noqa: BLE001  # taken by the caller
+                on_error("pass@k", error)
+        return figures
+
+    def metric_figures(
+        self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
+    ) -> dict[str, Figure]:
         """Without pass@k."""
         places = self._places(clusters, has_rollouts=has_rollouts)
-        return {column.key: column.figure(places) for column in self._columns}
+        figures = {}
+        for column in self._columns:
+            try:
+                figures[column.key] = column.figure(places)
+            except Exception as error:  # noqa: BLE001  # taken by the caller
+                on_error(column.key, error)
+                figures[column.key] = Figure()
+        return figures
 
     def _pass_figures(self, clusters: Clusters | None) -> dict[str, Figure]:
         """Of the first metric that is right or wrong, for each filter."""

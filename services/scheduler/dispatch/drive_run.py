@@ -179,7 +179,10 @@ class RunDriver:
         self.reset()
 
     async def _close(self, run: Run) -> bool:
-        """Waits a while for outcomes that are on their way, then closes the record."""
+        """Waits a while for outcomes that are on their way, then closes the record.
+
+        What results can never close is closed here: the run can be retried and deleted.
+        """
         now = self._context.clock.monotonic()
         if self._stopped_since is None:
             await self._context.finisher.withdraw_work(run)
@@ -187,7 +190,12 @@ class RunDriver:
         is_late = now - self._stopped_since >= self._context.timings.outcomes_seconds
         if not is_late and not await self._context.finisher.are_outcomes_in(run):
             return False
-        await self._context.finisher.close_stopped(self._token, run)
+        try:
+            return await self._context.finisher.close_stopped(self._token, run)
+        except Exception as error:  # noqa: BLE001  # closes the run or is raised again
+            problem = self._run_error(run, error, "summed up")
+        log.error("run closed without a summary", run=run.run_id, reason=problem.reason)
+        await self._context.finisher.close_with(self._token, run, None)
         return True
 
     def _run_error(self, run: Run, error: Exception, done: str) -> RunError:

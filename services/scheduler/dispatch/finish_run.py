@@ -6,6 +6,7 @@ from proctor.values.run import RunCounts, RunState
 from services.common.clock import Clock
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError
 
@@ -22,15 +23,19 @@ class FinishRun:
     async def complete(self, token: FencingToken, run: Run) -> None:
         """Closes a run of which everything is recorded; too many machinery failures make it a failed one.
 
-        From the first step on it cannot be stopped: else it could end as one thing here and as another there.
+        While its figures are computed the run has no slot, and a call returns how far they are. A run that is
+        cancelled meanwhile is closed as cancelled, also where results has just closed it as completed.
         """
-        if not await self.runs.set_step(token, run, SUMMARISING):
+        if not run.is_closing and not await self.runs.set_step(token, run, SUMMARISING):
             return
         news = await self.record.counts(run.run_id)
         error = await self._too_many_failures(run, news.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
-        counts = await self.record.close_run(run, state, allow_partial=False)
-        await self._end(token, run, RunEnding(state, self.clock.now(), error, counts))
+        closed = await self.record.close_run(run, state, allow_partial=False)
+        if isinstance(closed, ClosingProgress):
+            await self.runs.set_step(token, run, f"{SUMMARISING} {closed.share:.0%}")
+        else:
+            await self._end(token, run, RunEnding(state, self.clock.now(), error, closed))
 
     async def reopen(self, token: FencingToken, run: Run) -> None:
         """Continues a run that could not be closed because outcomes are missing."""
@@ -48,9 +53,19 @@ class FinishRun:
     async def are_outcomes_in(self, run: Run) -> bool:
         return not await self.stream.pending_outcomes(run.run_id)
 
-    async def close_stopped(self, token: FencingToken, run: Run) -> None:
-        """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened."""
+    async def close_stopped(self, token: FencingToken, run: Run) -> bool:
+        """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened.
+
+        Returns False while its figures are computed.
+        """
         counts = await self.record.close_run(run, run.state, allow_partial=True)
+        if isinstance(counts, ClosingProgress):
+            return False
+        await self.close_with(token, run, counts)
+        return True
+
+    async def close_with(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
+        """Closes a run that has ended; without counts where results cannot say any."""
         await self.runs.mark_closed(token, run, counts)
         await self.controls.announce(run)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId, RunState
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.ports import MissingSamples
+from services.scheduler.planning.ports import ClosingProgress, MissingSamples
 from services.scheduler.planning.shard import FilledShard, Shard
 from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -69,10 +69,12 @@ class ClosableRecord(MissingSamples, Protocol):
 
     async def counts(self, run_id: RunId) -> ProgressReport: ...
 
-    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
-        """Closes the run in its final state.
+    async def close_run(
+        self, run: Run, state: RunState, *, allow_partial: bool
+    ) -> RunCounts | ClosingProgress | None:
+        """Closes the run in its final state, which may replace that of an earlier call.
 
-        Returns the counts of its summary; None if results has no such run.
+        Returns the counts of its summary, or how far that is; None if results has no such run.
         """
         ...
 

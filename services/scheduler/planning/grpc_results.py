@@ -25,7 +25,7 @@ from proctor.wire.values import GROUP, PRICE, SAMPLE, SCORING, USAGE
 from proctor.wire.well_known import time_to_proto
 from services.common.errors import RemoteError
 from services.common.grpc_errors import remote_error
-from services.scheduler.planning.ports import CommittedSet, PlanToOpen, TaskToOpen
+from services.scheduler.planning.ports import ClosingProgress, CommittedSet, PlanToOpen, TaskToOpen
 from services.scheduler.planning.shard import MissingSample
 from services.scheduler.progress.nats import report_from_proto
 from services.scheduler.progress.progress_tracker import ProgressReport
@@ -175,12 +175,16 @@ class GrpcRunRecord:
                 return
             request.page_token = response.next_page_token
 
-    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
+    async def close_run(
+        self, run: Run, state: RunState, *, allow_partial: bool
+    ) -> RunCounts | ClosingProgress | None:
         request = run_record_service_pb2.CloseRunRequest(
             run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=number_of(state)
         )
         try:
             response = await _answer(self._record.CloseRun(request, timeout=_CLOSE_SECONDS))
+            if not response.HasField("summary"):
+                return ClosingProgress(response.progress)
             news = await self.counts(run.run_id)
         except RemoteError as error:
             if error.reason == "RUN_NOT_FOUND":

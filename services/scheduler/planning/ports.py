@@ -13,6 +13,13 @@ from services.scheduler.suites.rendering.sample import RenderedSample
 
 
 @dataclass(frozen=True, slots=True)
+class ClosingProgress:
+    """The figures of a run are being computed; `share` of its answers are read."""
+
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRecord:
     """The tasks of a planned run, the number of its outcomes, and facts for repeating it."""
 

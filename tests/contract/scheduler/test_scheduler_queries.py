@@ -26,7 +26,7 @@ HOT = {
     "get_run": RUN,
     "find_submitted_run": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
     "count_waiting_of_user": "'ann'",
-    "queue_order": "NULL, 3",
+    "queue_order": "NULL, 3, 'summarising'",
     "lock_slots": "'summarising'",
     "forget_admissions": "'2026-06-01'",
     "set_priority": f"{RUN}, 2",

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -305,6 +305,12 @@ class MemorySummaries:
         if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.suite:
             rows.closed[plan.run_id] = _closed_run(record, suite_result(plan, summary))
         return rows.summaries.setdefault((plan.run_id, summary.epoch), summary)
+
+    async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
+        rows = self._rows
+        rows.records[plan.run_id] = record = replace(rows.records[plan.run_id], state=state)
+        if plan.run_id in rows.closed:
+            rows.closed[plan.run_id] = _closed_run(record, suite_result(plan, summary))
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         return self._rows.summaries.get((run_id, epoch))

@@ -1,5 +1,8 @@
 """The stores of results in Postgres, and use cases over whichever stores a test has."""
 
+from dataclasses import dataclass
+
+from proctor.values.run import RunState
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession
 from services.results.leaderboard.postgres import add_closed_run
@@ -11,6 +14,7 @@ from services.results.samples.postgres import PostgresSampleSets
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries
+from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
@@ -30,9 +34,27 @@ def record_outcomes_of(stores: Stores, progress: ProgressPublisher) -> RecordOut
     )
 
 
-def close_run_of(stores: Stores, clock: Clock | None = None) -> CloseRun:
+@dataclass(frozen=True, slots=True)
+class ClosingUntilDone:
+    """Closes runs as the scheduler does: again and again until the summary is there."""
+
+    close_run: CloseRun
+
+    async def close(
+        self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool
+    ) -> RunSummary:
+        summary = None
+        while summary is None:
+            closing = await self.close_run.close(run_id, epoch, state, allow_partial=allow_partial)
+            summary = closing.summary
+        return summary
+
+
+def close_run_of(stores: Stores, clock: Clock | None = None) -> ClosingUntilDone:
     summarize_run = SummarizeRun(stores=stores, clock=clock or SystemClock())
-    return CloseRun(records=stores.records, summaries=stores.summaries, summarize_run=summarize_run)
+    return ClosingUntilDone(
+        CloseRun(records=stores.records, summaries=stores.summaries, summarize_run=summarize_run)
+    )
 
 
 def show_summary_of(stores: Stores, clock: Clock | None = None) -> ShowSummary:

@@ -93,7 +93,7 @@ class InMemoryRuns:
             return None
         if run.state is RunState.CANCELLED and run.finished_at == now:
             return run
-        if run.is_closing or not may_become(run.state, RunState.CANCELLED):
+        if not may_become(run.state, RunState.CANCELLED):
             return None
         return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
 
@@ -195,7 +195,8 @@ class InMemoryRuns:
     async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
         self._check(token)
         limits = await self.limits.limits()
-        slots = [slot_of(run, now) for run in self._in_state(RunState.RUNNING)]
+        running = self._in_state(RunState.RUNNING)
+        slots = [slot_of(run, now) for run in running if not run.is_closing]
         slot_requests = [slot_request_of(run) for run in self.queue_order()]
         moves = assign_slots(slots, slot_requests[: limits.max_running], limits, now)
         for run_id in moves.preempted:

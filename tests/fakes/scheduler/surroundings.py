@@ -11,7 +11,7 @@ from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import TaskScoring
 from proctor.values.usage import TokenUsage
 from services.common.errors import ErrorKind, RemoteError
-from services.scheduler.planning.ports import CommittedSet, PlanToOpen
+from services.scheduler.planning.ports import ClosingProgress, CommittedSet, PlanToOpen
 from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
 from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -154,7 +154,9 @@ class InMemoryRecord:
                     self.listed_missing += 1
                     yield MissingSample(sample, rollout)
 
-    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
+    async def close_run(
+        self, run: Run, state: RunState, *, allow_partial: bool
+    ) -> RunCounts | ClosingProgress | None:
         if run.run_id not in self.records:
             return None
         record = self.records[run.run_id]

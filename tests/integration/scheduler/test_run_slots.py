@@ -249,25 +249,24 @@ async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: a
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
 
 
-async def test_run_that_is_being_closed_can_neither_be_stopped_nor_give_way(stores: Stores) -> None:
+@pytest.mark.parametrize("step", [SUMMARISING, f"{SUMMARISING} 42%"])
+async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancelled(
+    pool: asyncpg.Pool, step: str
+) -> None:
+    stores = await empty_stores(pool)
     token = await stores.begin_term()
-    run = await add(stores, new_run(priority=Priority.LOW))
+    run, other = await add(stores, new_run()), await add(stores, new_run(1))
     await admit(stores, token, 1)
-    assert await stores.led.set_step(token, run, SUMMARISING)
-    urgent = await add(stores, new_run(1, priority=Priority.HIGH))
-    assert await admit(stores, token, 1) == []
-    assert await stores.runs.cancel(run.run_id, START) is None
+    assert await stores.led.set_step(token, run, step)
+    assert await admit(stores, token, 1) == [other.run_id]
     assert await stores.runs.pause(run.run_id, START) is None
     assert (await stores.runs.get(run.run_id)).is_closing
-    assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
-    assert await admit(stores, token, 1) == [urgent.run_id]
-    assert await stores.led.set_step(token, urgent, SUMMARISING)
-    assert await stores.led.set_step(token, urgent, "")
-    assert await stores.runs.cancel(urgent.run_id, START) is not None
+    assert await stores.runs.cancel(run.run_id, START) is not None
+    assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
 
 
 async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> None:
-    """A cancel, a pause and an urgent run come at the moment at which it is closed."""
+    """A pause and an urgent run come at the moment at which it is closed."""
     stores = await empty_stores(pool)
     await stores.limits.change(LimitChanges(max_running=1, max_pending_per_user=100))
     token = await stores.begin_term()
@@ -277,15 +276,15 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
         assert await admit(stores, token, 1) == [run.run_id]
         urgent = await add(stores, new_run(age, priority=Priority.HIGH))
         strikes = (
-            stores.runs.cancel(run.run_id, START),
             stores.runs.pause(run.run_id, START),
             admit(stores, token, 1),
         )
-        is_closing, cancelled, paused, admitted = await asyncio.gather(
+        is_closing, paused, admitted = await asyncio.gather(
             stores.led.set_step(token, run, SUMMARISING), *strikes
         )
-        stopped = bool(cancelled) or bool(paused) or urgent.run_id in admitted
-        assert is_closing is not stopped
+        if not is_closing:
+            assert paused or urgent.run_id in admitted
+        assert not (is_closing and paused)
         assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START)) is is_closing
         await stores.runs.cancel(run.run_id, START)
         await stores.runs.cancel(urgent.run_id, START)

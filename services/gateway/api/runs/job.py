@@ -38,6 +38,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         groups=_groups(summary),
         tasks={task.task: present(TaskCounts, task, **_rates(task)) for task in summary.tasks},
         failures=dict(summary.failures),
+        problems=list(summary.problems),
         unparsed=summary.unparsed,
         **_rates(summary),
         timing=timing_body(summary.timing),

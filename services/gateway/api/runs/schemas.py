@@ -125,6 +125,7 @@ class JobResults(BaseModel):
     groups: dict[str, GroupFigures] = Field(description="Groups of tasks; the last one is the suite itself")
     tasks: dict[str, TaskCounts]
     failures: dict[str, int] = Field(description="Failure class → count")
+    problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")
     unparsed: int = Field(description="Answers that could not be parsed")
     unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
     failed_rate: float | None = Field(description=_FAILED_RATE)

@@ -32,7 +32,7 @@ class PostgresQueue:
         async def read(transaction: PostgresTransaction) -> QueuedRuns:
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("running_runs")
-            order = await transaction.fetch("queue_order", None, most)
+            order = await transaction.fetch("queue_order", None, most, SUMMARISING)
             waiting = await transaction.fetch("waiting_runs", [row["run_id"] for row in order])
             paused = await transaction.fetch("paused_runs", most)
             users = [UserRunCounts(*row) for row in await transaction.fetch("user_run_counts")]
@@ -47,7 +47,7 @@ class PostgresQueue:
         return await self._session.run(read)
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._session.fetch("queue_order", list(runs), len(runs))
+        rows = await self._session.fetch("queue_order", list(runs), len(runs), SUMMARISING)
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
@@ -70,7 +70,7 @@ class PostgresSlots:
             await transaction.execute("lock_admission")
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots", SUMMARISING)]
-            waiting = await transaction.fetch("queue_order", None, limits.max_running)
+            waiting = await transaction.fetch("queue_order", None, limits.max_running, SUMMARISING)
             slot_requests = [_slot_request_from_row(row) for row in waiting]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)
@@ -109,7 +109,6 @@ def _slot_from_row(row: asyncpg.Record) -> RunSlot:
         priority=Priority.of_number(row["priority"]),
         admitted_at=row["admitted_at"],
         is_planned=row["is_planned"],
-        is_closing=row["is_closing"],
     )
 
 

@@ -3,17 +3,19 @@
 -- name: lock_admission: Let one transaction after the other assign slots ()
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
--- name: lock_slots: Return the running runs and keep them from ending before this transaction ($1 step from which a run is being closed)
-SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned, step = $1 AS is_closing
+-- name: lock_slots: Return the running runs that have a slot and keep them from ending before this transaction ($1 step without a slot)
+SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned
 FROM runs
-WHERE state = 'running'
+WHERE state = 'running' AND NOT starts_with(step, $1)
 FOR NO KEY UPDATE;
 
--- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
+-- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most, $3 step without a slot)
 -- A user's runs count one after the other behind the user's running ones, those first that have run before. Among equal
 -- shares the age is that of the user's last admission, so that a user with many pending runs is not first every time.
 WITH shares AS (
-    SELECT username, count(*) AS slots FROM runs WHERE state = 'running' GROUP BY username
+    SELECT username, count(*) AS slots FROM runs
+    WHERE state = 'running' AND NOT starts_with(step, $3)
+    GROUP BY username
 ), requests AS (
     SELECT run_id, username, priority, queued_at,
            coalesce(slots, 0) + row_number() OVER (

@@ -29,14 +29,13 @@ class SlotRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunSlot:
-    """A running run with its slot since `admitted_at`. One that is closing is never preempted."""
+    """A running run with its slot since `admitted_at`. One whose figures are being computed has none."""
 
     run_id: RunId
     user: str
     priority: Priority
     admitted_at: datetime
     is_planned: bool
-    is_closing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def slot_request_of(run: Run) -> SlotRequest:
 
 def slot_of(run: Run, now: datetime) -> RunSlot:
     admitted_at = run.admitted_at or now
-    return RunSlot(run.run_id, run.user, run.order.priority, admitted_at, run.is_planned, run.is_closing)
+    return RunSlot(run.run_id, run.user, run.order.priority, admitted_at, run.is_planned)
 
 
 def assign_slots(
@@ -92,7 +91,7 @@ def expected_slots(
     free = max(limits.max_running - len(slots), 0)
     shares = Counter([slot.user for slot in slots] + [request.user for request in slot_requests[:free]])
     yield from map(ExpectedSlot, slot_requests[:free])
-    preemptible_slots = [slot for slot in slots if not slot.is_closing]
+    preemptible_slots = list(slots)
     for request in slot_requests[free:]:
         left = {
             slot: _seconds_left(slot, request, limits, now)

@@ -90,10 +90,11 @@ class QueueForecast:
 
     def _forecast(self) -> list[Estimate | None]:
         moment = self.moment
-        ends = [self._remaining(run) for run in moment.queue.running]
+        with_slots = [run for run in moment.queue.running if not run.is_closing]
+        ends = [self._remaining(run) for run in with_slots]
         lengths = [self._remaining(each.run) for each in moment.queue.waiting]
         starts = start_estimates(ends, lengths, moment.limits.max_running)
-        slots = [slot_of(run, moment.now) for run in moment.queue.running]
+        slots = [slot_of(run, moment.now) for run in with_slots]
         slot_requests = [slot_request_of(each.run) for each in moment.queue.waiting]
         given = expected_slots(slots, slot_requests, moment.limits, moment.now)
         return [_earlier(start, by_then) for start, by_then in zip_longest(starts, given)]

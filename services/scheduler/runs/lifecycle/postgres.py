@@ -76,7 +76,7 @@ class PostgresRuns:
 
     async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
         states = states_before(RunState.CANCELLED)
-        return await self._change("cancel_run", run_id, states, now, SUMMARISING)
+        return await self._change("cancel_run", run_id, states, now)
 
     async def pause(self, run_id: RunId, now: datetime) -> Run | None:
         states = states_before(RunState.PAUSED)
@@ -100,7 +100,7 @@ class PostgresRuns:
                     return
                 raise RunNotFound(run_id=run_id)
             if not row["is_closed"]:
-                is_closing = row["step"] == SUMMARISING or RunState(row["state"]).is_final
+                is_closing = row["step"].startswith(SUMMARISING) or RunState(row["state"]).is_final
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
             if await transaction.fetchval("unfinished_batch_of_run", run_id):
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")

@@ -32,14 +32,11 @@ VALUES (
 -- name: get_run: Return a run ($1 run)
 SELECT * FROM run_rows WHERE run_id = $1;
 
--- name: cancel_run: Cancel a run whose state allows it; repeatable with the same time ($1 run, $2 states, $3 time, $4 step from which a running run is being closed)
+-- name: cancel_run: Cancel a run whose state allows it; repeatable with the same time ($1 run, $2 states, $3 time)
 UPDATE runs
 SET state = 'cancelled', finished_at = $3
 WHERE run_id = $1
-  AND (
-      (state = ANY ($2::text[]) AND NOT (state = 'running' AND step = $4))
-      OR (state = 'cancelled' AND finished_at = $3)
-  )
+  AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id;
 
 -- name: requeue_run: Make a closed run pending in a new epoch, with a new completion window if it had one; repeatable with the same time ($1 run, $2 states, $3 time)
@@ -56,7 +53,7 @@ RETURNING run_id;
 UPDATE runs
 SET state = 'paused', queued_at = $3, step = '', admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
-WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND step = $4)
+WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND starts_with(step, $4))
 RETURNING run_id;
 
 -- name: resume_run: Make a paused run pending in the same epoch; repeatable with the same time ($1 run, $2 time)

@@ -12,7 +12,7 @@ from proctor.values.usage import ModelPrice
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import Generation
 
-# From this step on nothing stops a run: results may have closed it already.
+# The step of a run that only waits for its figures and has no slot. How far they are may follow the word.
 SUMMARISING = "summarising"
 
 
@@ -105,7 +105,7 @@ class Run:
     @property
     def is_closing(self) -> bool:
         """Everything is recorded; it ends as results sums it up."""
-        return self.state is RunState.RUNNING and self.step == SUMMARISING
+        return self.state is RunState.RUNNING and self.step.startswith(SUMMARISING)
 
     @property
     def display_state(self) -> str:

@@ -75,7 +75,9 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
         return "paused" if run.state is RunState.PAUSED else "waiting"
     if not run.is_planned:
         return run.step or "planning"
-    if run.is_closing or counts.recorded >= run.total:
+    if run.is_closing:
+        return run.step
+    if counts.recorded >= run.total:
         return SUMMARISING
     return (
         awaited_worker(run.order.model, run.pool, workers)

@@ -126,6 +126,19 @@ async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(worl
     assert await world.history() == [(earlier.run_id, RunState.COMPLETED)]
 
 
+async def test_a_run_that_is_cancelled_after_its_close_leaves_the_leaderboard(world: World) -> None:
+    earlier, latest = [await world.run("p/a", right=right) for right in (4, 2)]
+    for plan in (earlier, latest):
+        await world.close(plan)
+    await world.close(latest, RunState.CANCELLED)
+    assert await world.listed() == [("p/a", earlier.run_id)]
+    assert await world.history() == [
+        (latest.run_id, RunState.CANCELLED),
+        (earlier.run_id, RunState.COMPLETED),
+    ]
+    assert (await world.stores.records.get(latest.run_id)).state is RunState.CANCELLED
+
+
 async def test_a_entry_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
     [entry] = await world.kept.candidates(world.suite, "score", None, is_best=False)

@@ -1,21 +1,27 @@
 """Closing and summing up: frozen first, computed once, the same when repeated."""
 
+import asyncio
 import threading
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from proctor.values.run import RunState
-from proctor.values.scoring import MetricUse
+from proctor.values.scoring import MetricUse, TaskGroup
+from services.common.errors import DependencyUnavailable
+from services.results.outcomes.outcome import ScoredRow
+from services.results.outcomes.timing_summary import TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
 from services.results.statistics.figure import Columns, Figure, figure_of
-from services.results.summaries import task_columns
+from services.results.summaries import close_run, summarize_run, task_columns
+from services.results.summaries.close_run import TRIES
 from services.results.summaries.ports import Stores
 from services.results.summaries.show_summary import LEAST_KEPT_SECONDS
-from tests.fakes.results.memory_results import MemoryProgress, memory_stores
+from tests.fakes.results.memory_results import MemoryOutcomes, MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import (
     CHOICE_RECIPE,
     answered,
@@ -46,21 +52,28 @@ class HandClock:
 
 class Recorder:
     def __init__(self) -> None:
-        self.stores: Stores = memory_stores()
+        self.rows = MemoryRows()
+        self.stores: Stores = memory_stores(self.rows)
         self.clock = HandClock()
         self.record = record_outcomes_of(self.stores, MemoryProgress()).record
         self.summarize = show_summary_of(self.stores, self.clock).show
         self.close = close_run_of(self.stores, self.clock).close
 
     async def open(
-        self, samples: list[Sample], rollouts: int = 1, metrics: tuple[MetricUse, ...] = CHOICE_RECIPE.metrics
+        self,
+        samples: list[Sample],
+        rollouts: int = 1,
+        metrics: tuple[MetricUse, ...] = CHOICE_RECIPE.metrics,
+        *,
+        groups: bool = False,
     ) -> RunPlan:
         set_id = new_id()
         await self.stores.sample_sets.stage(set_id, samples)
         await self.stores.sample_sets.commit(set_id, len(samples))
         plan = plan_of([len(samples)], [set_id], rollouts=rollouts)
         tasks = [replace(task, scoring=replace(CHOICE_RECIPE, metrics=metrics)) for task in plan.tasks]
-        return (await self.stores.records.open(replace(plan, tasks=tuple(tasks)), 1)).plan
+        suite = (TaskGroup("toy", tuple(task.task for task in tasks)),) if groups else ()
+        return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=suite), 1)).plan
 
 
 def samples(count: int) -> list[Sample]:
@@ -202,3 +215,104 @@ async def test_figures_are_computed_beside_the_event_loop(monkeypatch: pytest.Mo
     await recorder.summarize((await recorder.open(samples(2))).run_id)
     assert threads
     assert threading.get_ident() not in threads
+
+
+async def test_a_figure_that_cannot_be_computed_is_named_and_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(metric: str, columns: Columns, average: str, label_count: int) -> Figure:
+        if metric == "acc":
+            raise ZeroDivisionError
+        return figure_of(metric, columns, average, label_count)
+
+    monkeypatch.setattr(task_columns, "figure_of", broken)
+    recorder = Recorder()
+    plan = await recorder.open(samples(4), metrics=(MetricUse("acc"), MetricUse("mcc")))
+    await recorder.record([batch(plan.run_id, [answered(at, at % 2) for at in range(4)])])
+    summary = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    figures = summary.tasks[0].figures
+    assert (figures["acc"], figures["mcc"].n) == (Figure(), 4)
+    [problem] = summary.problems
+    assert problem.startswith(f"acc of {plan.tasks[0].task} cannot be computed: ZeroDivisionError (incident ")
+
+
+async def test_a_group_that_cannot_be_summed_up_is_named_and_closes_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(summarize_run, "group_summary", broken)
+    recorder = Recorder()
+    plan = await recorder.open(samples(4), groups=True)
+    await recorder.record([batch(plan.run_id, [answered(at, at % 2) for at in range(4)])])
+    summary = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    assert (summary.groups[0].figures, summary.tasks[0].figures["acc"].n) == ({}, 4)
+    assert summary.problems[0].startswith("Figures of toy cannot be computed: ZeroDivisionError")
+
+
+class AwayOutcomes(MemoryOutcomes):
+    """Its times are never there."""
+
+    async def timing(self, run_id: str) -> TimingSummary:  # noqa: ARG002  # the port's
+        raise DependencyUnavailable(dependency="Postgres")
+
+
+async def test_what_a_store_never_answers_is_left_out_in_the_end() -> None:
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
+    close = close_run_of(replace(recorder.stores, outcomes=AwayOutcomes(recorder.rows)), recorder.clock).close
+    for _ in range(TRIES - 1):
+        with pytest.raises(DependencyUnavailable):
+            await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    summary = await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    assert summary.tasks[0].figures["acc"].n == 2
+    assert [problem.partition(" (")[0] for problem in summary.problems] == [
+        "Times of answers cannot be computed: DependencyUnavailable"
+    ]
+
+
+class SlowOutcomes(MemoryOutcomes):
+    """Its scores come when the test says so."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        super().__init__(rows)
+        self.may_go_on = asyncio.Event()
+
+    async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
+        async for rows in super().scores(run_id, window):
+            yield rows[:1]
+            await self.may_go_on.wait()
+            yield rows[1:]
+
+
+async def test_a_close_that_takes_long_says_how_far_it_is_and_is_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.01)
+    recorder = Recorder()
+    plan = await recorder.open(samples(4))
+    await recorder.record([batch(plan.run_id, [answered(at) for at in range(4)])])
+    outcomes = SlowOutcomes(recorder.rows)
+    closing = close_run_of(replace(recorder.stores, outcomes=outcomes), recorder.clock)
+    for _ in range(3):
+        far = await closing.close_run.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+        assert (far.summary, far.share) == (None, 0.25)
+    # The state of a cancel meanwhile counts.
+    assert (
+        await closing.close_run.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
+    ).share == 0.25
+    outcomes.may_go_on.set()
+    summary = await closing.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
+    assert summary.tasks[0].figures["acc"].n == 4
+    assert (await recorder.stores.records.get(plan.run_id)).state is RunState.CANCELLED
+
+
+async def test_a_cancel_that_comes_after_the_close_replaces_its_state() -> None:
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
+    first = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    assert await recorder.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True) == first
+    assert (await recorder.stores.records.get(plan.run_id)).state is RunState.CANCELLED

@@ -1,4 +1,4 @@
-"""Once a run is being summed up nothing stops it: what results says of it is what the scheduler says."""
+"""A run that waits for its figures has no slot and can be cancelled; both services agree on its end."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -8,7 +8,8 @@ import pytest
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
-from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable
+from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.runs.lifecycle.errors import RunNotPausable
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
@@ -23,16 +24,13 @@ class LosingRecord(InMemoryRecord):
 
     lost: DomainError | None = AWAY
 
-    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
+    async def close_run(
+        self, run: Run, state: RunState, *, allow_partial: bool
+    ) -> RunCounts | ClosingProgress | None:
         counts = await super().close_run(run, state, allow_partial=allow_partial)
         if self.lost:
             raise self.lost
         return counts
-
-
-async def cancel(harness: SchedulerHarness, run_id: RunId) -> None:
-    with pytest.raises(RunAlreadyFinished, match="is already being summed up; only a run"):
-        await harness.cancelling.cancel(run_id)
 
 
 async def pause(harness: SchedulerHarness, run_id: RunId) -> None:
@@ -44,7 +42,7 @@ async def overtake(harness: SchedulerHarness, run_id: RunId) -> None:
     await harness.runs.limits.change(LimitChanges(max_running=1, min_run_time=timedelta()))
     urgent = await harness.submit(toy_order(priority=Priority.HIGH))
     await harness.admit()
-    assert (await harness.runs.get(urgent.run_id)).state is RunState.PENDING
+    assert (await harness.runs.get(urgent.run_id)).state is RunState.RUNNING
     assert (await harness.runs.get(run_id)).state is RunState.RUNNING
 
 
@@ -58,7 +56,7 @@ async def lead_anew(harness: SchedulerHarness, _: RunId) -> None:
     harness.fencing_token = harness.runs.begin_term()
 
 
-@pytest.mark.parametrize("strike", [cancel, pause, overtake, be_late, lead_anew])
+@pytest.mark.parametrize("strike", [pause, overtake, be_late, lead_anew])
 async def test_run_that_results_has_closed_ends_as_it_was_closed(
     strike: Callable[[SchedulerHarness, RunId], Awaitable[None]],
 ) -> None:
@@ -77,6 +75,81 @@ async def test_run_that_results_has_closed_ends_as_it_was_closed(
     ended = await harness.runs.get(run.run_id)
     assert (ended.state, ended.is_over, ended.step) == (RunState.COMPLETED, True, "")
     assert record.records[run.run_id].state is RunState.COMPLETED
+
+
+async def test_run_that_is_cancelled_after_results_has_closed_it_is_cancelled_in_both() -> None:
+    record = LosingRecord()
+    harness = SchedulerHarness(record=record)
+    run, driver = await harness.start(toy_order(limit=3))
+    await harness.advance(driver, 3)
+    await harness.work(run.run_id)
+    with pytest.raises(RemoteError, match="away"):
+        await harness.advance(driver)
+    assert record.records[run.run_id].state is RunState.COMPLETED
+    assert (await harness.cancelling.cancel(run.run_id)).state is RunState.CANCELLED
+    record.lost = None
+    assert await harness.advance(harness.driver(run.run_id), 3)
+    assert (await harness.runs.get(run.run_id)).is_over
+    assert record.records[run.run_id].state is RunState.CANCELLED
+
+
+class SlowRecord(InMemoryRecord):
+    """Computes figures for as many calls as there are shares."""
+
+    def __init__(self, *shares: float) -> None:
+        super().__init__()
+        self.shares = list(shares)
+
+    async def close_run(
+        self, run: Run, state: RunState, *, allow_partial: bool
+    ) -> RunCounts | ClosingProgress | None:
+        if self.shares:
+            return ClosingProgress(self.shares.pop(0))
+        return await super().close_run(run, state, allow_partial=allow_partial)
+
+
+async def test_run_whose_figures_take_long_shows_how_far_they_are_and_leaves_its_slot() -> None:
+    harness = SchedulerHarness(record=SlowRecord(0.0, 0.42, 0.97))
+    await harness.runs.limits.change(LimitChanges(max_running=1))
+    run, driver = await harness.start(toy_order(limit=3))
+    other = await harness.submit(toy_order())
+    await harness.advance(driver, 3)
+    await harness.work(run.run_id)
+    await harness.advance(driver, 2)
+    assert (await harness.showing.show(run.run_id)).progress.current_step == "summarising 42%"
+    await harness.admit()
+    assert (await harness.runs.get(other.run_id)).state is RunState.RUNNING
+    await harness.advance(driver, 2)
+    assert (await harness.runs.get(run.run_id)).state is RunState.COMPLETED
+
+
+async def test_run_that_is_cancelled_while_its_figures_are_computed_is_closed_as_cancelled() -> None:
+    record = SlowRecord(0.1, 0.2, 0.3)
+    harness = SchedulerHarness(record=record)
+    run, driver = await harness.start(toy_order(limit=3))
+    await harness.advance(driver, 3)
+    await harness.work(run.run_id)
+    await harness.advance(driver)
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(driver, 6)
+    assert (await harness.runs.get(run.run_id)).is_over
+    assert record.records[run.run_id].state is RunState.CANCELLED
+
+
+async def test_run_that_results_can_never_close_is_closed_without_a_summary_and_can_be_retried() -> None:
+    record = LosingRecord()
+    record.lost = BROKEN
+    harness = SchedulerHarness(record=record)
+    run, driver = await harness.start(toy_order(limit=3))
+    await harness.advance(driver, 3)
+    await harness.work(run.run_id)
+    for _ in range(harness.tools.timings.unexpected_failures - 1):
+        with pytest.raises(RemoteError, match="a fault"):
+            await harness.advance(driver)
+    assert await harness.advance(driver, 3)
+    ended = await harness.runs.get(run.run_id)
+    assert (ended.state, ended.is_over, ended.final_counts) == (RunState.FAILED, True, None)
+    assert (await harness.retrying.retry(run.run_id)).epoch == 2
 
 
 async def test_run_that_lacked_samples_when_it_was_closed_can_be_cancelled_again() -> None:

@@ -34,7 +34,9 @@ def summary() -> summary_pb2.RunSummary:
         scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
     )
     cola = summary_pb2.TaskSummary(task="cola", metrics=[undefined])
-    return summary_pb2.RunSummary(tasks=[sst2, cola], answered=16, unparsed=2, failures={"timeout": 3})
+    return summary_pb2.RunSummary(
+        tasks=[sst2, cola], answered=16, unparsed=2, failures={"timeout": 3}, problems=["mcc"]
+    )
 
 
 def test_running_job_shows_its_progress_and_partial_figures() -> None:
@@ -51,6 +53,7 @@ def test_running_job_shows_its_progress_and_partial_figures() -> None:
         "within_std": None,
     }
     assert body["failures"] == {"timeout": 3}
+    assert body["problems"] == ["mcc"]
     assert body["unparsed"] == 2
     assert body["completed_at"] is None
 

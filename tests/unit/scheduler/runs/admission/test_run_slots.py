@@ -1,7 +1,6 @@
 """Who gets a slot, and who gives one away."""
 
 import random
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -125,11 +124,6 @@ def test_nobody_gives_way_to_an_equal_before_it_can_have_done_anything(min_run_t
     limits = QueueLimits(max_running=1, min_run_time=timedelta(seconds=min_run_time))
     assert settle([slot("a1", 4.9)], [request("b1")], limits) == moves("")
     assert settle([slot("a1", 5)], [request("b1")], limits) == moves("b1", "a1")
-
-
-def test_run_that_is_being_closed_gives_no_place_away() -> None:
-    closing = replace(slot("a1"), is_closing=True)
-    assert settle([closing, slot("a2"), slot("b1")], [request("c1", Priority.HIGH)]) == moves("c1", "a2")
 
 
 def test_what_is_foreseen_is_what_happens() -> None:
