@@ -82,6 +82,8 @@ class SchedulerSettings(BaseSettings):
     """Most rows of a data set."""
     max_uploads: int = Field(default=8, ge=1)
     """Uploads at a time, of all users."""
+    max_uploads_per_user: int = Field(default=4, ge=1)
+    """Uploads at a time, of one user."""
     max_upload_seconds: float = Field(default=3600.0, gt=0)
     """Time limit of one upload."""
     max_batch_file_bytes: int = Field(default=200 * 1000**2, ge=1)

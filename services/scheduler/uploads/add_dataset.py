@@ -54,7 +54,7 @@ class AddDataset:
             check_same_name(known.name, header.name, header.request_id)
             if header.digest == known.content.digest:
                 return AddedDataset(known)
-        with self.uploads.slot():
+        with self.uploads.slot(header.user):
             await self.datasets.register_prefix(prefix_of(dataset_id))
             checked = await self._check(dataset_id, header, chunks)
             if checked.facts is not None:

@@ -94,7 +94,7 @@ class AddFile:
             known = await self.files.find_by_request(header.request_id, header.user)
             if known is not None:
                 check_same_name(known.name, header.name, header.request_id)
-        with self.uploads.slot():
+        with self.uploads.slot(header.user):
             await self.files.register_prefixes((bytes_prefix(file_id), rows_prefix(file_id)))
             checked = await self._check(file_id, header, chunks)
             return await self._store(file_id, header, checked)

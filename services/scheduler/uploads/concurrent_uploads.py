@@ -1,12 +1,12 @@
 """Limits concurrent uploads, and passes their chunks from the event loop to the threads that check them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Lock
 from typing import TypeVar
 
 from services.scheduler.uploads.errors import (
@@ -15,9 +15,12 @@ from services.scheduler.uploads.errors import (
     UploadSilent,
     UploadTooSlow,
 )
+from services.scheduler.uploads.turn import Turn, without_turn
 
 CHUNKS_AHEAD = 4
 RETRY_AFTER_SECONDS = 30
+# What a sender sends at least in `silent_seconds` of waiting for it.
+LEAST_BYTES = 64 * 1024
 
 Checked = TypeVar("Checked")
 Check = Callable[[Iterable[bytes]], Checked]
@@ -28,14 +31,9 @@ class UploadAborted(Exception):
 
 
 class ChunkQueue:
-    """A bounded queue from the event loop (`put`) to a thread (iteration).
+    """A bounded queue from the event loop (`put`) to a thread (iteration), which waits without the turn."""
 
-    The thread holds the lock except while it waits for a chunk. So one thread works at a time: the event loop
-    would have to wait for each of several.
-    """
-
-    def __init__(self, lock: Lock) -> None:
-        self._lock = lock
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Semaphore(CHUNKS_AHEAD)
         self._chunks: SimpleQueue[bytes | None] = SimpleQueue()
@@ -55,7 +53,7 @@ class ChunkQueue:
         self._chunks.put(None)
 
     def __iter__(self) -> Iterator[bytes]:
-        """Called in the thread, which holds the lock. Raises `UploadAborted`."""
+        """Called in the thread. Raises `UploadAborted`."""
         while (chunk := self._next()) is not None and not self._is_aborted:
             self._loop.call_soon_threadsafe(self._room.release)
             yield chunk
@@ -63,54 +61,57 @@ class ChunkQueue:
             raise UploadAborted
 
     def _next(self) -> bytes | None:
-        self._lock.release()
-        try:
+        with without_turn():
             return self._chunks.get()
-        finally:
-            self._lock.acquire()
 
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """Concurrent uploads, seconds per upload, and seconds without a chunk.
+    """Concurrent uploads of all users and of one, seconds per upload, and seconds with hardly a byte.
 
     The gateway has a shorter timeout and a longer message for its callers.
     """
 
     uploads: int
+    per_user: int
     seconds: float
     silent_seconds: float = 90.0
 
 
 class Uploads:
-    """Uploads of data sets and of files share the limit and the lock."""
+    """Uploads of data sets and of files share the limits and the turn."""
 
     def __init__(self, limits: UploadLimits) -> None:
         self._limits = limits
-        self._uploads = 0
-        self._lock = Lock()
+        self._running: Counter[str] = Counter()
+        self._turn = Turn()
         self._threads = ThreadPoolExecutor(limits.uploads, thread_name_prefix="uploads")
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
-        """Raises `TooManyUploads`."""
-        if self._uploads >= self._limits.uploads:
-            raise TooManyUploads(limit=self._limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)
-        self._uploads += 1
+    def slot(self, user: str) -> Iterator[None]:
+        """A user has only a part of the slots, so that others can upload too. Raises `TooManyUploads`."""
+        limits = self._limits
+        if self._running.total() >= limits.uploads:
+            raise TooManyUploads(whose="", limit=limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)
+        if self._running[user] >= limits.per_user:
+            raise TooManyUploads(
+                whose=" of yours", limit=limits.per_user, retry_after_seconds=RETRY_AFTER_SECONDS
+            )
+        self._running[user] += 1
         try:
             yield
         finally:
-            self._uploads -= 1
+            self._running -= Counter((user,))
 
     async def run_check(self, chunks: AsyncIterator[bytes], check: Check[Checked]) -> Checked:
         """Runs the check over the chunks in a thread; it may return before the last chunk.
 
         The thread has ended and stores nothing more once this returns or raises.
         """
-        queue = ChunkQueue(self._lock)
+        queue = ChunkQueue()
 
         async def feed() -> None:
-            while (chunk := await self._next(chunks)) is not None:
+            async for chunk in self._sent(chunks):
                 await queue.put(chunk)
             queue.end()
 
@@ -130,17 +131,27 @@ class Uploads:
             # Also marks their exceptions as retrieved.
             await asyncio.gather(work, feeding, return_exceptions=True)
 
-    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
-        """Returns None at the end. Time in which the sender waits for the check does not count."""
-        try:
-            async with asyncio.timeout(self._limits.silent_seconds):
-                return await anext(chunks, None)
-        except TimeoutError as error:
-            raise UploadSilent(limit=self._limits.silent_seconds) from error
+    async def _sent(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Time in which the sender waits for the check does not count. Raises `UploadSilent`."""
+        loop = asyncio.get_running_loop()
+        waited = received = 0.0
+        while True:
+            began = loop.time()
+            try:
+                async with asyncio.timeout(self._limits.silent_seconds - waited):
+                    chunk = await anext(chunks, None)
+            except TimeoutError as error:
+                raise UploadSilent(limit=self._limits.silent_seconds) from error
+            if chunk is None:
+                return
+            waited, received = waited + loop.time() - began, received + len(chunk)
+            if received >= LEAST_BYTES:
+                waited = received = 0.0
+            yield chunk
 
     def _check_in_thread(self, check: Check[Checked], queue: ChunkQueue) -> Checked:
         try:
-            with self._lock:
+            with self._turn.held():
                 return check(queue)
         except OSError as error:
             # From temporary files of the check; the object store has an error of its own.

@@ -26,7 +26,7 @@ class DatasetTooLarge(SchedulerError):
 
 
 class TooManyUploads(SchedulerError):
-    """So many uploads run already: {limit}. Try again in {retry_after_seconds} s."""
+    """So many uploads{whose} run already: {limit}. Try again in {retry_after_seconds} s."""
 
     kind = ErrorKind.EXHAUSTED
     reason = "QUEUE_FULL"
@@ -54,7 +54,7 @@ class UploadTooSlow(SchedulerError):
 
 
 class UploadSilent(SchedulerError):
-    """No part of the upload came for {limit} s, so it was given up. Send it again."""
+    """Hardly a byte of the upload came for {limit} s, so it was given up. Send it again."""
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"

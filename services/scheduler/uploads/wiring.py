@@ -35,7 +35,9 @@ class UploadParts:
         self.datasets = PostgresDatasets(session)
         self.files = PostgresFiles(session)
         self.objects = ObstoreObjects(settings.object_store)
-        self._uploads = Uploads(UploadLimits(settings.max_uploads, settings.max_upload_seconds))
+        self._uploads = Uploads(
+            UploadLimits(settings.max_uploads, settings.max_uploads_per_user, settings.max_upload_seconds)
+        )
 
     def dataset_use_cases(self) -> DatasetUseCases:
         settings = self._settings

@@ -140,7 +140,7 @@ async def _measured(file: MadeFile) -> Uploaded:
             OneDataset(),  # type: ignore[arg-type]  # adding needs no more of the port
             objects,
             SystemClock(),
-            Uploads(UploadLimits(1, 3600)),
+            Uploads(UploadLimits(1, 1, 3600)),
         )
         before, started = _peak_mib(), time.process_time()
         watching = asyncio.ensure_future(late.watch())

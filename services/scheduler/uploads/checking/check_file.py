@@ -33,6 +33,9 @@ from services.scheduler.uploads.errors import DatasetTooLarge
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.storage.store_parts import RowWriter
 
+# A packed file may expand to so much, or to so many times its size.
+FREE_UNPACKED_BYTES = 64 * 1024 * 1024
+MOST_EXPANSION = 200
 _NUL = rb"\u0000"
 
 
@@ -78,7 +81,9 @@ class CheckFile:
         """Stores rows under the prefix up to the first fault; the caller deletes them if there are faults."""
         digest = hashlib.sha256()
         uploaded = _Measured(_hashed(chunks, digest), self.limits.uploaded_bytes)
-        unpacked = _Measured(decompressed_chunks(uploaded), self.limits.unpacked_bytes, " unpacked")
+        unpacked = _Measured(
+            _no_bomb(decompressed_chunks(uploaded), uploaded), self.limits.unpacked_bytes, " unpacked"
+        )
         checking = _Checking(RowWriter(self.objects, prefix), self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
@@ -119,6 +124,16 @@ class _Measured:
             if self.size > self._limit:
                 raise DatasetTooLarge(limit=self._limit, unit="bytes", when=self._when)
             yield chunk
+
+
+def _no_bomb(chunks: Iterable[bytes], uploaded: _Measured) -> Iterator[bytes]:
+    """Rows of real files do not shrink to a two-hundredth. Raises `BrokenFile`."""
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > FREE_UNPACKED_BYTES and size > MOST_EXPANSION * uploaded.size:
+            raise BrokenFile(f"It unpacks to more than {MOST_EXPANSION} times its size. Upload it unpacked.")
+        yield chunk
 
 
 class _Checking:

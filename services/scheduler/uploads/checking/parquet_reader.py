@@ -14,6 +14,7 @@ from services.scheduler.uploads.checking.text_readers import (
     check_columns,
     value_of_cells,
 )
+from services.scheduler.uploads.turn import pass_turn
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
@@ -118,6 +119,7 @@ def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
                 number += 1
                 yield number, part
                 continue
+            pass_turn()
             for cells in part.to_pylist():
                 number += 1
                 yield number, _value(cells)

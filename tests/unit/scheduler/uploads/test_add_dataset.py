@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from services.scheduler.uploads.delete_uploads import prefix_of
 from services.scheduler.uploads.errors import (
     InvalidObjectStore,
     ObjectStoreUnavailable,
+    TooManyUploads,
     UploadSilent,
     UploadTooSlow,
 )
@@ -61,7 +63,12 @@ async def sent(chunks: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIte
 
 class Adding:
     def __init__(
-        self, seconds: float = 60.0, silent_seconds: float = 60.0, refuse_after: int = 1_000_000
+        self,
+        seconds: float = 60.0,
+        silent_seconds: float = 60.0,
+        refuse_after: int = 1_000_000,
+        uploads: int = 1,
+        per_user: int = 1,
     ) -> None:
         self.objects = MemoryObjects(refuse_after=refuse_after)
         self.datasets = KeptDatasets()
@@ -71,11 +78,11 @@ class Adding:
             self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
             self.objects,
             SetClock(),
-            Uploads(UploadLimits(1, seconds, silent_seconds)),
+            Uploads(UploadLimits(uploads, per_user, seconds, silent_seconds)),
         )
 
-    async def add(self, chunks: AsyncIterator[bytes]) -> AddedDataset:
-        return await self._adding.add(DATASET, DatasetHeader("x.jsonl", "ann"), chunks)
+    async def add(self, chunks: AsyncIterator[bytes], user: str = "ann") -> AddedDataset:
+        return await self._adding.add(DATASET, DatasetHeader("x.jsonl", user), chunks)
 
     async def next_is_taken(self) -> bool:
         return (await self.add(sent([jsonl([{"prompt": "x"}])]))).dataset is not None
@@ -95,6 +102,53 @@ async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
         await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
     assert uploads.objects.contents == {}
     assert await uploads.next_is_taken()
+
+
+async def test_caller_who_sends_hardly_a_byte_gives_his_place_to_the_next() -> None:
+    async def trickling() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0)
+
+    uploads = Adding(silent_seconds=0.05)
+    with pytest.raises(UploadSilent):
+        await uploads.add(trickling())
+    assert await uploads.next_is_taken()
+
+
+async def test_user_with_all_his_places_leaves_those_of_others() -> None:
+    uploads, both_hang = Adding(uploads=3, per_user=2), asyncio.Event()
+
+    async def hanging() -> AsyncIterator[bytes]:
+        yield HEAVY[:1000]
+        await both_hang.wait()
+
+    going = [asyncio.ensure_future(uploads.add(hanging())) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyUploads, match="So many uploads of yours run already: 2"):
+        await uploads.add(sent([HEAVY]))
+    assert (await uploads.add(sent([HEAVY]), user="bob")).dataset is not None
+    both_hang.set()
+    await asyncio.gather(*going)
+    assert await uploads.next_is_taken()
+
+
+async def test_upload_is_checked_while_the_store_lets_another_wait() -> None:
+    uploads, first_is_stored = Adding(uploads=2, per_user=2), threading.Event()
+    asked, put = threading.Event(), uploads.objects.put
+
+    def slow_put(key: str, chunks: Sequence[bytes]) -> None:
+        if not asked.is_set():
+            asked.set()
+            assert first_is_stored.wait(60)
+        put(key, chunks)
+
+    uploads.objects.put = slow_put  # type: ignore[method-assign]  # the first one waits
+    slow = asyncio.ensure_future(uploads.add(sent([HEAVY])))
+    await asyncio.to_thread(asked.wait, 60)
+    assert await uploads.next_is_taken()
+    first_is_stored.set()
+    assert (await slow).dataset is not None
 
 
 async def test_store_that_fails_in_the_middle_ends_the_upload_while_it_comes() -> None:

@@ -42,12 +42,20 @@ def test_packed_file_that_is_cut_off_or_broken_is_refused(kind: str) -> None:
 def test_bomb_is_bounded_by_what_it_unpacks_to(pack: Callable[[bytes], bytes]) -> None:
     bomb = pack(b" " * 300_000_000)
     assert len(bomb) < 400_000
-    limits = type(NO_LIMITS)(2**40, 100_000_000, 2**40)
+    limits = type(NO_LIMITS)(2**40, 60_000_000, 2**40)
     tracemalloc.start()
     with pytest.raises(DatasetTooLarge):
         CheckedFiles(limits=limits).check(bomb)
     assert tracemalloc.get_traced_memory()[1] < 120_000_000
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, ZSTD])
+def test_file_that_expands_as_no_rows_do_is_refused_before_it_is_read(
+    pack: Callable[[bytes], bytes],
+) -> None:
+    assert problem_of(pack(b" " * 100_000_000)).startswith("It unpacks to more than 200 times its size.")
+    assert CheckedFiles().check(pack(jsonl([{"prompt": "x"}] * 10_000))).facts is not None
 
 
 def test_no_piece_is_large_or_empty() -> None:
