@@ -25,6 +25,8 @@ class ResultsSettings(BaseSettings):
     """Sample sets that were staged and never committed are deleted after this time."""
     postgres_connections: int = Field(default=8, ge=2)
     """Most connections to Postgres."""
+    scoring_processes: int = Field(default=2, ge=1)
+    """Most processes that score texts. Each run uses one at a time."""
     patience_seconds: float = Field(default=10.0, gt=0)
     """A call waits this long for Postgres to return before it fails as unavailable."""
     drain_seconds: float = Field(default=10.0, gt=0)

@@ -68,6 +68,8 @@ from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
+from services.results.scoring.score_answer import AnswerScorer
+from services.results.scoring.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
@@ -143,14 +145,18 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         opened.push_async_callback(close_pool, pool)
         nats = await connect_nats(settings.nats_url, "results")
         opened.push_async_callback(nats.close)
-        parts = await _parts(settings, pool, nats)
+        scorer = ScorerPool(settings.scoring_processes)
+        opened.push_async_callback(scorer.close)
+        parts = await _parts(settings, pool, nats, scorer)
         opened.push_async_callback(parts.grpc.stop, 0)
         results = RunningResults(parts, settings.drain_seconds)
         opened.push_async_callback(results.close)
         yield results
 
 
-async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) -> ResultsParts:
+async def _parts(
+    settings: ResultsSettings, pool: asyncpg.Pool, nats: Client, scorer: AnswerScorer
+) -> ResultsParts:
     session = PostgresSession(pool, QUERIES, patience_seconds=settings.patience_seconds)
     clock = SystemClock()
     stores = _stores(session)
@@ -175,13 +181,13 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
         grpc_public_api.SERVICE_NAME: _public_api(stores, session, show_summary, clock).register,
         grpc_answer_api.SERVICE_NAME: _answer_api(stores, session, clock).register,
         grpc_export_api.SERVICE_NAME: _export_api(stores, session, show_summary).register,
-        grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary).register,
+        grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary, scorer).register,
         grpc_leaderboard_api.SERVICE_NAME: _leaderboard_api(session, store_comparison, clock).register,
         grpc_comparison_api.SERVICE_NAME: _comparison_api(stores, compare_pair).register,
     }
     return ResultsParts(
         grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
-        consumer=_consumer(settings, stores, nats),
+        consumer=_consumer(settings, stores, nats, scorer),
         sample_sets=sample_sets,
         add_baselines=AddBaselines(
             records=stores.records, sample_sets=stores.sample_sets, baselines=PostgresBaselines(session)
@@ -267,12 +273,15 @@ def _export_api(stores: Stores, session: PostgresSession, show_summary: ShowSumm
     return GrpcExportApi(export_run, export_golden_answers)
 
 
-def _rescore_api(stores: Stores, session: PostgresSession, show_summary: ShowSummary) -> GrpcRescoreApi:
+def _rescore_api(
+    stores: Stores, session: PostgresSession, show_summary: ShowSummary, scorer: AnswerScorer
+) -> GrpcRescoreApi:
     rescore_task = RescoreTask(
         records=stores.records,
         sample_sets=stores.sample_sets,
         answers=PostgresListedOutcomes(session),
         show_summary=show_summary,
+        scorer=scorer,
     )
     return GrpcRescoreApi(rescore_task)
 
@@ -299,13 +308,16 @@ def _comparison_api(stores: Stores, compare_pair: ComparePair) -> GrpcComparison
     return GrpcComparisonApi(compare_runs, list_flips)
 
 
-def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:
+def _consumer(
+    settings: ResultsSettings, stores: Stores, nats: Client, scorer: AnswerScorer
+) -> NatsOutcomeConsumer:
     ack_wait_seconds = settings.ack_wait_seconds
     record_outcomes = RecordOutcomes(
         records=stores.records,
         sample_sets=stores.sample_sets,
         outcomes=stores.outcomes,
         progress=NatsProgressPublisher(nats),
+        scorer=scorer,
     )
     return NatsOutcomeConsumer(
         puller=JetStream(nats).puller(outcome_consumer(ack_wait_seconds)),

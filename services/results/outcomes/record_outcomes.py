@@ -1,13 +1,12 @@
 """Records outcomes: each is scored against its target, stored once and counted; the counts are published.
 
-Runs are scored concurrently. Outcomes that are scored soon are recorded together. A run with slow patterns is
-recorded later, and uses one thread at a time, so it does not delay other runs.
+Runs are scored concurrently. Outcomes that are scored soon are recorded together. A run whose answers take
+long is recorded later, and is scored in one process at a time, so it does not delay other runs.
 """
 
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,16 +24,18 @@ from services.results.outcomes.ports import OutcomeStore, ProgressPublisher
 from services.results.runs.ports import RunRecordStore, ShardKey
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.answer import ScoringImpossible, Target
-from services.results.scoring.score_answer import score_answer
+from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.score_answer import AnswerScorer, Scored, ScoringRecipe, score_beside
 
 MOST_REMEMBERED_PLANS = 1000
 MOST_REMEMBERED_ENVIRONMENTS = 10_000
-SCORING_THREADS = 8
 # How long the outcomes of one run wait for those of others, to be recorded in one statement.
 SCORING_PATIENCE_SECONDS = 0.2
 
-_NOTHING_EXPECTED = Target()
+_NO_TARGET = ScoringImpossible("the sample is not in its set")
+
+SampleAnswer = tuple[int, Answer]
+"""The number of a sample in the run, and an answer to it."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -56,15 +57,16 @@ class RecordOutcomes:
         sample_sets: SampleSetStore,
         outcomes: OutcomeStore,
         progress: ProgressPublisher,
+        scorer: AnswerScorer,
     ) -> None:
         self._records = records
         self._sample_sets = sample_sets
         self._outcomes = outcomes
         self._progress = progress
+        self._scorer = scorer
         # Neither can go stale: a plan never changes, and an environment once kept is kept.
         self._plans: OrderedDict[str, RunPlan] = OrderedDict()
         self._environments: OrderedDict[tuple[str, frozenset[tuple[str, str]]], None] = OrderedDict()
-        self._threads = ThreadPoolExecutor(SCORING_THREADS, "scoring")
         self._run_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def record(self, batches: Sequence[OutcomeBatch]) -> Recorded:
@@ -121,23 +123,31 @@ class RecordOutcomes:
             for outcome in batch.outcomes
             if (index := _task_index(plan, outcome)) is not None
         ]
-        wanted: dict[int, set[int]] = defaultdict(set)
-        for _, outcome, index in placed:
-            if not isinstance(outcome.result, Failure) and not plan.scorings[index].is_unscored:
-                wanted[index].add(outcome.sample)
-        targets = {index: await self._targets(plan, index, samples) for index, samples in wanted.items()}
+        by_task: dict[int, dict[int, SampleAnswer]] = defaultdict(dict)
+        for place, (_, outcome, index) in enumerate(placed):
+            if isinstance(outcome.result, Answer):
+                by_task[index][place] = outcome.sample, outcome.result
+        scores: dict[int, Scored] = {}
+        for index, answers in by_task.items():
+            scored = await self._score_task(plan, index, list(answers.values()))
+            scores.update(zip(answers, scored, strict=True))
+        return [
+            _scored(batch, index, outcome, scores.get(place))
+            for place, (batch, outcome, index) in enumerate(placed)
+        ]
 
-        def scored() -> list[ScoredOutcome]:
-            return [
-                _scored(batch, plan, index, outcome, targets.get(index, {}))
-                for batch, outcome, index in placed
-            ]
-
-        # Texts are read by regexes and compared, which may take milliseconds; log-probabilities never do.
-        if all(plan.scorings[index].is_loglikelihood for index in wanted):
-            return scored()
+    async def _score_task(
+        self, plan: RunPlan, index: int, answers: Sequence[SampleAnswer]
+    ) -> Sequence[Scored]:
+        scoring = plan.scorings[index]
+        if scoring.is_unscored:
+            return [Score("")] * len(answers)
+        targets = await self._targets(plan, index, {sample for sample, _ in answers})
+        known = [(targets[sample], answer) for sample, answer in answers if sample in targets]
+        recipe = ScoringRecipe(plan.tasks[index].scoring, plan.scoring_method, shared_by=plan.run_id)
         async with self._run_locks.setdefault(plan.run_id, asyncio.Lock()):
-            return await asyncio.get_running_loop().run_in_executor(self._threads, scored)
+            scored = iter(await score_beside(self._scorer, scoring, recipe, known))
+        return [next(scored) if sample in targets else _NO_TARGET for sample, _ in answers]
 
     async def _targets(self, plan: RunPlan, task_index: int, samples: set[int]) -> Mapping[int, Target]:
         """What is expected, by the number of the sample in the run."""
@@ -166,32 +176,17 @@ def _task_index(plan: RunPlan, outcome: Outcome) -> int | None:
     return plan.task_index_of(outcome.sample) if 0 <= outcome.rollout < plan.rollouts else None
 
 
-def _scored(
-    batch: OutcomeBatch, plan: RunPlan, task_index: int, outcome: Outcome, targets: Mapping[int, Target]
-) -> ScoredOutcome:
-    result = outcome.result
-    if isinstance(result, Failure):
-        return _failed(batch, task_index, outcome)
-    scoring = plan.scorings[task_index]
-    try:
-        target = _NOTHING_EXPECTED if scoring.is_unscored else targets[outcome.sample]
-        score = score_answer(scoring, target, result)
-    except (ScoringImpossible, KeyError) as error:
-        return _failed(batch, task_index, _unscored(outcome, result, error))
-    status = OutcomeStatus.UNPARSED if score.is_unparsed else OutcomeStatus.SCORED
+def _scored(batch: OutcomeBatch, task_index: int, outcome: Outcome, scored: Scored | None) -> ScoredOutcome:
+    if isinstance(scored, ScoringImpossible):
+        # It keeps the answer, so that another scoring can read it later.
+        message = f"The answer could not be scored: {scored}."
+        outcome = with_failure(outcome, Failure(FailureClass.SCORING, message, outcome.answer))
+    if not isinstance(scored, Score):
+        return ScoredOutcome(batch.run_id, batch.epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
+    status = OutcomeStatus.UNPARSED if scored.is_unparsed else OutcomeStatus.SCORED
     return ScoredOutcome(
-        batch.run_id, batch.epoch, task_index, outcome, status, score.prediction, score.scores
+        batch.run_id, batch.epoch, task_index, outcome, status, scored.prediction, scored.scores
     )
-
-
-def _failed(batch: OutcomeBatch, task_index: int, outcome: Outcome) -> ScoredOutcome:
-    return ScoredOutcome(batch.run_id, batch.epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
-
-
-def _unscored(outcome: Outcome, answer: Answer, error: Exception) -> Outcome:
-    """A failure that keeps the answer, so that another scoring can read it later."""
-    failure = Failure(FailureClass.SCORING, f"The answer could not be scored: {error}.", answer)
-    return with_failure(outcome, failure)
 
 
 def _remember(memory: OrderedDict[K, V], key: K, value: V, most: int) -> None:

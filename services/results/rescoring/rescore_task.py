@@ -1,10 +1,10 @@
 """Scores the stored answers of a task with other filters or metrics: no model is asked, nothing recorded."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from proctor.values.outcome import Answer, Failure
+from proctor.values.outcome import Failure
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.answers.ports import ListedOutcomes
 from services.results.checked_fields import InvalidField
@@ -13,9 +13,15 @@ from services.results.runs.errors import RunNotFinished
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
-from services.results.scoring.score_answer import score_answer
+from services.results.scoring.score_answer import (
+    AnswerScorer,
+    AnswerToScore,
+    Scored,
+    ScoringRecipe,
+    score_beside,
+)
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
@@ -23,6 +29,7 @@ from services.results.summaries.summarize_run import find_label_count
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 MOST_NAMED = 20
+_NO_TARGET = ScoringImpossible("it has no target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +43,9 @@ class UnscoredAnswer:
 
 
 class RescoredAnswers:
-    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`).
+    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`)."""
 
-    `needs_targets`: rows of a data set may expect nothing, and are then in no figure. Metrics of suites say
-    themselves what an empty list of targets means.
-    """
-
-    def __init__(
-        self, scoring: CompiledScoring, label_count: int = 0, *, needs_targets: bool = False
-    ) -> None:
-        self._scoring = scoring
-        self._needs_targets = needs_targets
+    def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
         self.columns = TaskColumns(scoring, label_count)
         self.scored = 0
         self.unparsed = 0
@@ -55,21 +54,21 @@ class RescoredAnswers:
         self.unscored = 0
         self.named: list[UnscoredAnswer] = []
 
-    def add(self, outcomes: Sequence[ListedOutcome]) -> None:
-        self.columns.add([row for listed in outcomes if (row := self._row(listed)) is not None])
+    def add(self, outcomes: Sequence[ListedOutcome], scores: Mapping[int, Scored]) -> None:
+        """Outcomes with new scores by their places."""
+        rows = [self._row(listed, scores.get(place, _NO_TARGET)) for place, listed in enumerate(outcomes)]
+        self.columns.add([row for row in rows if row is not None])
 
-    def _row(self, listed: ListedOutcome) -> ScoredRow | None:
+    def _row(self, listed: ListedOutcome, score: Scored) -> ScoredRow | None:
         outcome = listed.scored.outcome
         if outcome.answer is None:
             self.failed += 1
             return None
-        try:
-            score = self._score(listed.sample.target, outcome.answer)
-        except ScoringImpossible as error:
+        if isinstance(score, ScoringImpossible):
             self.failed += 1
             self.unscored += 1
             if len(self.named) < MOST_NAMED:
-                answer = UnscoredAnswer(outcome.sample, outcome.rollout, listed.sample.row_id, str(error))
+                answer = UnscoredAnswer(outcome.sample, outcome.rollout, listed.sample.row_id, str(score))
                 self.named.append(answer)
             return None
         self.scored += 1
@@ -77,11 +76,6 @@ class RescoredAnswers:
         was_failed = isinstance(outcome.result, Failure)
         self.changed += was_failed or score.prediction != listed.scored.prediction
         return outcome.sample, outcome.rollout, score.scores
-
-    def _score(self, target: Target, answer: Answer) -> Score:
-        if self._needs_targets and not target.texts:
-            raise ScoringImpossible("it has no target")
-        return score_answer(self._scoring, target, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +106,7 @@ class RescoreTask:
     sample_sets: SampleSetStore
     answers: ListedOutcomes
     show_summary: ShowSummary
+    scorer: AnswerScorer
 
     async def rescore(self, run_id: str, task: str, other: OtherScoring) -> RescoredTask:
         record = await self.records.get(run_id)
@@ -119,12 +114,16 @@ class RescoreTask:
             raise RunNotFinished(run_id=run_id)
         index = _task_index(record.plan, task)
         scoring = other_scoring(record.plan, index, other)
+        recipe = ScoringRecipe(
+            _recipe(record.plan, index, other), record.plan.scoring_method, shared_by=f"{run_id} {other}"
+        )
         label_count = await find_label_count(self.sample_sets, record.plan.tasks[index], scoring)
-        needs_targets = record.plan.facts.is_of_dataset
-        rescored = RescoredAnswers(scoring, label_count, needs_targets=needs_targets)
+        rescored = RescoredAnswers(scoring, label_count)
         async for chunk in self.answers.chunks(record.plan, index, has_docs=False):
-            # In a thread: some metrics take milliseconds per answer, and the service goes on recording.
-            await asyncio.to_thread(rescored.add, chunk)
+            answers = _scorable(record.plan, chunk)
+            scored = await score_beside(self.scorer, scoring, recipe, list(answers.values()))
+            # In a thread, as with all that is done for a whole chunk: the service goes on recording.
+            await asyncio.to_thread(rescored.add, chunk, dict(zip(answers, scored, strict=True)))
         _check_some_were_scored(rescored)
         recorded = (await self.show_summary.show(run_id)).tasks[index]
         summary = await self._summary(record.plan, index, rescored, recorded)
@@ -147,15 +146,28 @@ class RescoreTask:
         )
 
 
-def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> CompiledScoring:
-    """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
+def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, AnswerToScore]:
+    """By their places. Rows of a data set may expect nothing; suites say themselves what that means."""
+    return {
+        place: (listed.sample.target, listed.scored.outcome.answer)
+        for place, listed in enumerate(outcomes)
+        if listed.scored.outcome.answer and (listed.sample.target.texts or not plan.facts.is_of_dataset)
+    }
+
+
+def _recipe(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring:
     recipe = plan.tasks[index].scoring
     if other.metrics:
         recipe = replace(recipe, metrics=tuple(_full_name(recipe, use) for use in other.metrics))
     if other.filters_json is not None:
         recipe = replace(recipe, filters_json=other.filters_json)
+    return recipe
+
+
+def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> CompiledScoring:
+    """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
     try:
-        scoring = compile_scoring(recipe, plan.scoring_method)
+        scoring = compile_scoring(_recipe(plan, index, other), plan.scoring_method)
         assert scoring.pipelines
     except InvalidScoring as error:
         raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error

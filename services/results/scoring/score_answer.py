@@ -1,11 +1,11 @@
-"""Scores one answer, as lm-evaluation-harness scores it. Failures never come here."""
+"""Scores answers, as lm-evaluation-harness scores them. Failures never come here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.outcome import Answer
-from proctor.values.scoring import OutputType
+from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer import (
     UNREAD,
     Score,
@@ -25,6 +25,28 @@ from services.results.scoring.choice_metrics import (
 from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledScoring, Metric
 from services.results.scoring.text_metrics import ReadText
+
+Scored = Score | ScoringImpossible
+"""The score of an answer, or why it has none."""
+
+AnswerToScore = tuple[Target, Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRecipe:
+    """How answers are scored, uncompiled. What is `shared_by` one name shares the time for slow answers."""
+
+    task: TaskScoring
+    method: ScoringMethod | None
+    shared_by: str
+
+
+class AnswerScorer(Protocol):
+    """Scores texts beside the event loop, with a bound per answer."""
+
+    async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
+        """One for each answer, in their order."""
+        ...
 
 
 class Reading(Protocol):
@@ -102,6 +124,22 @@ def score_answer(scoring: CompiledScoring, target: Target, answer: Answer) -> Sc
     if scoring.is_generated:
         return score_generated_choice(scoring, target, texts, answer.text)
     return _score_by_loglikelihood(scoring, target, texts, answer)
+
+
+async def score_beside(
+    scorer: AnswerScorer, scoring: CompiledScoring, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]
+) -> Sequence[Scored]:
+    """Log-probabilities take microseconds, and are scored at once; texts are read by regexes and compared."""
+    if scoring.is_loglikelihood:
+        return [_try_score(scoring, *answer) for answer in answers]
+    return await scorer.score(recipe, answers)
+
+
+def _try_score(scoring: CompiledScoring, target: Target, answer: Answer) -> Scored:
+    try:
+        return score_answer(scoring, target, answer)
+    except ScoringImpossible as impossible:
+        return impossible
 
 
 def _score_by_loglikelihood(

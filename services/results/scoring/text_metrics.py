@@ -1,5 +1,6 @@
 """Metrics that compare a generated text, as it was read, with the expected texts."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
     from sacrebleu.metrics.bleu import BLEU
 
+MOST_ROUGE_CELLS = 2_000_000
+"""ROUGE-L keeps a table of words of the answer by words of the text: this many take a second and 100 MB."""
+_ROUGE_WORD = re.compile("[a-z0-9]+")
 _ROUGE_TYPES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
 
 
@@ -49,6 +53,9 @@ class Overlap:
 
     @cached_property
     def _rouge(self) -> Mapping[str, Mapping[str, float]]:
+        said, expected = _words(self.answer), sum(map(_words, self._texts))
+        if said * expected > MOST_ROUGE_CELLS:
+            raise ScoringImpossible(f"ROUGE does not compare an answer of {said} words with {expected} words")
         answer, scored = _with_lines(self.answer), {}
         for text in self._texts:
             found = _rouge_scorer().score(_with_lines(text), answer)
@@ -68,6 +75,17 @@ OVERLAP_METRICS: Mapping[str, tuple[str, Callable[[Overlap, str], float]]] = {
 
 
 """By name: what is measured, and which figure of it."""
+
+
+def load_libraries(metrics: Sequence[Metric]) -> None:
+    """Those that the metrics need: they take a second, which no answer is to be charged for."""
+    for measure in {OVERLAP_METRICS[metric.name][0] for metric in metrics if metric.name in OVERLAP_METRICS}:
+        (_bleu_scorer if measure == "bleu" else _rouge_scorer)()
+
+
+def _words(text: str) -> int:
+    """As ROUGE counts them."""
+    return len(_ROUGE_WORD.findall(text.lower()))
 
 
 def _with_lines(text: str) -> str:

@@ -11,12 +11,14 @@ from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
+from services.results.scoring.score_answer import AnswerScorer
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
+from tests.fakes.results.inline_scorer import InlineScorer
 
 
 def postgres_stores(session: PostgresSession) -> Stores:
@@ -28,9 +30,15 @@ def postgres_stores(session: PostgresSession) -> Stores:
     )
 
 
-def record_outcomes_of(stores: Stores, progress: ProgressPublisher) -> RecordOutcomes:
+def record_outcomes_of(
+    stores: Stores, progress: ProgressPublisher, scorer: AnswerScorer | None = None
+) -> RecordOutcomes:
     return RecordOutcomes(
-        records=stores.records, sample_sets=stores.sample_sets, outcomes=stores.outcomes, progress=progress
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        outcomes=stores.outcomes,
+        progress=progress,
+        scorer=scorer or InlineScorer(),
     )
 
 

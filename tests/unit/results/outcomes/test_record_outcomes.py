@@ -2,21 +2,19 @@
 
 import asyncio
 import json
-import threading
 from dataclasses import replace
 
 import pytest
 
-from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
+from proctor.values.outcome import Failure, FailureClass, OutcomeStatus
 from proctor.values.scoring import ScoringMethod
 from services.results.outcomes import record_outcomes
-from services.results.outcomes.record_outcomes import SCORING_THREADS, Recorded
+from services.results.outcomes.record_outcomes import Recorded
 from services.results.runs.run_plan import RunPlan
-from services.results.scoring.answer import Score, Target
-from services.results.scoring.compiled_scoring import CompiledScoring
-from services.results.scoring.score_answer import score_answer
+from services.results.scoring.answer import Target
 from services.results.summaries.ports import Stores
 from tests.fakes.eventually import eventually
+from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import (
     TEXT_RECIPE,
@@ -41,7 +39,8 @@ class Recorder:
         self.rows = MemoryRows()
         self.stores: Stores = memory_stores(self.rows)
         self.progress = MemoryProgress()
-        self.record = record_outcomes_of(self.stores, self.progress).record
+        self.scorer = InlineScorer()
+        self.record = record_outcomes_of(self.stores, self.progress, self.scorer).record
 
     async def open(self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD) -> RunPlan:
         sets = [new_id(), new_id()]
@@ -114,22 +113,13 @@ async def test_a_choice_said_in_words_is_read_or_counted_as_unparsed() -> None:
 
 
 async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    may_end = threading.Event()
-
-    def waiting_for_its_end(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
-        if answer.text == "slow":
-            assert may_end.wait(timeout=10)
-        return score_answer(scoring, target, answer)
-
-    monkeypatch.setattr(record_outcomes, "score_answer", waiting_for_its_end)
     monkeypatch.setattr(record_outcomes, "SCORING_PATIENCE_SECONDS", 0.05)
     recorder = Recorder()
+    may_end = recorder.scorer.held["slow"] = asyncio.Event()
     slow, quick = [await recorder.open_texts(".*") for _ in range(2)]
     sent = [batch(slow.run_id, [said(0, "slow")]), batch(quick.run_id, [said(0, "c")])]
     recording = asyncio.ensure_future(recorder.record(sent))
-    # As many batches of the slow run as there are threads do not take them all.
-    more = [recorder.record([batch(slow.run_id, [said(1, "slow")])]) for _ in range(SCORING_THREADS)]
-    others = [asyncio.ensure_future(one) for one in more]
+    more = [asyncio.ensure_future(recorder.record([batch(slow.run_id, [said(1, "slow")])])) for _ in range(8)]
 
     await eventually(
         lambda: [one.run_id for one in recorder.progress.reports] == [quick.run_id], "it is told"
@@ -138,27 +128,33 @@ async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pyt
     assert await recorder.record([batch(quick.run_id, [said(1, "c")])]) == Recorded(received=1, written=1)
     may_end.set()
     assert await recording == Recorded(received=2, written=2)
-    assert sum([one.written for one in await asyncio.gather(*others)]) == 1
+    assert sum([one.written for one in await asyncio.gather(*more)]) == 1
+
+
+async def test_a_run_is_scored_in_one_process_at_a_time() -> None:
+    recorder = Recorder()
+    may_end = recorder.scorer.held["slow"] = asyncio.Event()
+    plan = await recorder.open_texts(".*")
+    recording = [
+        asyncio.ensure_future(recorder.record([batch(plan.run_id, [said(at, text)])]))
+        for at, text in enumerate(["slow", "c", "c"])
+    ]
+    await eventually(lambda: recorder.scorer.called == 1, "the first one is being scored")
+    may_end.set()
+    await asyncio.gather(*recording)
+    assert (recorder.scorer.called, recorder.scorer.most_at_once) == (3, 1)
 
 
 @pytest.mark.parametrize(
     ("method", "is_beside"), [(ScoringMethod.GENERATE, True), (ScoringMethod.LOGLIKELIHOOD, False)]
 )
-async def test_words_are_scored_beside_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, method: ScoringMethod, *, is_beside: bool
-) -> None:
-    threads: set[int] = set()
-
-    def noting_thread(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
-        threads.add(threading.get_ident())
-        return score_answer(scoring, target, answer)
-
-    monkeypatch.setattr(record_outcomes, "score_answer", noting_thread)
+async def test_words_are_scored_beside_the_event_loop(method: ScoringMethod, *, is_beside: bool) -> None:
     recorder = Recorder()
     plan = await recorder.open(method)
     await recorder.record([batch(plan.run_id, [answered(0)])])
-    assert (threading.get_ident() not in threads) == is_beside
-    assert len(threads) == 1
+    assert recorder.scorer.called == is_beside
+    [kept] = recorder.rows.counted(plan.run_id)
+    assert kept.failure_class is None
 
 
 async def test_what_belongs_to_no_known_sample_is_dropped_and_counted() -> None:

@@ -1,0 +1,128 @@
+"""A process that scores answers for results, with bounds on the time and the memory of each.
+
+It reads pickled requests from its input and writes pickled replies. It ends when its input does.
+"""
+
+import os
+import pickle
+import resource
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import IO
+
+from services.results.scoring.answer import ScoringImpossible
+from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
+from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe, score_answer
+from services.results.scoring.text_metrics import load_libraries
+from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
+
+SIZE_BYTES = 8
+MOST_REMEMBERED_RECIPES = 256
+# A reply comes about this often, so that answers of other runs are scored in between.
+REPLY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringLimits:
+    """CPU time of an answer: `seconds`, or `later_seconds` once slow ones of a run took `slow_seconds`."""
+
+    seconds: float = 3.0
+    later_seconds: float = 0.2
+    slow_seconds: float = 60.0
+    memory_bytes: int = 2 * 1024**3
+
+
+class TimeIsUp(BaseException):
+    """The timer of an answer rang. No scorer catches this."""
+
+
+class BoundedScorer:
+    """Scores within limits; what passes them is impossible to score."""
+
+    def __init__(self, limits: ScoringLimits) -> None:
+        self._limits = limits
+        self._compiled = lru_cache(MOST_REMEMBERED_RECIPES)(self._compile)
+        self._times = lru_cache(MOST_REMEMBERED_RECIPES)(self._new_times)
+
+    def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> list[Scored]:
+        """The first of them, as many as are scored until a reply is due."""
+        scoring, (_, slow_time) = self._compiled(recipe), self._times(recipe.shared_by)
+        due = time.monotonic() + REPLY_SECONDS
+        scored: list[Scored] = []
+        for target, answer in answers:
+            started = time.process_time()
+            bound = self._limits.seconds if slow_time.left > 0 else self._limits.later_seconds
+            scored.append(_score_in_time(scoring, (target, answer), bound))
+            spent = time.process_time() - started
+            slow_time.left -= spent if spent > SLOW_SECONDS else 0
+            if time.monotonic() > due:
+                break
+        return scored
+
+    def _compile(self, recipe: ScoringRecipe) -> CompiledScoring:
+        for_patterns, _ = self._times(recipe.shared_by)
+        scoring = compile_scoring(recipe.task, recipe.method, for_patterns)
+        load_libraries(scoring.metrics)
+        return scoring
+
+    def _new_times(self, _: str) -> tuple[SlowTime, SlowTime]:
+        """For patterns, which have bounds of their own, and for whole answers."""
+        return SlowTime(), SlowTime(self._limits.slow_seconds)
+
+
+def _score_in_time(scoring: CompiledScoring, answer: AnswerToScore, seconds: float) -> Scored:
+    try:
+        try:
+            # CPU time: on a busy machine a quick scorer is not slow.
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            return score_answer(scoring, *answer)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except ScoringImpossible as impossible:
+        return impossible
+    except TimeIsUp:
+        return ScoringImpossible(f"it took over {seconds:g} s")
+    except MemoryError:
+        return ScoringImpossible("it took too much memory")
+    except Exception as error:  # noqa: BLE001  # the edge: whatever a scorer does, the other answers have scores
+        return ScoringImpossible(f"the scorer failed with {error!r:.200}")
+
+
+def _ring(*_: object) -> None:
+    raise TimeIsUp
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """None at the end."""
+    size = stream.read(SIZE_BYTES)
+    return stream.read(int.from_bytes(size)) if size else None
+
+
+def frame(content: object) -> bytes:
+    """With its size in front."""
+    pickled = pickle.dumps(content)
+    return len(pickled).to_bytes(SIZE_BYTES) + pickled
+
+
+def main() -> None:
+    seconds, later_seconds, slow_seconds, memory_bytes = map(float, sys.argv[1:])
+    limits = ScoringLimits(seconds, later_seconds, slow_seconds, int(memory_bytes))
+    # What a library prints must not be taken for a reply.
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
+    signal.signal(signal.SIGPROF, _ring)
+    # Of a terminal: the service ends first, and this process with it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    scorer = BoundedScorer(limits)
+    while request := read_frame(sys.stdin.buffer):
+        replies.write(frame(scorer.score(*pickle.loads(request))))  # noqa: S301  # the service's own
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Texts are scored in processes: an answer that takes too much costs its own score and nothing else."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proctor.values.outcome import Answer
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
+from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.scorer_pool import ScorerPool
+from services.results.scoring.scorer_process import ScoringLimits
+from tests.fakes.eventually import eventually
+
+pytestmark = pytest.mark.asyncio
+
+
+def recipe(metric: str, run_id: str = "run") -> ScoringRecipe:
+    task = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse(metric),))
+    return ScoringRecipe(task, ScoringMethod.GENERATE, run_id)
+
+
+def words(count: int) -> str:
+    return " ".join(f"w{number}" for number in range(count))
+
+
+def overlapping(count: int) -> AnswerToScore:
+    return Target(texts=(words(count),), wrong_texts=("no",)), Answer(words(count))
+
+
+QUICK = overlapping(3)
+LIMITS = ScoringLimits(seconds=20.0)
+
+
+@asynccontextmanager
+async def pool(
+    limits: ScoringLimits = LIMITS, processes: int = 1, patience_seconds: float = 60.0
+) -> AsyncIterator[ScorerPool]:
+    made = ScorerPool(processes, limits, patience_seconds)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def reasons(scored: list[Scored]) -> list[str]:
+    return [str(one) if isinstance(one, ScoringImpossible) else "" for one in scored]
+
+
+async def test_answers_are_scored_in_their_order_as_in_this_process() -> None:
+    answers = [(Target(texts=("yes",)), Answer(text)) for text in ("yes", "no", "yes")]
+    async with pool() as scorer:
+        scored = await scorer.score(recipe("exact_match"), answers)
+    assert scored == [Score(text, {"exact_match": float(text == "yes")}) for text in ("yes", "no", "yes")]
+
+
+async def test_an_answer_that_takes_long_is_no_score_and_the_others_have_theirs() -> None:
+    async with pool(replace(LIMITS, seconds=0.05)) as scorer:
+        scored = await scorer.score(recipe("rougeL_max"), [QUICK, overlapping(1400), QUICK])
+    assert reasons(list(scored)) == ["", "it took over 0.05 s", ""], scored
+
+
+async def test_once_slow_answers_took_their_time_each_has_less() -> None:
+    limits = ScoringLimits(seconds=20.0, later_seconds=0.05, slow_seconds=0.1)
+    async with pool(limits) as scorer:
+        scored = await scorer.score(recipe("rougeL_max"), [overlapping(1000)] * 3)
+        other_run = await scorer.score(recipe("rougeL_max", "other"), [overlapping(1000)])
+    assert reasons([*scored, *other_run]) == ["", "it took over 0.05 s", "it took over 0.05 s", ""]
+
+
+async def test_an_answer_that_takes_much_memory_is_no_score() -> None:
+    async with pool(replace(LIMITS, memory_bytes=150 * 1024**2)) as scorer:
+        scored = await scorer.score(recipe("rougeL_max"), [QUICK, overlapping(1413), QUICK])
+    assert reasons(list(scored)) == ["", "it took too much memory", ""]
+
+
+async def test_rouge_of_long_texts_is_refused_at_once() -> None:
+    async with pool(replace(LIMITS, seconds=2.0)) as scorer:
+        [scored] = await scorer.score(recipe("rougeL_max"), [overlapping(8000)])
+    assert reasons([scored]) == ["ROUGE does not compare an answer of 8000 words with 8001 words"]
+
+
+async def test_a_scorer_that_fails_costs_one_answer() -> None:
+    broken = (Target(texts=(None,)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
+    async with pool() as scorer:
+        scored = await scorer.score(recipe("squad_f1"), [broken, (Target(texts=("yes",)), Answer("yes"))])
+    assert [isinstance(one, ScoringImpossible) for one in scored] == [True, False]
+    assert reasons(list(scored))[0].startswith("the scorer failed with ")
+
+
+class Deadly:
+    """Ends the process that reads it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (1,)
+
+
+async def test_an_answer_that_ends_the_process_costs_its_own_score() -> None:
+    deadly = (Target(texts=(Deadly(),)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
+    async with pool() as scorer:
+        scored = await scorer.score(recipe("rougeL_max"), [QUICK, deadly, QUICK])
+    assert reasons(list(scored)) == ["", "it ended the process that scores", ""]
+
+
+async def test_a_process_that_does_not_reply_is_ended() -> None:
+    async with pool(patience_seconds=0.01) as scorer:
+        scored = await scorer.score(recipe("rougeL_max"), [QUICK])
+    assert reasons(list(scored)) == ["it ended the process that scores"]
+    assert scoring_processes() == []
+
+
+async def test_processes_that_are_killed_are_replaced() -> None:
+    async with pool(processes=2) as scorer:
+        await asyncio.gather(*[scorer.score(recipe("rougeL_max"), [QUICK] * 3) for _ in range(2)])
+        for process in scoring_processes():
+            os.kill(process, signal.SIGKILL)
+        scored = await scorer.score(recipe("rougeL_max"), [QUICK] * 3)
+        assert reasons(list(scored)) == [""] * 3
+
+
+async def test_a_cancelled_request_leaves_no_process_and_no_reply_for_the_next() -> None:
+    async with pool() as scorer:
+        await scorer.score(recipe("rougeL_max"), [QUICK])
+        scoring = asyncio.ensure_future(scorer.score(recipe("rougeL_max"), [overlapping(1400)] * 20))
+        await eventually(lambda: len(scoring_processes()) == 1, "one is at work")
+        scoring.cancel()
+        await asyncio.gather(scoring, return_exceptions=True)
+        [scored] = await scorer.score(recipe("exact_match"), [(Target(texts=("b",)), Answer("b"))])
+        assert scored == Score("b", {"exact_match": 1.0})
+    assert scoring_processes() == []
+
+
+async def test_a_slow_run_leaves_turns_to_others() -> None:
+    async with pool() as scorer:
+        await scorer.score(recipe("rougeL_max"), [QUICK])
+        slow = asyncio.ensure_future(scorer.score(recipe("rougeL_max", "slow"), [overlapping(1400)] * 20))
+        await scorer.score(recipe("rougeL_max", "quick"), [QUICK])
+        assert not slow.done()
+        slow.cancel()
+        await asyncio.gather(slow, return_exceptions=True)
+
+
+def scoring_processes() -> list[int]:
+    """Of this test."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    commands = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    return [child for child, command in commands.items() if b"scorer_process" in command]
