@@ -1,11 +1,12 @@
 """`proctor`: the command line, assembled from its topics."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import typer
 
 from proctor.cli.datasets.commands import datasets_group
+from proctor.cli.gateway import Command, add_command
 from proctor.cli.models import models
 from proctor.cli.queue import limits, pause, queue, resume
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
@@ -29,7 +30,7 @@ app = typer.Typer(
 
 _RUNS = "Runs"
 _CATALOGUE = "Catalogue"
-_PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
+_PANELS: Mapping[str, Sequence[Command]] = {
     "The local stack": (up, down, status, doctor),
     "Evaluate": (run, watch),
     _RUNS: (results, cancel, retry, export, rescore),
@@ -39,7 +40,7 @@ _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
 }
 for panel, commands in _PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel, epilog=EXIT_CODES_HELP)(command)
+        add_command(app, command, panel=panel)
 app.add_typer(runs_group(), name="runs", rich_help_panel=_RUNS)
 app.add_typer(golden_group(), name="golden", rich_help_panel=_RUNS)
 app.add_typer(datasets_group(), name="datasets", rich_help_panel=_CATALOGUE)

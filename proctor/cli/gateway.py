@@ -1,13 +1,23 @@
-"""How a command reaches its gateway: the address, the call, and the program's own name for hints."""
+"""How a command reaches its gateway: its declaration, the address, and the program's own name for hints.
 
+A command is an async function of a `Session`. Its other parameters are options; a parameter that is a
+dataclass is a group of them, one for each field.
+"""
+
+import functools
+import inspect
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, get_type_hints
 
-from proctor.cli.render.terminal import Terminal, execute
+import typer
+
+from proctor.cli.options import Connection
+from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -16,18 +26,99 @@ from proctor.stack.state import StackState, read_stack_state
 
 _NAME = "proctor"
 
-Work = Callable[[ProctorClient, Terminal], Awaitable[ExitCode | None]]
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A command's client of its gateway, and its terminal."""
+
+    client: ProctorClient
+    terminal: Terminal
 
 
-def with_gateway(work: Work, gateway: str | None, as_json: bool, user: str = "") -> NoReturn:
-    """Runs a command with a client of its gateway, and exits with its code."""
-    terminal = Terminal(as_json)
+# Either an async function of a session, or any function that typer takes.
+Command = Callable[..., Awaitable[ExitCode | None] | None]
 
-    async def connected() -> ExitCode | None:
-        async with ProctorClient(find_gateway(gateway), user=user) as client:
-            return await work(client, terminal)
 
-    execute(terminal, connected)
+def add_command(
+    app: typer.Typer, command: Command, name: str | None = None, panel: str | None = None
+) -> None:
+    app.command(name, epilog=EXIT_CODES_HELP, rich_help_panel=panel)(_typer_form(command))
+
+
+def command_group(
+    commands: Mapping[str, Command], default: Command | None = None, about: str = ""
+) -> typer.Typer:
+    """`default` runs when no command of the group is named; without it the help is shown."""
+    group = typer.Typer(
+        epilog=EXIT_CODES_HELP,
+        help=about or inspect.getdoc(default),
+        callback=_alone(_typer_form(default)) if default else None,
+        invoke_without_command=default is not None,
+        no_args_is_help=default is None,
+    )
+    for name, command in commands.items():
+        add_command(group, command, name)
+    return group
+
+
+def _typer_form(command: Command) -> Command:
+    """With the options of its groups and of the connection side by side."""
+    if not inspect.iscoroutinefunction(command):
+        return command
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    groups = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        connection = _taken(Connection, given)
+        given |= {name: _taken(group, given) for name, group in groups.items()}
+        terminal = Terminal(connection.as_json)
+
+        async def connected() -> ExitCode | None:
+            address = find_gateway(connection.gateway)
+            async with ProctorClient(address, user=connection.user) as client:
+                code: ExitCode | None = await command(Session(client, terminal), **given)
+                return code
+
+        execute(terminal, connected)
+
+    options = [*_options(own), *_options_of(Connection)]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # read by inspect
+    return run
+
+
+def _alone(command: Command) -> Command:
+    """Does nothing where a command of the group is named."""
+
+    @functools.wraps(command)
+    def run(context: typer.Context, **given: Any) -> None:
+        if not context.invoked_subcommand:
+            command(**given)
+
+    first = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    options = [first, *inspect.signature(command).parameters.values()]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # read by inspect
+    return run
+
+
+def _taken(group: Any, given: dict[str, Any]) -> Any:
+    return group(**{each.name: given.pop(each.name) for each in fields(group)})
+
+
+def _options(parameters: Sequence[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    for each in parameters:
+        if is_dataclass(each.annotation):
+            yield from _options_of(each.annotation)
+        else:
+            yield each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _options_of(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for each in fields(group):
+        default = inspect.Parameter.empty if each.default is MISSING else each.default
+        kind = inspect.Parameter.KEYWORD_ONLY
+        yield inspect.Parameter(each.name, kind, default=default, annotation=hints[each.name])
 
 
 def find_gateway(named: str | None, environ: Mapping[str, str] = os.environ) -> str:

@@ -8,11 +8,9 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
-from proctor.cli.gateway import with_gateway
-from proctor.cli.options import AsJson, Gateway
+from proctor.cli.gateway import Session
 from proctor.cli.render.table import Column, numbers, table
-from proctor.cli.render.terminal import Terminal, say
-from proctor.client.proctor_client import ProctorClient
+from proctor.cli.render.terminal import say
 from proctor.v1 import model_pb2, scheduler_service_pb2
 
 _COLUMNS = (
@@ -23,17 +21,13 @@ _COLUMNS = (
 )
 
 
-def models(
+async def models(
+    session: Session,
+    *,
     provider: Annotated[str, typer.Option(help="Only this provider.")] = "",
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the models that can be evaluated, as their pools and providers report them now."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        terminal.show(await client.list_models(provider), print_models)
-
-    with_gateway(work, gateway, as_json)
+    session.terminal.show(await session.client.list_models(provider), print_models)
 
 
 def print_models(console: Console, listed: scheduler_service_pb2.ListModelsResponse) -> None:

@@ -1,6 +1,7 @@
 """Options that several commands have, and values written as text: metrics, JSON."""
 
 import json
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -18,13 +19,19 @@ Gateway = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 User = Annotated[str, typer.Option(envvar="PROCTOR_USER", help="Name of the user, for limits per user.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 Page = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
-OutputFile = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE|-", help="File to write; - is stdout.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The options of every command that calls a gateway."""
+
+    gateway: Gateway = None
+    user: User = ""
+    as_json: AsJson = False
+
 
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 

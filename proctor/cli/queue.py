@@ -10,14 +10,13 @@ from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.gateway import program_name, with_gateway
-from proctor.cli.options import AsJson, Gateway, RunId
+from proctor.cli.gateway import Session, program_name
+from proctor.cli.options import RunId
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
-from proctor.cli.render.terminal import Terminal, say
+from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document, enum_value, enum_words, priority_note
 from proctor.client.errors import Refused
-from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 
@@ -39,20 +38,17 @@ _LIMITS = {
 _RUN = (Column("model, run", "whole"), Column("suite, user"))
 
 
-def queue(
+async def queue(
+    session: Session,
+    *,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most waiting and paused runs.")] = 100,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the running runs, the waiting ones with reason and expected start, and the workers."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        terminal.show(await client.queue.show(limit), print_queue)
-
-    with_gateway(work, gateway, as_json)
+    session.terminal.show(await session.client.queue.show(limit), print_queue)
 
 
-def limits(
+async def limits(
+    session: Session,
     *,
     max_running: Annotated[
         int | None, typer.Option(min=1, max=_INT32_MAX, help="Runs that execute at a time.")
@@ -77,53 +73,45 @@ def limits(
         list[str] | None,
         typer.Option(metavar="NAME", help=f"Return a limit to its setting: {', '.join(_LIMITS)}."),
     ] = None,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the limits of the whole system, or change them at once, without a restart."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        changes = queue_pb2.QueueLimits(
-            max_running_runs=max_running,
-            max_pending_runs_per_user=max_pending,
-            max_requests_per_minute=max_requests,
-        )
-        for field, seconds in ((changes.run_time_limit, time_limit), (changes.min_run_time, min_run_time)):
-            if seconds is not None:
-                field.FromTimedelta(timedelta(seconds=seconds))
-        to_reset = [_limit_field(each) for each in reset or ()]
-        shown = await client.queue.limits()
-        if priority:
-            changes.priorities.extend(_changed_priorities(shown.priorities, priority))
-        if changes.ListFields() or to_reset:
-            shown = await client.queue.change_limits(changes, to_reset)
-        terminal.show(shown, print_limits)
-
-    with_gateway(work, gateway, as_json)
+    changes = queue_pb2.QueueLimits(
+        max_running_runs=max_running,
+        max_pending_runs_per_user=max_pending,
+        max_requests_per_minute=max_requests,
+    )
+    for field, seconds in ((changes.run_time_limit, time_limit), (changes.min_run_time, min_run_time)):
+        if seconds is not None:
+            field.FromTimedelta(timedelta(seconds=seconds))
+    to_reset = [_limit_field(each) for each in reset or ()]
+    shown = await session.client.queue.limits()
+    if priority:
+        changes.priorities.extend(_changed_priorities(shown.priorities, priority))
+    if changes.ListFields() or to_reset:
+        shown = await session.client.queue.change_limits(changes, to_reset)
+    session.terminal.show(shown, print_limits)
 
 
-def pause(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def pause(
+    session: Session,
+    *,
+    run_id: RunId,
+) -> None:
     """Pause a run: no further sample is sent; samples in flight are finished and recorded."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        run = await client.pause_run(run_id)
-        sentence = f"Run {run_id} is paused; `{program_name()} resume {run_id}` continues it."
-        terminal.report({"run": document(run)}, sentence)
-
-    with_gateway(work, gateway, as_json)
+    run = await session.client.pause_run(run_id)
+    sentence = f"Run {run_id} is paused; `{program_name()} resume {run_id}` continues it."
+    session.terminal.report({"run": document(run)}, sentence)
 
 
-def resume(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def resume(
+    session: Session,
+    *,
+    run_id: RunId,
+) -> None:
     """Put a paused run back into the queue; it continues where it stopped."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        run = await client.resume_run(run_id)
-        sentence = (
-            f"Run {run_id} is in the queue again{priority_note(run)}: `{program_name()} watch {run_id}`."
-        )
-        terminal.report({"run": document(run)}, sentence)
-
-    with_gateway(work, gateway, as_json)
+    run = await session.client.resume_run(run_id)
+    sentence = f"Run {run_id} is in the queue again{priority_note(run)}: `{program_name()} watch {run_id}`."
+    session.terminal.report({"run": document(run)}, sentence)
 
 
 def _limit_field(text: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.cli.gateway import program_name
+from proctor.cli.gateway import Session, program_name
 from proctor.cli.render.terminal import Terminal, complain_of, say
 from proctor.cli.runs.follow import Ask, cancel, detach
-from proctor.cli.runs.order import OrderOptions, Selection, order_of, refuse_out_of_range
+from proctor.cli.runs.order import OrderOptions, order_of, refuse_out_of_range
 from proctor.cli.runs.run import submit_and_follow
 from proctor.client.errors import ClientError
 from proctor.client.proctor_client import ProctorClient
@@ -125,9 +125,8 @@ async def _evaluate_on_own_stack(evaluation: Evaluation) -> ExitCode:
 
 async def _evaluate(evaluation: Evaluation, gateway: str, on_interrupt: Ask) -> ExitCode:
     async with ProctorClient(gateway) as client:
-        return await submit_and_follow(
-            client, evaluation.order, evaluation.terminal, on_interrupt=on_interrupt
-        )
+        session = Session(client, evaluation.terminal)
+        return await submit_and_follow(session, evaluation.order, on_interrupt=on_interrupt)
 
 
 async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
@@ -151,11 +150,8 @@ async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
 
 
 def _order(options: argparse.Namespace, model: ChosenModel) -> OrderOptions:
-    selection = Selection(
-        suite=options.suite, tasks=options.task, limit=options.limit, num_fewshot=options.num_fewshot
-    )
-    params = {"temperature": options.temperature}
-    return OrderOptions(model.name, selection, params=params, extra=options.param)
+    own = ("suite", "task", "limit", "num_fewshot", "temperature", "param")
+    return OrderOptions(model.name, **{name: getattr(options, name) for name in own})
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -5,15 +5,12 @@ import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from proctor.client.calls import GatewayCalls
 from proctor.client.errors import Refused
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
-
-if TYPE_CHECKING:
-    from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
 
 _CHUNK_BYTES = 512 * 1024
 # Namespace of the request ids that are derived from the content of a file.
@@ -46,7 +43,7 @@ class DatasetClient:
     def __init__(self, calls: GatewayCalls, user: str) -> None:
         self._calls = calls
         self._user = user
-        self._stub: DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(calls.channel)
+        self._stub = dataset_grpc.DatasetServiceStub(calls.channel)
 
     async def upload(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
         """The data set, or the faults of the file, of which nothing is stored then."""

@@ -4,15 +4,15 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from proctor.client.calls import GatewayCalls
 from proctor.client.datasets import DatasetClient
 from proctor.client.errors import Unreachable
 from proctor.client.results import AnswerClient, ComparisonClient, LeaderboardClient
-from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2, sample_pb2, summary_pb2
+from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2, summary_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
@@ -20,13 +20,6 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
-
-if TYPE_CHECKING:
-    from proctor.v1.queue_service_pb2_grpc import QueueServiceAsyncStub
-    from proctor.v1.results_service_pb2_grpc import ResultsServiceAsyncStub
-    from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
-    from proctor.v1.suite_service_pb2_grpc import SuiteServiceAsyncStub
-
 
 FINAL_STATES = frozenset(
     {run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED},
@@ -40,7 +33,7 @@ class SuiteClient:
     def __init__(self, calls: GatewayCalls, user: str) -> None:
         self._calls = calls
         self._user = user
-        self._stub: SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(calls.channel)
+        self._stub = suite_grpc.SuiteServiceStub(calls.channel)
 
     async def check(self, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
         return await self._calls.call(self._stub.CheckSuite, suite_pb2.CheckSuiteRequest(document=document))
@@ -63,7 +56,7 @@ class QueueClient:
 
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
-        self._stub: QueueServiceAsyncStub = queue_grpc.QueueServiceStub(calls.channel)
+        self._stub = queue_grpc.QueueServiceStub(calls.channel)
 
     async def show(self, size: int = 100) -> queue_pb2.GetQueueResponse:
         """`size` limits the waiting runs, and the paused runs."""
@@ -81,61 +74,12 @@ class QueueClient:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetRun:
-    """An order for one model over one data set. Parameters in its rows override `params`.
-
-    `metrics` score answers against targets, by name or with options; without any, answers are unscored.
-    `line_models` are other names of the model in the rows. `window_seconds` is the time from submission after
-    which the run fails.
-    """
-
-    dataset_id: str
-    model: str
-    metrics: Sequence[str | sample_pb2.MetricUse] = ()
-    line_models: Sequence[str] = ()
-    limit: int | None = None
-    rollouts: int | None = None
-    params: run_pb2.GenerationParams | None = None
-    window_seconds: int | None = None
-    project_id: int = 0
-
-    def order(self) -> run_pb2.RunOrder:
-        uses = [
-            sample_pb2.MetricUse(name=metric) if isinstance(metric, str) else metric
-            for metric in self.metrics
-        ]
-        return run_pb2.RunOrder(
-            project_id=self.project_id,
-            dataset_id=self.dataset_id,
-            model=self.model,
-            metrics=uses,
-            line_models=self.line_models,
-            limit=self.limit,
-            rollouts=self.rollouts,
-            params=self.params,
-            completion_window_seconds=self.window_seconds,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Reconnect:
     """How long a watch waits for a lost gateway. `on_lost` is called once per outage."""
 
     give_up_seconds: float = 60.0
     pause_seconds: float = 0.5
     on_lost: Callable[[], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Fields of ListRunsRequest."""
-
-    state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_UNSPECIFIED
-    suite: str = ""
-    model: str = ""
-    project_id: int | None = None
-    dataset_id: str = ""
-    kind: scheduler_pb2.RunKind.ValueType = scheduler_pb2.RUN_KIND_UNSPECIFIED
 
 
 class ProctorClient:
@@ -146,8 +90,8 @@ class ProctorClient:
         self._user = user
         self._calls = GatewayCalls(address, timeout_seconds, user)
         channel = self._calls.channel
-        self._scheduler: SchedulerServiceAsyncStub = scheduler_grpc.SchedulerServiceStub(channel)
-        self._results: ResultsServiceAsyncStub = results_grpc.ResultsServiceStub(channel)
+        self._scheduler = scheduler_grpc.SchedulerServiceStub(channel)
+        self._results = results_grpc.ResultsServiceStub(channel)
         self.suites = SuiteClient(self._calls, user)
         self.comparisons = ComparisonClient(self._calls)
         self.leaderboard = LeaderboardClient(self._calls)
@@ -171,20 +115,14 @@ class ProctorClient:
         request = scheduler_pb2.SubmitRunRequest(order=order, user=self._user, request_id=str(uuid.uuid4()))
         return await self._calls.call(self._scheduler.SubmitRun, request)
 
-    async def run_dataset(self, wanted: DatasetRun) -> scheduler_pb2.SubmitRunResponse:
-        return await self.submit_run(wanted.order())
-
     async def get_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.GetRunRequest(run_id=run_id)
         return (await self._calls.call(self._scheduler.GetRun, request)).run
 
     async def list_runs(
-        self, chosen: RunFilter | None = None, *, page_size: int = 20, page_token: str = ""
+        self, request: scheduler_pb2.ListRunsRequest | None = None
     ) -> scheduler_pb2.ListRunsResponse:
-        request = scheduler_pb2.ListRunsRequest(
-            page_size=page_size, page_token=page_token, **asdict(chosen or RunFilter())
-        )
-        return await self._calls.call(self._scheduler.ListRuns, request)
+        return await self._calls.call(self._scheduler.ListRuns, request or scheduler_pb2.ListRunsRequest())
 
     async def cancel_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.CancelRunRequest(run_id=run_id)

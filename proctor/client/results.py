@@ -1,12 +1,8 @@
 """Results of runs: stored answers, comparisons, the leaderboard and the history."""
 
-import uuid
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from proctor.client.calls import GatewayCalls
-from proctor.client.errors import Refused
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import comparison_pb2
@@ -19,13 +15,6 @@ from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 
-if TYPE_CHECKING:
-    from proctor.v1.answer_service_pb2_grpc import AnswerServiceAsyncStub
-    from proctor.v1.comparison_service_pb2_grpc import ComparisonServiceAsyncStub
-    from proctor.v1.export_service_pb2_grpc import ExportServiceAsyncStub
-    from proctor.v1.leaderboard_service_pb2_grpc import LeaderboardServiceAsyncStub
-    from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
-
 # Rescoring reads a whole run.
 _RESCORE_SECONDS = 300.0
 
@@ -35,9 +24,9 @@ class AnswerClient:
 
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
-        self._rescoring: RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(calls.channel)
-        self._answers: AnswerServiceAsyncStub = answer_grpc.AnswerServiceStub(calls.channel)
-        self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(calls.channel)
+        self._rescoring = rescore_grpc.RescoreServiceStub(calls.channel)
+        self._answers = answer_grpc.AnswerServiceStub(calls.channel)
+        self._exports = export_grpc.ExportServiceStub(calls.channel)
 
     async def rescore(self, request: rescore_pb2.RescoreTaskRequest) -> rescore_pb2.RescoreTaskResponse:
         return await self._calls.call(self._rescoring.RescoreTask, request, _RESCORE_SECONDS)
@@ -77,42 +66,15 @@ class AnswerClient:
         return (await self._calls.call(self._answers.MarkAnswers, request)).golden_count
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Ids of runs, or models "provider/name", which stand for their latest complete runs of the suite."""
-
-    names: Sequence[str]
-    suite: str = ""
-    metrics: Sequence[str] = ()
-    tasks: Sequence[str] = ()
-    is_forced: bool = False
-
-    def request(self) -> comparing_pb2.CompareRunsRequest:
-        """Raises Refused for ids and models mixed, and for models without a suite."""
-        are_runs = {_is_run(name) for name in self.names}
-        if len(are_runs) > 1:
-            raise Refused("Compare either runs by their ids or models, not both.", "INVALID_PARAMETER")
-        if are_runs == {False} and not self.suite:
-            raise Refused("Models are compared on a suite: name it (--suite glue).", "INVALID_PARAMETER")
-        return comparing_pb2.CompareRunsRequest(
-            run_ids=self.names if are_runs == {True} else (),
-            models=self.names if are_runs == {False} else (),
-            suite=self.suite,
-            metrics=self.metrics,
-            tasks=self.tasks,
-            is_forced=self.is_forced,
-        )
-
-
 class ComparisonClient:
     """`client.comparisons`."""
 
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
-        self._stub: ComparisonServiceAsyncStub = comparing_grpc.ComparisonServiceStub(calls.channel)
+        self._stub = comparing_grpc.ComparisonServiceStub(calls.channel)
 
-    async def compare(self, compared: Compared) -> comparison_pb2.Comparison:
-        return (await self._calls.call(self._stub.CompareRuns, compared.request())).comparison
+    async def compare(self, request: comparing_pb2.CompareRunsRequest) -> comparison_pb2.Comparison:
+        return (await self._calls.call(self._stub.CompareRuns, request)).comparison
 
     async def flips(self, request: comparing_pb2.ListFlipsRequest) -> AsyncGenerator[comparison_pb2.Flip]:
         """Every sample with different scores, from the requested page to the last one."""
@@ -132,7 +94,7 @@ class LeaderboardClient:
 
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
-        self._stub: LeaderboardServiceAsyncStub = leaderboard_grpc.LeaderboardServiceStub(calls.channel)
+        self._stub = leaderboard_grpc.LeaderboardServiceStub(calls.channel)
 
     async def get(
         self, request: leaderboard_pb2.GetLeaderboardRequest
@@ -141,11 +103,3 @@ class LeaderboardClient:
 
     async def history(self, request: leaderboard_pb2.GetHistoryRequest) -> leaderboard_pb2.GetHistoryResponse:
         return await self._calls.call(self._stub.GetHistory, request)
-
-
-def _is_run(name: str) -> bool:
-    try:
-        uuid.UUID(name)
-    except ValueError:
-        return False
-    return True

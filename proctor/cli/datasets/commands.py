@@ -11,13 +11,12 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from proctor.cli.datasets.upload import LocalFile, report_faults, upload_file
-from proctor.cli.gateway import program_name, with_gateway
-from proctor.cli.options import AsJson, Gateway, Page, User
+from proctor.cli.gateway import Session, command_group, program_name
+from proctor.cli.options import Page
 from proctor.cli.render.table import Cell, Column, date_and_time, numbers, table, two_lines
-from proctor.cli.render.terminal import Terminal, command_group, quoted, say, write_verbatim
+from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import document, enum_value, enum_word
 from proctor.client.errors import NotFound
-from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 
@@ -29,13 +28,13 @@ DatasetId = Annotated[
 _ID_WIDTH = 35
 
 
-def datasets(context: typer.Context, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def datasets(session: Session) -> None:
     """List the uploaded data sets; or upload, show and delete them."""
-    if not context.invoked_subcommand:
-        list_datasets(gateway=gateway, as_json=as_json)
+    await list_datasets(session)
 
 
-def upload(
+async def upload(
+    session: Session,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL, CSV or Parquet; gzip and zstd too.")],
     name: Annotated[str, typer.Option(help="Name of the data set; default: that of the file.")] = "",
@@ -43,79 +42,67 @@ def upload(
         str,
         typer.Option("--format", metavar="NAME", help="jsonl, csv or parquet; default: by the file's name."),
     ] = "",
-    gateway: Gateway = None,
-    user: User = "",
-    as_json: AsJson = False,
-) -> None:
+) -> ExitCode:
     """Upload a file of prompts. Every faulty line is reported, and nothing of a rejected file is stored."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> ExitCode:
-        chosen = enum_value(dataset_pb2.DatasetFormat, form, "--format")
-        local = LocalFile(file, name or file.name, chosen)
-        uploaded = await upload_file(client, local, terminal.err)
-        if not uploaded.HasField("dataset"):
-            report_faults(terminal, local.name, uploaded)
-            return ExitCode.REFUSED
-        terminal.show(uploaded, lambda console, shown: print_dataset(console, shown.dataset))
-        if not terminal.is_json:
-            dataset_id = uploaded.dataset.dataset_id
-            say(terminal.out, f"  {program_name()} datasets show {dataset_id}", style="dim")
-            say(terminal.out, f"  {program_name()} run --dataset {dataset_id} --model …", style="dim")
-        return ExitCode.OK
-
-    with_gateway(work, gateway, as_json, user)
+    chosen = enum_value(dataset_pb2.DatasetFormat, form, "--format")
+    local = LocalFile(file, name or file.name, chosen)
+    uploaded = await upload_file(session.client, local, session.terminal.err)
+    if not uploaded.HasField("dataset"):
+        report_faults(session.terminal, local.name, uploaded)
+        return ExitCode.REFUSED
+    session.terminal.show(uploaded, lambda console, shown: print_dataset(console, shown.dataset))
+    if not session.terminal.is_json:
+        dataset_id = uploaded.dataset.dataset_id
+        say(session.terminal.out, f"  {program_name()} datasets show {dataset_id}", style="dim")
+        say(session.terminal.out, f"  {program_name()} run --dataset {dataset_id} --model …", style="dim")
+    return ExitCode.OK
 
 
-def list_datasets(
+async def list_datasets(
+    session: Session,
+    *,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Data sets per page.")] = 20,
     page: Page = "",
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the uploaded data sets, newest first."""
+    found = await session.client.datasets.list_page(limit, page)
+    if found.datasets or page or session.terminal.is_json:
+        session.terminal.show(found, print_datasets)
+    else:
+        say(
+            session.terminal.out,
+            f"There is no data set yet: `{program_name()} datasets upload FILE` makes one.",
+        )
 
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        found = await client.datasets.list_page(limit, page)
-        if found.datasets or page or terminal.is_json:
-            terminal.show(found, print_datasets)
-        else:
-            say(terminal.out, f"There is no data set yet: `{program_name()} datasets upload FILE` makes one.")
 
-    with_gateway(work, gateway, as_json)
-
-
-def show(
+async def show(
+    session: Session,
+    *,
     dataset_id: DatasetId,
     row: Annotated[int, typer.Option(min=0, help="First row to show, from 0.")] = 0,
     rows: Annotated[int, typer.Option(min=1, max=100, help="Rows to show.")] = 3,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show a data set, and some of its rows as a model would be asked."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        dataset = await client.datasets.get(dataset_id)
-        shown = await client.datasets.preview(dataset_id, row, rows)
-        if not shown:
-            sentence = f"There is no row {row}: rows are 0 to {dataset.row_count - 1}."
-            raise NotFound(sentence, "ROW_NOT_FOUND")
-        if terminal.is_json:
-            terminal.emit({"dataset": document(dataset), "rows": [document(each) for each in shown]})
-        else:
-            print_dataset(terminal.out, dataset)
-            print_rows(terminal.out, shown)
-
-    with_gateway(work, gateway, as_json)
+    dataset = await session.client.datasets.get(dataset_id)
+    shown = await session.client.datasets.preview(dataset_id, row, rows)
+    if not shown:
+        sentence = f"There is no row {row}: rows are 0 to {dataset.row_count - 1}."
+        raise NotFound(sentence, "ROW_NOT_FOUND")
+    if session.terminal.is_json:
+        session.terminal.emit({"dataset": document(dataset), "rows": [document(each) for each in shown]})
+    else:
+        print_dataset(session.terminal.out, dataset)
+        print_rows(session.terminal.out, shown)
 
 
-def delete(dataset_id: DatasetId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def delete(
+    session: Session,
+    *,
+    dataset_id: DatasetId,
+) -> None:
     """Delete a data set that no run uses."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        await client.datasets.delete(dataset_id)
-        terminal.report({"dataset_id": dataset_id}, f"{dataset_id} is deleted.")
-
-    with_gateway(work, gateway, as_json)
+    await session.client.datasets.delete(dataset_id)
+    session.terminal.report({"dataset_id": dataset_id}, f"{dataset_id} is deleted.")
 
 
 def datasets_group() -> typer.Typer:

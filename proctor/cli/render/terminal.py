@@ -4,7 +4,6 @@ Texts of users and models are shown as they are, without effect on the terminal.
 """
 
 import asyncio
-import inspect
 import json
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -147,22 +146,6 @@ def complain_of(terminal: Terminal, error: errors.ClientError | StackError) -> E
     message = error.message.replace("page_token", "--page") if is_page else error.message
     terminal.complain(message, error.reason)
     return _CODE_OF_ERROR.get(type(error), ExitCode.FAULT)
-
-
-def command_group(
-    commands: Mapping[str, Callable[..., None]], default: Callable[..., None] | None = None, about: str = ""
-) -> typer.Typer:
-    """`default` runs when no command of the group is named; without it the help is shown."""
-    group = typer.Typer(
-        epilog=EXIT_CODES_HELP,
-        help=about or inspect.getdoc(default),
-        callback=default,
-        invoke_without_command=default is not None,
-        no_args_is_help=default is None,
-    )
-    for name, command in commands.items():
-        group.command(name, epilog=EXIT_CODES_HELP)(command)
-    return group
 
 
 def code_of_run(run: run_pb2.Run) -> ExitCode:

@@ -1,6 +1,7 @@
 """`proctor results` and `proctor side-by-side`: the figures of a run, and answers of one or several runs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Annotated
 
@@ -9,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway import with_gateway
-from proctor.cli.options import AsJson, Gateway, Page, RunId
-from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
+from proctor.cli.gateway import Session
+from proctor.cli.options import Page, RunId
+from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import Json, document, enum_value, enum_word
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.client.errors import Refused
@@ -22,94 +23,78 @@ from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
 _INT32_MAX = 2**31 - 1
 _TEXT_LIMIT = 160
 
-RowPart = Annotated[str, typer.Option("--id", metavar="PART", help="Only rows whose id contains PART.")]
-TextPart = Annotated[
-    str, typer.Option("--text", metavar="PART", help="Only rows whose prompt or answer contains PART.")
-]
-OfMetric = Annotated[
-    str, typer.Option(help="Metric of --min-score and --max-score; default: the main metric.")
-]
-MinScore = Annotated[float | None, typer.Option(help="Lowest score of an answer.")]
-MaxScore = Annotated[float | None, typer.Option(help="Highest score of an answer.")]
-MinLength = Annotated[int | None, typer.Option(min=0, max=_INT32_MAX, help="Fewest characters of an answer.")]
-MaxLength = Annotated[int | None, typer.Option(min=0, max=_INT32_MAX, help="Most characters of an answer.")]
-OnlyGolden = Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")]
-
-
 _MIN_RUNS, _MAX_RUNS = 2, 6
 
 
-def results(
+@dataclass(frozen=True, slots=True)
+class AnswerFilter:
+    """Each field is an option of both commands."""
+
+    row_id: Annotated[str, typer.Option("--id", metavar="PART", help="Only rows whose id contains PART.")] = (
+        ""
+    )
+    text: Annotated[
+        str, typer.Option("--text", metavar="PART", help="Only rows whose prompt or answer contains PART.")
+    ] = ""
+    metric: Annotated[
+        str, typer.Option(help="Metric of --min-score and --max-score; default: the main metric.")
+    ] = ""
+    min_score: Annotated[float | None, typer.Option(help="Lowest score of an answer.")] = None
+    max_score: Annotated[float | None, typer.Option(help="Highest score of an answer.")] = None
+    min_length: Annotated[
+        int | None, typer.Option(min=0, max=_INT32_MAX, help="Fewest characters of an answer.")
+    ] = None
+    max_length: Annotated[
+        int | None, typer.Option(min=0, max=_INT32_MAX, help="Most characters of an answer.")
+    ] = None
+    golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
+
+    def message(self) -> results_service_pb2.OutcomeFilter | None:
+        """None for a filter that lets everything through: a request without one is cheaper to answer.
+
+        An empty range is refused here with the options' names; the service would name its contract's fields.
+        """
+        if self.max_length is not None and (self.min_length or 0) > self.max_length:
+            raise _refused(f"--min-length {self.min_length} is above --max-length {self.max_length}.")
+        if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
+            raise _refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
+        chosen = results_service_pb2.OutcomeFilter(
+            row_id=self.row_id,
+            text=self.text,
+            metric=self.metric,
+            min_score=self.min_score,
+            max_score=self.max_score,
+            min_characters=self.min_length,
+            max_characters=self.max_length,
+            is_golden=self.golden,
+        )
+        return chosen if chosen.ListFields() else None
+
+
+async def results(
+    session: Session,
     *,
     run_id: RunId,
     outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False,
     task: Annotated[str, typer.Option(help="Only answers of this task.")] = "",
     status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = "",
-    row_id: RowPart = "",
-    text: TextPart = "",
-    metric: OfMetric = "",
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    min_length: MinLength = None,
-    max_length: MaxLength = None,
-    golden: OnlyGolden = False,
+    chosen: AnswerFilter,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20,
     page: Page = "",
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the figures of a run, partial while it runs; with --outcomes or a filter also its answers."""
-    chosen = results_service_pb2.OutcomeFilter(
-        row_id=row_id,
-        text=text,
-        metric=metric,
-        min_score=min_score,
-        max_score=max_score,
-        min_characters=min_length,
-        max_characters=max_length,
-        is_golden=golden,
-    )
     request = results_service_pb2.ListOutcomesRequest(
-        run_id=run_id, page_size=limit, page_token=page, task=task, filter=filter_or_none(chosen)
+        run_id=run_id,
+        page_size=limit,
+        page_token=page,
+        task=task,
+        filter=chosen.message(),
+        status=enum_value(outcome_pb2.OutcomeStatus, status, "--status"),
     )
-    has_answers = bool(outcomes or task or status or page or chosen.ListFields())
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        refuse_empty_range(chosen)
-        request.status = enum_value(outcome_pb2.OutcomeStatus, status, "--status")
-        await _show_results(client, terminal, request, has_answers=has_answers)
-
-    with_gateway(work, gateway, as_json)
-
-
-def filter_or_none(chosen: results_service_pb2.OutcomeFilter) -> results_service_pb2.OutcomeFilter | None:
-    """A request without a filter is cheaper to answer than one with an empty filter."""
-    return chosen if chosen.ListFields() else None
-
-
-def refuse_empty_range(chosen: results_service_pb2.OutcomeFilter) -> None:
-    """Names the options; the service would name the fields of its contract."""
-    if chosen.HasField("max_characters") and chosen.min_characters > chosen.max_characters:
-        raise Refused(
-            f"--min-length {chosen.min_characters} is above --max-length {chosen.max_characters}.",
-            "INVALID_PARAMETER",
-        )
-    if chosen.HasField("min_score") and chosen.HasField("max_score") and chosen.min_score > chosen.max_score:
-        raise Refused(
-            f"--min-score {chosen.min_score:g} is above --max-score {chosen.max_score:g}.",
-            "INVALID_PARAMETER",
-        )
-
-
-async def _show_results(
-    client: ProctorClient,
-    terminal: Terminal,
-    request: results_service_pb2.ListOutcomesRequest,
-    *,
-    has_answers: bool,
-) -> None:
-    run = await client.get_run(request.run_id)
-    summary = await figures_so_far(client, request.run_id)
+    has_answers = bool(outcomes or task or status or page or chosen != AnswerFilter())
+    client, terminal = session.client, session.terminal
+    run = await client.get_run(run_id)
+    summary = await figures_so_far(client, run_id)
     found, next_page = await _filled_page(client, request) if has_answers else ([], "")
     if not terminal.is_json:
         print_summary(terminal.out, run, summary)
@@ -194,56 +179,33 @@ def answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
     return text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"
 
 
-def side_by_side(
+async def side_by_side(
+    session: Session,
     *,
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 2 to 6 runs.")],
     task: Annotated[str, typer.Option(help="Task of the suite, if the runs have several.")] = "",
     differing: Annotated[bool, typer.Option("--differing", help="Only rows with different answers.")] = False,
-    row_id: RowPart = "",
-    text: TextPart = "",
-    metric: OfMetric = "",
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    min_length: MinLength = None,
-    max_length: MaxLength = None,
-    golden: OnlyGolden = False,
+    chosen: AnswerFilter,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10,
     page: Page = "",
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the answers of several runs to the same rows, in the order of the first run."""
-    chosen = results_service_pb2.OutcomeFilter(
-        row_id=row_id,
-        text=text,
-        metric=metric,
-        min_score=min_score,
-        max_score=max_score,
-        min_characters=min_length,
-        max_characters=max_length,
-        is_golden=golden,
-    )
+    if not _MIN_RUNS <= len(run_ids) <= _MAX_RUNS:
+        raise _refused(f"Name {_MIN_RUNS} to {_MAX_RUNS} runs.")
     request = answer_pb2.ListSideBySideRequest(
         run_ids=run_ids,
         task=task,
         only_differing=differing,
-        filter=filter_or_none(chosen),
+        filter=chosen.message(),
         page_size=limit,
         page_token=page,
     )
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        if not _MIN_RUNS <= len(run_ids) <= _MAX_RUNS:
-            raise Refused(f"Name {_MIN_RUNS} to {_MAX_RUNS} runs.", "INVALID_PARAMETER")
-        refuse_empty_range(chosen)
-        runs = [await client.get_run(run_id) for run_id in run_ids]
-        rows, next_page = await client.answers.side_by_side(request)
-        if terminal.is_json:
-            terminal.emit({"rows": [document(row) for row in rows], "next_page_token": next_page})
-        else:
-            _print_rows(terminal.out, runs, rows, next_page)
-
-    with_gateway(work, gateway, as_json)
+    runs = [await session.client.get_run(run_id) for run_id in run_ids]
+    rows, next_page = await session.client.answers.side_by_side(request)
+    if session.terminal.is_json:
+        session.terminal.emit({"rows": [document(row) for row in rows], "next_page_token": next_page})
+    else:
+        _print_rows(session.terminal.out, runs, rows, next_page)
 
 
 def _print_rows(
@@ -274,3 +236,7 @@ def _answer_of_run(answer: answer_pb2.SideBySideAnswer) -> Text:
         return Text(failure_text(recorded.outcome.failure), "red")
     scores = scores_text(recorded)
     return Text.assemble(quoted(answer_text(recorded)), (f"  {scores}", "dim") if scores else "")
+
+
+def _refused(sentence: str) -> Refused:
+    return Refused(sentence, "INVALID_PARAMETER")

@@ -1,5 +1,6 @@
 """`proctor compare`: the differences between runs or models, paired by sample, one table per pair."""
 
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from string import ascii_uppercase
@@ -10,14 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway import with_gateway
-from proctor.cli.options import AsJson, Gateway
+from proctor.cli.gateway import Session
 from proctor.cli.render.table import Column, numbers, table
-from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
+from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
-from proctor.client.results import Compared
 from proctor.v1 import comparison_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 
@@ -25,7 +24,8 @@ _ALL_TASKS = "all tasks"
 _PAGE_SIZE = 500
 
 
-def compare(
+async def compare(
+    session: Session,
     *,
     names: Annotated[
         list[str], typer.Argument(metavar="RUN|MODEL", help="Ids of runs, or models with --suite; 2 to 6.")
@@ -43,33 +43,51 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs scored in different ways; the output says so.")
     ] = False,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Compare runs or models, paired by sample: difference, interval, p and verdict per task."""
-    compared = Compared(names, suite, metric or (), task or (), force)
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        if flips and len(names) != 2:
-            raise Refused("--flips needs exactly two runs or models.", "INVALID_PARAMETER")
-        comparison = await client.comparisons.compare(compared)
-        if not flips:
-            terminal.show(comparison, print_comparison)
-            return
-        request = comparing_pb2.ListFlipsRequest(
-            first_run_id=comparison.runs[0].run_id,
-            second_run_id=comparison.runs[1].run_id,
-            task=flips,
-            metric=metric[0] if metric else "",
+    if flips and len(names) != 2:
+        raise Refused("--flips needs exactly two runs or models.", "INVALID_PARAMETER")
+    runs, models = _runs_and_models(names, suite)
+    comparison = await session.client.comparisons.compare(
+        comparing_pb2.CompareRunsRequest(
+            run_ids=runs, models=models, suite=suite, metrics=metric, tasks=task, is_forced=force
         )
-        found = await _flips(client, request, limit)
-        if terminal.is_json:
-            terminal.emit({**document(comparison), "flips": [document(flip) for flip in found]})
-        else:
-            print_comparison(terminal.out, comparison)
-            print_flips(terminal.out, found)
+    )
+    if not flips:
+        session.terminal.show(comparison, print_comparison)
+        return
+    request = comparing_pb2.ListFlipsRequest(
+        first_run_id=comparison.runs[0].run_id,
+        second_run_id=comparison.runs[1].run_id,
+        task=flips,
+        metric=metric[0] if metric else "",
+    )
+    found = await _flips(session.client, request, limit)
+    if session.terminal.is_json:
+        session.terminal.emit({**document(comparison), "flips": [document(flip) for flip in found]})
+    else:
+        print_comparison(session.terminal.out, comparison)
+        print_flips(session.terminal.out, found)
 
-    with_gateway(work, gateway, as_json)
+
+def _runs_and_models(names: Sequence[str], suite: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Models stand for their latest complete runs of the suite; one of the two is empty."""
+    are_runs = {_is_run(name) for name in names}
+    if len(are_runs) > 1:
+        raise Refused("Compare either runs by their ids or models, not both.", "INVALID_PARAMETER")
+    if are_runs == {True}:
+        return names, ()
+    if not suite:
+        raise Refused("Models are compared on a suite: name it (--suite glue).", "INVALID_PARAMETER")
+    return (), names
+
+
+def _is_run(name: str) -> bool:
+    try:
+        uuid.UUID(name)
+    except ValueError:
+        return False
+    return True
 
 
 async def _flips(

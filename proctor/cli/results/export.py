@@ -4,17 +4,17 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from proctor.cli.gateway import with_gateway
-from proctor.cli.options import AsJson, Force, Gateway, OutputFile, RunId, User
-from proctor.cli.render.terminal import Terminal, command_group
+from proctor.cli.gateway import Session, command_group
+from proctor.cli.options import RunId
+from proctor.cli.render.terminal import Terminal
 from proctor.cli.render.words import counted, enum_value, enum_words
 from proctor.client.errors import Refused
-from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 
@@ -30,47 +30,43 @@ BySample = Annotated[bool, typer.Option("--sample", help="ROW is the number that
 Rollout = Annotated[int, typer.Option(min=1, help="Which repetition is meant, from 1.")]
 
 
-def export(
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a file goes."""
+
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE|-", help="File to write; - is stdout.")
+    ]
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False
+
+
+async def export(
+    session: Session,
     *,
     run_id: RunId,
     form: Annotated[str, typer.Option("--format", help=" | ".join(enum_words(export_pb2.ExportFormat)))],
-    output: OutputFile,
+    destination: Destination,
     task: Annotated[
         str, typer.Option(help="Only this task; required by lm_eval if the run has several.")
     ] = "",
-    force: Force = False,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Write a run as a file, completely or not at all."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        chosen = enum_value(export_pb2.ExportFormat, form, "--format")
-        request = export_pb2.ExportRunRequest(run_id=run_id, format=chosen, task=task)
-        _refuse_output(output, is_json=as_json, is_forced=force)
-        await _save(terminal, output, client.answers.export(request), is_forced=force)
-
-    with_gateway(work, gateway, as_json)
+    chosen = enum_value(export_pb2.ExportFormat, form, "--format")
+    request = export_pb2.ExportRunRequest(run_id=run_id, format=chosen, task=task)
+    await _save(session.terminal, destination, session.client.answers.export(request))
 
 
-def export_golden(
+async def export_golden(
+    session: Session,
     *,
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 1 to 6 runs.")],
     form: Annotated[str, typer.Option(help=" | ".join(enum_words(export_pb2.GoldenForm)))],
-    output: OutputFile,
-    force: Force = False,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
+    destination: Destination,
 ) -> None:
     """Write golden answers as JSON lines: chats for training, or a data set for upload."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        chosen = enum_value(export_pb2.GoldenForm, form, "--form")
-        request = export_pb2.ExportGoldenAnswersRequest(run_ids=run_ids, form=chosen)
-        _refuse_output(output, is_json=as_json, is_forced=force)
-        await _save(terminal, output, client.answers.export_golden(request), is_forced=force)
-
-    with_gateway(work, gateway, as_json)
+    chosen = enum_value(export_pb2.GoldenForm, form, "--form")
+    request = export_pb2.ExportGoldenAnswersRequest(run_ids=run_ids, form=chosen)
+    await _save(session.terminal, destination, session.client.answers.export_golden(request))
 
 
 async def write_file(path: Path, chunks: AsyncIterator[bytes], *, is_forced: bool) -> int:
@@ -90,22 +86,18 @@ async def write_file(path: Path, chunks: AsyncIterator[bytes], *, is_forced: boo
     return size
 
 
-async def _save(terminal: Terminal, output: str, chunks: Chunks, *, is_forced: bool) -> None:
+async def _save(terminal: Terminal, to: Destination, chunks: Chunks) -> None:
+    """Refuses a destination before anything is requested of the gateway: `chunks` call it when iterated."""
+    is_stdout = to.output == _STDOUT
+    if is_stdout and terminal.is_json:
+        raise Refused("With -o - stdout is the file; --json needs another file.", "INVALID_PARAMETER")
     async with contextlib.aclosing(chunks):
         content = (chunk.data async for chunk in chunks)
-        if output == _STDOUT:
+        if is_stdout:
             await _write_stdout(content)
             return
-        size = await write_file(Path(output), content, is_forced=is_forced)
-    terminal.report({"file": output, "bytes": size}, f"{output}: {size:,} bytes")
-
-
-def _refuse_output(output: str, *, is_json: bool, is_forced: bool) -> None:
-    """Before anything is requested of the gateway."""
-    if output != _STDOUT:
-        _refuse_existing(Path(output), is_forced=is_forced)
-    elif is_json:
-        raise Refused("With -o - stdout is the file; --json needs another file.", "INVALID_PARAMETER")
+        size = await write_file(Path(to.output), content, is_forced=to.force)
+    terminal.report({"file": to.output, "bytes": size}, f"{to.output}: {size:,} bytes")
 
 
 def _refuse_existing(path: Path, *, is_forced: bool) -> None:
@@ -136,42 +128,30 @@ async def _write(draft: Path, chunks: AsyncIterator[bytes]) -> int:
     return size
 
 
-def mark(
+async def mark(
+    session: Session,
     *,
     run_id: RunId,
     rows: Rows,
     by_sample: BySample = False,
     rollout: Rollout = 1,
-    gateway: Gateway = None,
-    user: User = "",
-    as_json: AsJson = False,
 ) -> None:
     """Mark answers of a run as golden: all that are named, or none."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        keys = _keys(rows, rollout, by_sample=by_sample)
-        _report(terminal, run_id, await client.answers.mark(run_id, keys, is_golden=True))
-
-    with_gateway(work, gateway, as_json, user)
+    keys = _keys(rows, rollout, by_sample=by_sample)
+    _report(session.terminal, run_id, await session.client.answers.mark(run_id, keys, is_golden=True))
 
 
-def unmark(
+async def unmark(
+    session: Session,
     *,
     run_id: RunId,
     rows: Rows,
     by_sample: BySample = False,
     rollout: Rollout = 1,
-    gateway: Gateway = None,
-    user: User = "",
-    as_json: AsJson = False,
 ) -> None:
     """Remove marks: all that are named, or none."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        keys = _keys(rows, rollout, by_sample=by_sample)
-        _report(terminal, run_id, await client.answers.mark(run_id, keys, is_golden=False))
-
-    with_gateway(work, gateway, as_json, user)
+    keys = _keys(rows, rollout, by_sample=by_sample)
+    _report(session.terminal, run_id, await session.client.answers.mark(run_id, keys, is_golden=False))
 
 
 def golden_group() -> typer.Typer:

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway import with_gateway
-from proctor.cli.options import AsJson, Gateway, Page
+from proctor.cli.gateway import Session
+from proctor.cli.options import Page
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
-from proctor.cli.render.terminal import Terminal, say
+from proctor.cli.render.terminal import say
 from proctor.cli.render.words import (
     NONE,
     STATE_STYLES,
@@ -24,7 +24,6 @@ from proctor.cli.render.words import (
     state_word,
 )
 from proctor.cli.suites.commands import refuse_unknown_suite
-from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1 import leaderboard_service_pb2 as service_pb2
 
@@ -44,7 +43,8 @@ Metric = Annotated[
 ]
 
 
-def leaderboard(
+async def leaderboard(
+    session: Session,
     *,
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite, such as glue.")],
     metric: Metric = "",
@@ -60,34 +60,29 @@ def leaderboard(
     ] = "auto",
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None,
     project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rank the models of a suite by their latest complete run; ties share a rank."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        request = service_pb2.GetLeaderboardRequest(
-            suite=suite,
-            metric=metric,
-            limit=limit,
-            is_best=best,
-            scoring_method=enum_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
-            num_fewshot=num_fewshot,
-            project_id=project,
-        )
-        found = await client.leaderboard.get(request)
-        is_empty = not (found.entries or found.unranked)
-        if is_empty:
-            await refuse_unknown_suite(client, suite)
-        if is_empty and not terminal.is_json:
-            say(terminal.out, f"No complete run of {suite} has {found.metric} yet.")
-        else:
-            terminal.show(found, lambda console, shown: print_leaderboard(console, suite, shown))
-
-    with_gateway(work, gateway, as_json)
+    request = service_pb2.GetLeaderboardRequest(
+        suite=suite,
+        metric=metric,
+        limit=limit,
+        is_best=best,
+        scoring_method=enum_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
+        num_fewshot=num_fewshot,
+        project_id=project,
+    )
+    found = await session.client.leaderboard.get(request)
+    is_empty = not (found.entries or found.unranked)
+    if is_empty:
+        await refuse_unknown_suite(session.client, suite)
+    if is_empty and not session.terminal.is_json:
+        say(session.terminal.out, f"No complete run of {suite} has {found.metric} yet.")
+    else:
+        session.terminal.show(found, lambda console, shown: print_leaderboard(console, suite, shown))
 
 
-def history(
+async def history(
+    session: Session,
     *,
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = "",
     suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
@@ -95,8 +90,6 @@ def history(
     metric: Metric = "",
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
     page: Page = "",
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """List closed runs with their figures, newest first."""
     request = service_pb2.GetHistoryRequest(
@@ -108,13 +101,10 @@ def history(
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
         say(console, f"{found.total} runs in the last {days} days{rest}", style="dim")
 
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        found = await client.leaderboard.history(request)
-        if not found.total:
-            await refuse_unknown_suite(client, suite)
-        terminal.show(found, show)
-
-    with_gateway(work, gateway, as_json)
+    found = await session.client.leaderboard.history(request)
+    if not found.total:
+        await refuse_unknown_suite(session.client, suite)
+    session.terminal.show(found, show)
 
 
 def print_leaderboard(console: Console, suite: str, found: service_pb2.GetLeaderboardResponse) -> None:

@@ -7,18 +7,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from proctor.cli.gateway import with_gateway
-from proctor.cli.options import AsJson, Gateway, RunId, json_text, metric_use
+from proctor.cli.gateway import Session
+from proctor.cli.options import RunId, json_text, metric_use
 from proctor.cli.render.table import numbers, table, texts
-from proctor.cli.render.terminal import Terminal, say
+from proctor.cli.render.terminal import say
 from proctor.cli.render.words import mean_and_half_width
 from proctor.cli.suites.files import filter_list
-from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import summary_pb2
 
 
-def rescore(
+async def rescore(
+    session: Session,
     *,
     run_id: RunId,
     task: Annotated[str, typer.Option(help="A task of the run.")],
@@ -33,21 +33,15 @@ def rescore(
         Path | None,
         typer.Option(metavar="FILE", help="Other filters, YAML or JSON in the form of a filter_list."),
     ] = None,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Score stored answers with other filters or metrics, without asking the model. The record stays."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        request = rescore_pb2.RescoreTaskRequest(
-            run_id=run_id,
-            task=task,
-            metrics=[metric_use(text) for text in metric or ()],
-            filters_json=None if filters is None else filters_json(filters),
-        )
-        terminal.show(await client.answers.rescore(request), _print_rescored)
-
-    with_gateway(work, gateway, as_json)
+    request = rescore_pb2.RescoreTaskRequest(
+        run_id=run_id,
+        task=task,
+        metrics=[metric_use(text) for text in metric or ()],
+        filters_json=None if filters is None else filters_json(filters),
+    )
+    session.terminal.show(await session.client.answers.rescore(request), _print_rescored)
 
 
 def filters_json(path: Path) -> str:

@@ -6,19 +6,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.gateway import program_name, with_gateway
-from proctor.cli.options import AsJson, Gateway, Page, RunId
+from proctor.cli.gateway import Session, command_group, program_name
+from proctor.cli.options import Page, RunId
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
-from proctor.cli.render.terminal import Terminal, command_group, say
+from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document
 from proctor.cli.suites.commands import refuse_unknown_suite
-from proctor.client.proctor_client import ProctorClient, RunFilter
 from proctor.v1 import run_pb2, scheduler_service_pb2
 
 
-def runs(
-    context: typer.Context,
+async def runs(
+    session: Session,
     *,
     state: Annotated[str, typer.Option(help="pending, running, completed, failed, cancelled.")] = "",
     suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
@@ -27,62 +26,56 @@ def runs(
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
     page: Page = "",
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """List runs, newest first; or delete one."""
-    if context.invoked_subcommand:
-        return
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        chosen = RunFilter(
-            state=words.enum_value(run_pb2.RunState, state, "--state"),
-            suite=suite,
-            model=model,
-            project_id=project,
-            dataset_id=dataset,
-        )
-        found = await client.list_runs(chosen, page_size=limit, page_token=page)
-        if not found.total:
-            await refuse_unknown_suite(client, suite or dataset)
-        if found.runs or page or terminal.is_json:
-            terminal.show(found, print_runs)
-        else:
-            say(terminal.out, "There is no run yet." if chosen == RunFilter() else "There is no such run.")
-
-    with_gateway(work, gateway, as_json)
+    chosen = scheduler_service_pb2.ListRunsRequest(
+        state=words.enum_value(run_pb2.RunState, state, "--state"),
+        suite=suite,
+        model=model,
+        project_id=project,
+        dataset_id=dataset,
+    )
+    is_filtered = bool(chosen.ListFields())
+    chosen.page_size, chosen.page_token = limit, page
+    found = await session.client.list_runs(chosen)
+    if not found.total:
+        await refuse_unknown_suite(session.client, suite or dataset)
+    if found.runs or page or session.terminal.is_json:
+        session.terminal.show(found, print_runs)
+    else:
+        say(session.terminal.out, "There is no such run." if is_filtered else "There is no run yet.")
 
 
-def cancel(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def cancel(
+    session: Session,
+    *,
+    run_id: RunId,
+) -> None:
     """Cancel a run: requests in flight are aborted, recorded answers are kept."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        run = await client.cancel_run(run_id)
-        sentence = f"Run {run_id} was cancelled; recorded answers are kept."
-        terminal.report({"run": document(run)}, sentence)
-
-    with_gateway(work, gateway, as_json)
+    run = await session.client.cancel_run(run_id)
+    sentence = f"Run {run_id} was cancelled; recorded answers are kept."
+    session.terminal.report({"run": document(run)}, sentence)
 
 
-def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def retry(
+    session: Session,
+    *,
+    run_id: RunId,
+) -> None:
     """Run a failed or cancelled run again, for the missing answers only."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        run = await client.retry_run(run_id)
-        again = f"Run {run_id} is pending again, for the missing answers only{words.priority_note(run)}"
-        terminal.report({"run": document(run)}, f"{again}: `{program_name()} watch {run_id}`.")
-
-    with_gateway(work, gateway, as_json)
+    run = await session.client.retry_run(run_id)
+    again = f"Run {run_id} is pending again, for the missing answers only{words.priority_note(run)}"
+    session.terminal.report({"run": document(run)}, f"{again}: `{program_name()} watch {run_id}`.")
 
 
-def delete(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def delete(
+    session: Session,
+    *,
+    run_id: RunId,
+) -> None:
     """Delete a run that is over, with its answers; comparisons and leaderboards lose it as well."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        await client.delete_run(run_id)
-        terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
-
-    with_gateway(work, gateway, as_json)
+    await session.client.delete_run(run_id)
+    session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
 
 
 def runs_group() -> typer.Typer:

@@ -1,11 +1,13 @@
-"""The order of `proctor run`: its options as one value, and the message made from them."""
+"""The options of `proctor run`, and the order made from them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
 
 from proctor.cli.options import json_or_text, metric_use
-from proctor.cli.render.words import enum_value
+from proctor.cli.render.words import enum_value, enum_words
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 from proctor.values.run import window_seconds
@@ -15,84 +17,102 @@ _PROMPT_FORMS: Mapping[bool | None, run_pb2.PromptForm.ValueType] = {
     True: run_pb2.PROMPT_FORM_CHAT,
     False: run_pb2.PROMPT_FORM_COMPLETION,
 }
+_METRIC_HELP = (
+    "How answers are scored against the targets of a data set, such as exact_match, "
+    'numeric:tolerance=0.01 or {"metric": "regex", "pattern": "…"}; repeat for several. Default: not at all.'
+)
 _OWN_PARAMS = frozenset(run_pb2.GenerationParams.DESCRIPTOR.fields_by_name) - {"provider_params"}
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The samples of a suite or of a data set, and how often each is sent."""
-
-    suite: str = ""
-    dataset: str = ""
-    tasks: Sequence[str] = ()
-    limit: int | None = None
-    num_fewshot: int | None = None
-    rollouts: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetOptions:
-    """For a data set only. `window` is a text such as "24h"."""
-
-    metrics: Sequence[str] = ()
-    line_models: Sequence[str] = ()
-    window: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerForm:
-    """How samples are sent and scored."""
-
-    scoring: str = "auto"
-    is_chat: bool | None = None
-    is_truncated_left: bool = False
-    is_reusing_answers: bool = False
-    is_streamed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class OrderOptions:
-    """`params` are fields of GenerationParams; `extra` are NAME=VALUE texts, which override them."""
+    """Each field is an option. `param` are NAME=VALUE texts, which override the parameters before them."""
 
-    model: str
-    selection: Selection
-    base_url: str = ""
-    dataset: DatasetOptions = field(default_factory=DatasetOptions)
-    form: AnswerForm = field(default_factory=AnswerForm)
-    params: Mapping[str, int | float | None] = field(default_factory=dict)
-    extra: Sequence[str] = ()
-    project_id: int = 0
-    priority: str = ""
-    max_cost: float | None = None
+    model: Annotated[str, typer.Option(help="provider/name, such as vllm/starter (see `proctor models`).")]
+    suite: Annotated[str, typer.Option(help="A suite, such as glue (see `proctor suites`).")] = ""
+    dataset: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|ID", help="A data set instead: its id, or a file, which is uploaded if needed."
+        ),
+    ] = ""
+    base_url: Annotated[
+        str, typer.Option(help="Send requests to this server; an operator has to allow it.")
+    ] = ""
+    task: Annotated[list[str] | None, typer.Option(help="A task of the suite; repeat for several.")] = None
+    metric: Annotated[list[str] | None, typer.Option(metavar="NAME|JSON", help=_METRIC_HELP)] = None
+    limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None
+    num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None
+    rollouts: Annotated[int | None, typer.Option(help="Repetitions of each sample.")] = None
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another name of the model in the rows; repeat for several."),
+    ] = None
+    window: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Such as 24h or 90m: the run fails after this, waiting included."),
+    ] = ""
+    project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0
+    priority: Annotated[
+        str,
+        typer.Option(
+            help=f"{' | '.join(enum_words(run_pb2.Priority))}; default: high, normal for a data set."
+        ),
+    ] = ""
+    scoring: Annotated[str, typer.Option(help=f"auto | {' | '.join(enum_words(run_pb2.ScoringMethod))}")] = (
+        "auto"
+    )
+    chat: Annotated[
+        bool | None, typer.Option("--chat/--completion", help="Send prompts as chats or as text.")
+    ] = None
+    truncate_left: Annotated[bool, typer.Option(help="Cut prompts that are too long from the left.")] = False
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Use stored answers of earlier runs to the same requests.")
+    ] = False
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Stream answers over HTTP: times each first token, costs CPU.")
+    ] = False
+    max_cost: Annotated[
+        float | None, typer.Option(help="Stop when the tokens of the run cost this much.")
+    ] = None
+    temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Any other parameter of generation, such as top_p=0.9; repeat for several.",
+        ),
+    ] = None
 
 
 def order_of(options: OrderOptions) -> run_pb2.RunOrder:
     """Raises Refused for contradictions and unknown words; the scheduler checks the ranges."""
     _refuse_contradictions(options)
-    selection, dataset, form = options.selection, options.dataset, options.form
     params = _params(options)
     try:
         return run_pb2.RunOrder(
-            project_id=options.project_id,
-            suite=selection.suite,
-            dataset_id=selection.dataset,
-            metrics=[metric_use(text) for text in dataset.metrics],
-            line_models=dataset.line_models,
-            completion_window_seconds=_window_seconds(dataset.window) if dataset.window else None,
-            tasks=selection.tasks,
+            project_id=options.project,
+            suite=options.suite,
+            dataset_id=options.dataset,
+            metrics=[metric_use(text) for text in options.metric or ()],
+            line_models=options.alias,
+            completion_window_seconds=_window_seconds(options.window) if options.window else None,
+            tasks=options.task,
             model=options.model,
             base_url=options.base_url,
-            limit=selection.limit,
-            num_fewshot=selection.num_fewshot,
-            rollouts=selection.rollouts,
+            limit=options.limit,
+            num_fewshot=options.num_fewshot,
+            rollouts=options.rollouts,
             priority=enum_value(run_pb2.Priority, options.priority, "--priority"),
             params=params if params.ListFields() else None,
-            scoring_method=enum_value(run_pb2.ScoringMethod, form.scoring, "--scoring", unset="auto"),
-            truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
-            prompt_form=_PROMPT_FORMS[form.is_chat],
+            scoring_method=enum_value(run_pb2.ScoringMethod, options.scoring, "--scoring", unset="auto"),
+            truncation=run_pb2.TRUNCATION_LEFT if options.truncate_left else run_pb2.TRUNCATION_NONE,
+            prompt_form=_PROMPT_FORMS[options.chat],
             max_cost=options.max_cost,
-            reuse_answers=form.is_reusing_answers,
-            stream_answers=form.is_streamed,
+            reuse_answers=options.reuse,
+            stream_answers=options.stream,
         )
     except ValueError as error:
         raise _refused(f"A number of the order is too large: {error}.") from error
@@ -108,23 +128,20 @@ def refuse_out_of_range(order: run_pb2.RunOrder) -> None:
 
 
 def _refuse_contradictions(options: OrderOptions) -> None:
-    selection, dataset = options.selection, options.dataset
-    if bool(selection.suite) == bool(selection.dataset):
+    if bool(options.suite) == bool(options.dataset):
         either = "--suite NAME or --dataset FILE"
         both = f"A run is over a suite or over a data set, not both: leave out one of {either}."
-        raise _refused(both if selection.suite else f"Name what the model is evaluated on: {either}.")
+        raise _refused(both if options.suite else f"Name what the model is evaluated on: {either}.")
     only_suites = {
-        "--task": selection.tasks,
-        "--num-fewshot": selection.num_fewshot is not None,
-        "--scoring": options.form.scoring != "auto",
+        "--task": options.task,
+        "--num-fewshot": options.num_fewshot is not None,
+        "--scoring": options.scoring != "auto",
     }
-    only_datasets = {"--metric": dataset.metrics, "--alias": dataset.line_models, "--window": dataset.window}
-    misplaced = [
-        name for name, given in (only_suites if selection.dataset else only_datasets).items() if given
-    ]
-    if misplaced:
-        kind = "suites" if selection.dataset else "data sets"
-        raise _refused(f"{misplaced[0]} is for {kind} only: leave it out.")
+    only_datasets = {"--metric": options.metric, "--alias": options.alias, "--window": options.window}
+    kind, misplaced = ("suites", only_suites) if options.dataset else ("data sets", only_datasets)
+    for name, is_given in misplaced.items():
+        if is_given:
+            raise _refused(f"{name} is for {kind} only: leave it out.")
 
 
 def _window_seconds(text: str) -> int:
@@ -135,8 +152,9 @@ def _window_seconds(text: str) -> int:
 
 
 def _params(options: OrderOptions) -> run_pb2.GenerationParams:
-    given: dict[str, Any] = {name: value for name, value in options.params.items() if value is not None}
-    given |= dict(map(_named_value, options.extra))
+    own = {"temperature": options.temperature, "max_tokens": options.max_tokens, "seed": options.seed}
+    given: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    given |= dict(map(_named_value, options.param or ()))
     params = run_pb2.GenerationParams()
     for name, value in given.items():
         try:

@@ -1,94 +1,42 @@
 """`proctor run` and `proctor watch`: submit a run, follow it, show its figures."""
 
 from collections.abc import Mapping
-from functools import partial
+from typing import Annotated
+
+import typer
 
 from proctor.cli.datasets.upload import dataset_id_of
-from proctor.cli.gateway import program_name, with_gateway
-from proctor.cli.options import AsJson, Gateway, RunId, User
+from proctor.cli.gateway import Session, program_name
+from proctor.cli.options import RunId
 from proctor.cli.render import words
 from proctor.cli.render.terminal import Terminal, code_of_run, say
 from proctor.cli.render.words import document
 from proctor.cli.results.figures import figures_so_far, print_summary
-from proctor.cli.runs import options as given
 from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for
-from proctor.cli.runs.order import AnswerForm, DatasetOptions, OrderOptions, Selection, order_of
+from proctor.cli.runs.order import OrderOptions, order_of
 from proctor.client.errors import Refused
-from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2, scheduler_service_pb2
 
 
-def run(
+async def run(
+    session: Session,
+    options: OrderOptions,
     *,
-    model: given.Model,
-    suite: given.SuiteName = "",
-    dataset: given.Dataset = "",
-    base_url: given.BaseUrl = "",
-    task: given.Tasks = None,
-    metric: given.Metrics = None,
-    limit: given.Limit = None,
-    num_fewshot: given.Shots = None,
-    rollouts: given.Rollouts = None,
-    alias: given.Aliases = None,
-    window: given.Window = "",
-    project: given.Project = 0,
-    priority: given.Priority = "",
-    scoring: given.Scoring = "auto",
-    chat: given.Chat = None,
-    truncate_left: given.TruncateLeft = False,
-    reuse: given.Reuse = False,
-    stream: given.Stream = False,
-    max_cost: given.MaxCost = None,
-    temperature: given.Temperature = None,
-    max_tokens: given.MaxTokens = None,
-    seed: given.Seed = None,
-    param: given.Params = None,
-    is_detached: given.Detach = False,
-    gateway: Gateway = None,
-    user: User = "",
-    as_json: AsJson = False,
-) -> None:
-    """Evaluate a model on a suite or a data set: live progress, then the figures. Ctrl-C asks what to do."""
-    options = OrderOptions(
-        model,
-        Selection(suite, dataset, task or (), limit, num_fewshot, rollouts),
-        base_url=base_url,
-        dataset=DatasetOptions(metric or (), alias or (), window),
-        form=AnswerForm(scoring, chat, truncate_left, reuse, stream),
-        params={"temperature": temperature, "max_tokens": max_tokens, "seed": seed},
-        extra=param or (),
-        project_id=project,
-        priority=priority,
-        max_cost=max_cost,
-    )
-    work = partial(_upload_and_submit, options=options, is_detached=is_detached)
-    with_gateway(work, gateway, as_json, user)
-
-
-def watch(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
-    """Follow a run to its end, then show its figures."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> ExitCode:
-        # Fails fast without a gateway; the watch itself would wait for one to come back.
-        await client.get_run(run_id)
-        return await _follow_and_report(client, run_id, terminal, detach)
-
-    with_gateway(work, gateway, as_json)
-
-
-async def _upload_and_submit(
-    client: ProctorClient, terminal: Terminal, options: OrderOptions, *, is_detached: bool
+    is_detached: Annotated[
+        bool, typer.Option("--detach", help="Print the id and let the run go on.")
+    ] = False,
 ) -> ExitCode:
-    """A file named in place of a data set is uploaded first."""
+    """Evaluate a model on a suite or a data set: live progress, then the figures. Ctrl-C asks what to do."""
     order = order_of(options)
     if order.dataset_id:
-        dataset_id = await dataset_id_of(client, order.dataset_id, terminal)
+        # A file named in place of a data set is uploaded first.
+        dataset_id = await dataset_id_of(session.client, order.dataset_id, session.terminal)
         if dataset_id is None:
             return ExitCode.REFUSED
         order.dataset_id = dataset_id
     try:
-        return await submit_and_follow(client, order, terminal, is_detached=is_detached)
+        return await submit_and_follow(session, order, is_detached=is_detached)
     except Refused as error:
         if error.reason == "MODEL_MISMATCH" and "line_model" in error.facts:
             hint = f"{error.message} On the command line: --alias {error.facts['line_model']}."
@@ -96,21 +44,23 @@ async def _upload_and_submit(
         raise
 
 
+async def watch(session: Session, run_id: RunId) -> ExitCode:
+    """Follow a run to its end, then show its figures."""
+    # Fails fast without a gateway; the watch itself would wait for one to come back.
+    await session.client.get_run(run_id)
+    return await _follow_and_report(session, run_id, detach)
+
+
 async def submit_and_follow(
-    client: ProctorClient,
-    order: run_pb2.RunOrder,
-    terminal: Terminal,
-    *,
-    is_detached: bool = False,
-    on_interrupt: Ask = detach,
+    session: Session, order: run_pb2.RunOrder, *, is_detached: bool = False, on_interrupt: Ask = detach
 ) -> ExitCode:
     """`on_interrupt` decides what a Ctrl-C means if the user cannot be asked."""
-    submitted = await client.submit_run(order)
+    submitted = await session.client.submit_run(order)
     run_id = submitted.run.run_id
     if is_detached:
-        return _report_detached(submitted.run, terminal, ExitCode.OK)
-    say(terminal.progress, f"Run {run_id} was accepted{_expected(submitted)}.")
-    return await _follow_and_report(client, run_id, terminal, on_interrupt)
+        return _report_detached(submitted.run, session.terminal, ExitCode.OK)
+    say(session.terminal.progress, f"Run {run_id} was accepted{_expected(submitted)}.")
+    return await _follow_and_report(session, run_id, on_interrupt)
 
 
 def _expected(submitted: scheduler_service_pb2.SubmitRunResponse) -> str:
@@ -122,9 +72,8 @@ def _expected(submitted: scheduler_service_pb2.SubmitRunResponse) -> str:
     return f", expected {' and '.join(expected)}" if expected else ""
 
 
-async def _follow_and_report(
-    client: ProctorClient, run_id: str, terminal: Terminal, on_interrupt: Ask
-) -> ExitCode:
+async def _follow_and_report(session: Session, run_id: str, on_interrupt: Ask) -> ExitCode:
+    client, terminal = session.client, session.terminal
     ended = await follow_run(client, run_id, viewer_for(terminal, on_interrupt))
     if ended is None:
         return _report_detached(await client.get_run(run_id), terminal, ExitCode.INTERRUPTED)

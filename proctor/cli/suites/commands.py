@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway import program_name, with_gateway
-from proctor.cli.options import AsJson, Gateway, User
+from proctor.cli.gateway import Session, command_group, program_name
 from proctor.cli.render.table import table, texts
-from proctor.cli.render.terminal import Terminal, command_group, quoted, say, write_verbatim
+from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
 from proctor.cli.render.words import document
 from proctor.cli.suites.files import suite_document
 from proctor.client.errors import NotFound, Refused
@@ -28,88 +27,75 @@ SuiteFile = Annotated[
 ]
 
 
-def suites(context: typer.Context, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def suites(
+    session: Session,
+) -> None:
     """List the registered suites and their tasks; or check, add, show and delete suites of your own."""
-    if context.invoked_subcommand:
-        return
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        found = await client.list_suites()
-        if terminal.is_json:
-            terminal.emit({"suites": [document(suite) for suite in found]})
-        else:
-            terminal.out.print(suites_table(terminal.out, found))
-
-    with_gateway(work, gateway, as_json)
+    found = await session.client.list_suites()
+    if session.terminal.is_json:
+        session.terminal.emit({"suites": [document(suite) for suite in found]})
+    else:
+        session.terminal.out.print(suites_table(session.terminal.out, found))
 
 
-def check(file: SuiteFile, gateway: Gateway = None, as_json: AsJson = False) -> None:
+async def check(
+    session: Session,
+    *,
+    file: SuiteFile,
+) -> ExitCode:
     """Report what is wrong with a suite file, line by line. Nothing is stored."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> ExitCode:
-        checked = await client.suites.check(suite_document(file))
-        _report_checked(terminal, file, checked)
-        return ExitCode.REFUSED if checked.problems else ExitCode.OK
-
-    with_gateway(work, gateway, as_json)
+    checked = await session.client.suites.check(suite_document(file))
+    _report_checked(session.terminal, file, checked)
+    return ExitCode.REFUSED if checked.problems else ExitCode.OK
 
 
-def add(file: SuiteFile, gateway: Gateway = None, user: User = "", as_json: AsJson = False) -> None:
+async def add(
+    session: Session,
+    *,
+    file: SuiteFile,
+) -> ExitCode:
     """Register a suite of your own with its data files. New content becomes a new version."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> ExitCode:
-        sent = suite_document(file)
-        checked = await client.suites.check(sent)
-        if checked.problems:
-            _report_checked(terminal, file, checked)
-            return ExitCode.REFUSED
-        files = f" with {', '.join(sorted(sent.files))}" if sent.files else ""
-        terminal.show(
-            await client.suites.add(sent), lambda console, added: _print_added(console, added, files)
-        )
-        return ExitCode.OK
-
-    with_gateway(work, gateway, as_json, user)
+    sent = suite_document(file)
+    checked = await session.client.suites.check(sent)
+    if checked.problems:
+        _report_checked(session.terminal, file, checked)
+        return ExitCode.REFUSED
+    files = f" with {', '.join(sorted(sent.files))}" if sent.files else ""
+    session.terminal.show(
+        await session.client.suites.add(sent), lambda console, added: _print_added(console, added, files)
+    )
+    return ExitCode.OK
 
 
-def show(
+async def show(
+    session: Session,
     *,
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task, such as sst2.")],
     row: Annotated[int, typer.Option(min=0, help="Row of the split, from 0.")] = 0,
     suite: Annotated[str, typer.Option(help="Its suite, if several have a task of this name.")] = "",
     shots: Annotated[int | None, typer.Option(min=0, help="Examples in the prompt.")] = None,
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print exactly what a model would be asked."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        named = suite or _suite_of(task, await client.list_suites())
-        request = suite_pb2.ShowSampleRequest(suite=named, task=task, row=row, num_fewshot=shots)
-        shown = await client.suites.show_sample(request)
-        if not terminal.is_json:
-            say(terminal.out, f"{named} · {task} · row {row}", style="bold")
-        terminal.show(shown, print_sample)
-
-    with_gateway(work, gateway, as_json)
+    named = suite or _suite_of(task, await session.client.list_suites())
+    request = suite_pb2.ShowSampleRequest(suite=named, task=task, row=row, num_fewshot=shots)
+    shown = await session.client.suites.show_sample(request)
+    if not session.terminal.is_json:
+        say(session.terminal.out, f"{named} · {task} · row {row}", style="bold")
+    session.terminal.show(shown, print_sample)
 
 
-def delete(
+async def delete(
+    session: Session,
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A suite that a user has added.")],
     version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="Its version.")],
-    gateway: Gateway = None,
-    as_json: AsJson = False,
 ) -> None:
     """Delete a version of a suite of your own that no run used."""
-
-    async def work(client: ProctorClient, terminal: Terminal) -> None:
-        try:
-            await client.suites.delete(name, version)
-        except NotFound as error:
-            raise NotFound(f"No user's suite {name} has a version {version}.", error.reason) from error
-        terminal.report({"suite": name, "version": version}, f"Version {version} of {name} is deleted.")
-
-    with_gateway(work, gateway, as_json)
+    try:
+        await session.client.suites.delete(name, version)
+    except NotFound as error:
+        raise NotFound(f"No user's suite {name} has a version {version}.", error.reason) from error
+    session.terminal.report({"suite": name, "version": version}, f"Version {version} of {name} is deleted.")
 
 
 def suites_group() -> typer.Typer:

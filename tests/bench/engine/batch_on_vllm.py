@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.client.datasets import Upload
-from proctor.client.proctor_client import FINAL_STATES, DatasetRun
+from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
 from proctor.values.pools import PoolModel
@@ -100,7 +100,7 @@ async def seconds_in_proctor(folder: Path, lines: bytes) -> InProctor:
 async def run_lines(stack: StackHarness, name: str, lines: bytes) -> run_pb2.Run:
     """Uploads them and runs them to the end."""
     uploaded = await stack.client.datasets.upload(Upload(io.BytesIO(lines), f"{name}.jsonl"))
-    run_id = await stack.submit(DatasetRun(uploaded.dataset.dataset_id, MODEL).order())
+    run_id = await stack.submit(run_pb2.RunOrder(dataset_id=uploaded.dataset.dataset_id, model=MODEL))
     async for run in stack.client.watch_run(run_id):
         if run.state in FINAL_STATES:
             if run.state != run_pb2.RUN_STATE_COMPLETED:

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.client.datasets import Upload
-from proctor.client.proctor_client import DatasetRun
+from proctor.v1 import run_pb2, sample_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import LIMIT_SECONDS, ended
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -186,8 +186,9 @@ async def test_command_line_uploads_once_runs_shows_and_deletes(stack: StackHarn
 
 async def test_client_runs_what_it_has_uploaded(stack: StackHarness) -> None:
     dataset = (await stack.client.datasets.upload(Upload(io.BytesIO(KEYED_FILE), "mine.jsonl"))).dataset
-    wanted = DatasetRun(dataset.dataset_id, MODEL, ["exact_match"], limit=2)
-    run = await ended(stack, (await stack.client.run_dataset(wanted)).run.run_id)
+    metrics = [sample_pb2.MetricUse(name="exact_match")]
+    order = run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=MODEL, metrics=metrics, limit=2)
+    run = await ended(stack, (await stack.client.submit_run(order)).run.run_id)
     assert (run.progress.total, run.dataset_name, run.order.suite) == (2, "mine.jsonl", "")
     await stack.client.delete_run(run.run_id)
     await stack.client.datasets.delete(dataset.dataset_id)

@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 
 from proctor.client.datasets import Upload
-from proctor.client.proctor_client import DatasetRun
 from proctor.v1 import run_pb2
 from tests.e2e.harness.entry_points import http, proctor
 from tests.e2e.harness.run_ends import ended
@@ -54,7 +53,8 @@ async def run_ids(stack: StackHarness) -> list[str]:
     dataset = (await stack.client.datasets.upload(Upload(io.BytesIO(file), "rows.jsonl"))).dataset
     ids = []
     for model in (MODEL, OTHER):
-        submitted = await stack.client.run_dataset(DatasetRun(dataset.dataset_id, model))
+        order = run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=model)
+        submitted = await stack.client.submit_run(order)
         run = await ended(stack, submitted.run.run_id)
         assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
         ids.append(run.run_id)

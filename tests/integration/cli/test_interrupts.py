@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 
+from proctor.cli.gateway import Session
 from proctor.cli.render.terminal import Terminal
 from proctor.cli.runs.follow import cancel
 from proctor.cli.runs.run import submit_and_follow
@@ -18,7 +19,7 @@ async def test_run_that_would_not_go_on_is_cancelled() -> None:
     order = run_pb2.RunOrder(suite="glue", model="vllm/starter")
     async with gateway_harness() as harness, ProctorClient(harness.grpc) as client:
         following = asyncio.create_task(
-            submit_and_follow(client, order, Terminal(is_json=True), on_interrupt=cancel)
+            submit_and_follow(Session(client, Terminal(is_json=True)), order, on_interrupt=cancel)
         )
         await eventually(lambda: harness.scheduler.watches_open > 0, "the run is watched")
         os.kill(os.getpid(), signal.SIGINT)

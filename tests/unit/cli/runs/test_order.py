@@ -1,33 +1,19 @@
 """Options of `proctor run` become an order; what the wire cannot carry is refused in one sentence."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from proctor.cli.runs.order import (
-    AnswerForm,
-    DatasetOptions,
-    OrderOptions,
-    Selection,
-    order_of,
-    refuse_out_of_range,
-)
+from proctor.cli.runs.order import OrderOptions, order_of, refuse_out_of_range
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 
-T = TypeVar("T", Selection, DatasetOptions, AnswerForm)
-
 
 def options(**given: Any) -> OrderOptions:
-    """Fields of all parts side by side; over the suite s unless the case says otherwise."""
+    """Over the suite s unless the case says otherwise."""
     given.setdefault("suite", "" if "dataset" in given else "s")
-
-    def part(kind: type[T]) -> T:
-        return kind(**{name: given.pop(name) for name in kind.__match_args__ if name in given})
-
-    selection, dataset, form = part(Selection), part(DatasetOptions), part(AnswerForm)
-    return OrderOptions("m", selection, dataset=dataset, form=form, **given)
+    return OrderOptions("m", **given)
 
 
 def test_what_is_not_given_stays_unset() -> None:
@@ -42,16 +28,16 @@ def test_what_is_not_given_stays_unset() -> None:
 def test_everything_given_is_in_the_order() -> None:
     given = options(
         suite="glue",
-        tasks=["sst2", "rte"],
+        task=["sst2", "rte"],
         limit=0,
         num_fewshot=3,
         rollouts=2,
         scoring="generate",
-        is_chat=True,
-        is_truncated_left=True,
-        is_streamed=True,
-        params={"temperature": 0.0, "seed": None},
-        project_id=7,
+        chat=True,
+        truncate_left=True,
+        stream=True,
+        temperature=0.0,
+        project=7,
         priority="low",
         max_cost=2.5,
         base_url="http://inside:8000/v1",
@@ -71,7 +57,7 @@ def test_everything_given_is_in_the_order() -> None:
 
 def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
     extra = ["top_p=0.5", "min_p=0.1", "mode=fast", "stop_token_ids=[1, 2]"]
-    params = order_of(options(extra=extra)).params
+    params = order_of(options(param=extra)).params
     assert params.top_p == 0.5
     assert MessageToDict(params.provider_params) == {
         "min_p": 0.1,
@@ -86,8 +72,8 @@ def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
         (options(priority="urgent"), "--priority urgent"),
         (options(scoring="best"), "--scoring best"),
         (options(limit=2**40), "too large"),
-        (options(extra=["top_p"]), "NAME=VALUE"),
-        (options(extra=["top_k=many"]), "top_k cannot be 'many'"),
+        (options(param=["top_p"]), "NAME=VALUE"),
+        (options(param=["top_k=many"]), "top_k cannot be 'many'"),
     ],
 )
 def test_what_the_wire_cannot_carry_is_refused(given: OrderOptions, word: str) -> None:
@@ -99,8 +85,8 @@ def test_what_the_wire_cannot_carry_is_refused(given: OrderOptions, word: str) -
     ("given", "word"),
     [
         (options(limit=0), "limit must be at least 1, not 0"),
-        (options(params={"temperature": 2.5}), "temperature .* not 2.5"),
-        (options(extra=["temperature=NaN"]), "temperature .* not nan"),
+        (options(temperature=2.5), "temperature .* not 2.5"),
+        (options(param=["temperature=NaN"]), "temperature .* not nan"),
     ],
 )
 def test_what_needs_no_scheduler_to_be_refused_is_refused_without(given: OrderOptions, word: str) -> None:
@@ -110,7 +96,7 @@ def test_what_needs_no_scheduler_to_be_refused_is_refused_without(given: OrderOp
 
 @pytest.mark.parametrize("limit", [None, 1])
 def test_order_in_its_ranges_is_let_through(limit: int | None) -> None:
-    refuse_out_of_range(order_of(options(limit=limit, params={"temperature": 2.0})))
+    refuse_out_of_range(order_of(options(limit=limit, temperature=2.0)))
 
 
 def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_ends() -> None:
@@ -120,7 +106,7 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
         "regex:pattern=^a=b:c",
         '{"metric": "choice", "choices": ["x"]}',
     ]
-    order = order_of(options(dataset="ds_1", metrics=metrics, line_models=["gpt-4o"], window="90m"))
+    order = order_of(options(dataset="ds_1", metric=metrics, alias=["gpt-4o"], window="90m"))
     assert (order.dataset_id, order.suite, list(order.line_models)) == ("ds_1", "", ["gpt-4o"])
     assert [(metric.name, metric.options_json) for metric in order.metrics] == [
         ("exact_match", ""),
@@ -137,15 +123,15 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
     [
         (options(suite=""), "Name what the model is evaluated on: --suite NAME or"),
         (options(suite="glue", dataset="ds_1"), "A run is over a suite or over a data set"),
-        (options(dataset="ds_1", tasks=["rte"]), "--task is for suites only"),
+        (options(dataset="ds_1", task=["rte"]), "--task is for suites only"),
         (options(dataset="ds_1", num_fewshot=0), "--num-fewshot is for suites only"),
         (options(dataset="ds_1", scoring="generate"), "--scoring is for suites only"),
-        (options(metrics=["f1"]), "--metric is for data sets only"),
-        (options(line_models=["x"]), "--alias is for data sets only"),
+        (options(metric=["f1"]), "--metric is for data sets only"),
+        (options(alias=["x"]), "--alias is for data sets only"),
         (options(window="1h"), "--window is for data sets only"),
         (options(dataset="ds_1", window="1d"), "--window 1d: a window is written in"),
-        (options(dataset="ds_1", metrics=["numeric:x"]), "--metric numeric:x: write it as"),
-        (options(dataset="ds_1", metrics=['{"f": 1}']), '--metric {"f": 1}: write it as'),
+        (options(dataset="ds_1", metric=["numeric:x"]), "--metric numeric:x: write it as"),
+        (options(dataset="ds_1", metric=['{"f": 1}']), '--metric {"f": 1}: write it as'),
     ],
 )
 def test_what_makes_no_sense_together_is_refused_in_a_sentence(given: OrderOptions, sentence: str) -> None:
