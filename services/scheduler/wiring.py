@@ -4,68 +4,49 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import NoReturn
+from uuid import uuid4
 
 import asyncpg
 import grpc
-from nats.aio.client import Client
 
-from proctor.values.pools import PoolsFile
 from services.common import streams
-from services.common.clock import Clock, SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import JetStream, connect_nats
-from services.common.lifecycle import every
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.jetstream import connect_nats
+from services.common.postgres import connect_pool, migrate
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
+from services.scheduler.batches.finish_batch import FinishBatch, LeadBatches
 from services.scheduler.batches.grpc_api import GrpcBatchApi
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
-from services.scheduler.batches.wiring import BatchParts
-from services.scheduler.dispatch.lead_runs import LeadRuns
-from services.scheduler.dispatch.wiring import RunLeaderParts, make_run_leader
-from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
+from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
+from services.scheduler.batches.submit_batch import SubmitBatch
+from services.scheduler.dispatch.wiring import Definitions, Shared, make_run_leader
+from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
-from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
-from services.scheduler.progress.nats import NatsProgressReports
-from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
-from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
-from services.scheduler.runs.admission.postgres import PostgresQueue
-from services.scheduler.runs.admission.show_forecast import ForecastQueue
-from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
-from services.scheduler.runs.lifecycle.nats import NatsRunControls
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.rate_limits.nats import NatsQuotas
+from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.limits.change_limits import ChangeLimits
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
-from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, QueueUseCases
-from services.scheduler.runs.reads.postgres import PostgresRunLists
-from services.scheduler.runs.reads.show_run import ShowQueue, ShowRun
-from services.scheduler.runs.reads.show_run_forecast import ForecastRun
-from services.scheduler.session import MIGRATIONS, QUERIES, SCHEMA
+from services.scheduler.runs.reads.grpc_api import GrpcQueueApi
+from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.session import MIGRATIONS, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites import grpc_api as suites_grpc_api
 from services.scheduler.suites.grpc_api import GrpcSuiteApi
-from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from services.scheduler.uploads import grpc_api as uploads_grpc_api
 from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
-from services.scheduler.uploads.wiring import UploadParts
-from services.scheduler.workers.base_urls import BaseUrl
+from services.scheduler.uploads.stored_file import FileId
 from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.nats import NatsModelLists, NatsWorkerRegistry
+from services.scheduler.workers.nats import NatsModelLists
 from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 
 SERVICE_NAMES = (
@@ -76,85 +57,10 @@ SERVICE_NAMES = (
     batches_grpc_api.SERVICE_NAME,
 )
 CLOSE_SECONDS = 5.0
-FORGET_SECONDS = 60.0
 # Longer than a worker waits for its provider's list.
 LIST_MODELS_SECONDS = 10.0
 # How soon a thread that checks an upload lets the event loop run. Python's default is five times as long.
 THREAD_SWITCH_SECONDS = 0.001
-
-
-@dataclass(frozen=True)
-class Definitions:
-    """Files of the operator. They are read first, since nothing works without them."""
-
-    allowed_base_urls: tuple[BaseUrl, ...]
-    pools: PoolsFile
-    suites: YamlInstalledSuites
-    prices: YamlPrices
-
-
-class Shared:
-    """Adapters that several topics use."""
-
-    def __init__(
-        self,
-        settings: SchedulerSettings,
-        definitions: Definitions,
-        *,
-        postgres: asyncpg.Pool,
-        nats: Client,
-        results: grpc.aio.Channel,
-    ) -> None:
-        self.settings = settings
-        self.pools, self.aliases = definitions.pools.pools, definitions.pools.aliases
-        self.allowed_base_urls = definitions.allowed_base_urls
-        self.clock: Clock = SystemClock()
-        self.session = PostgresSession(postgres, QUERIES)
-        self.nats, self.results = nats, results
-        self.jetstream = JetStream(nats)
-        self.tracker = ProgressTracker()
-        self.registry = NatsWorkerRegistry(
-            bucket=self.jetstream.bucket(streams.WORKERS_BUCKET),
-            clock=self.clock,
-            changed=lambda: self.tracker.touch(ANY_RUN, self.clock.monotonic()),
-        )
-        self.rates = RateLimitTracker()
-        self.retry_budget = RetryBudget(settings.max_retried_share)
-        self.controls = NatsRunControls(
-            connection=nats,
-            bucket=self.jetstream.bucket(streams.RUNS_BUCKET),
-            budget=self.retry_budget,
-        )
-        self.record = GrpcRunRecord(results, max_failed_share=settings.max_failed_share)
-        self.limits = PostgresLimits(self.session, _limits_of(settings))
-        self.runs = PostgresRuns(self.session, self.limits)
-        self.run_lists = PostgresRunLists(self.session)
-        self.pricing = ResolvePrice(definitions.prices)
-        self.suites = SuiteParts(settings, definitions.suites, self.session, self.clock)
-        self.uploads = UploadParts(settings, self.session, self.clock)
-        self.deletion = DeleteRun(runs=self.runs, record=self.record, clock=self.clock)
-        self.forecasts = ForecastQueue(
-            store=PostgresQueue(self.session),
-            limits=self.limits,
-            tracker=self.tracker,
-            registry=self.registry,
-            clock=self.clock,
-        )
-
-    async def subscribe(self) -> None:
-        """Starts to receive reports of results and of workers, also while another scheduler leads."""
-        await NatsProgressReports(connection=self.nats, tracker=self.tracker, clock=self.clock).start()
-        await NatsRateReports(
-            connection=self.nats, tracker=self.rates, budget=self.retry_budget, clock=self.clock
-        ).start()
-
-    async def forget_idle(self) -> NoReturn:
-        async def forget() -> None:
-            self.tracker.forget_idle(self.clock.monotonic())
-            self.rates.forget_idle(self.clock.monotonic())
-            await self.limits.forget_requests(self.clock.now())
-
-        await every(FORGET_SECONDS, forget, name="forget idle runs")
 
 
 class RunningScheduler:
@@ -199,17 +105,14 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         await shared.subscribe()
         list_models = _list_models(shared)
         opened.push_async_callback(list_models.close)
-        batches = _batches(shared)
-        server = await serve_grpc(
-            settings.scheduler_address, _registrations(shared, list_models, batches), SERVICE_NAMES
-        )
+        server = await serve_grpc(settings.scheduler_address, _apis(shared, list_models), SERVICE_NAMES)
         opened.push_async_callback(server.stop, 0)
         election = PostgresLeaderElection(settings.postgres_dsn, SCHEMA)
         vital = asyncio.ensure_future(
             _together(
                 shared.registry.listen(),
                 shared.forget_idle(),
-                lead_when_elected(election, _lead(shared, batches)),
+                lead_when_elected(election, _lead(shared)),
             )
         )
         opened.push_async_callback(_cancelled, vital)
@@ -225,17 +128,6 @@ def _definitions(settings: SchedulerSettings) -> Definitions:
     )
 
 
-def _limits_of(settings: SchedulerSettings) -> QueueLimits:
-    return QueueLimits(
-        max_running=settings.max_running_runs,
-        max_pending_per_user=settings.max_pending_runs_per_user,
-        max_requests_per_minute=settings.max_requests_per_minute,
-        run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
-        min_run_time=timedelta(seconds=settings.min_run_time_seconds),
-        priorities=settings.highest_priorities,
-    )
-
-
 def _list_models(shared: Shared) -> ListModels:
     return ListModels(
         pools=shared.pools,
@@ -246,119 +138,99 @@ def _list_models(shared: Shared) -> ListModels:
     )
 
 
-def _registrations(
-    shared: Shared, list_models: ListModels, batches: BatchParts
-) -> list[Callable[[grpc.aio.Server], None]]:
-    runs = _run_use_cases(shared, list_models)
+def _apis(shared: Shared, list_models: ListModels) -> list[Callable[[grpc.aio.Server], None]]:
+    runs = _run_api(shared, list_models)
     apis = (
-        GrpcApi(runs),
+        runs,
         GrpcSuiteApi(shared.suites.use_cases()),
-        GrpcQueueApi(_queue_use_cases(shared)),
+        GrpcQueueApi(runs.show, ChangeLimits(shared.limits), shared.limits, shared.clock),
         GrpcDatasetApi(shared.uploads.dataset_use_cases()),
         GrpcFileApi(shared.uploads.file_use_cases()),
-        GrpcBatchApi(batches.use_cases(submit=runs.submit, show=runs.show, cancel=runs.cancel)),
+        _batch_api(shared, runs),
     )
     return [api.register for api in apis]
 
 
-def _run_use_cases(shared: Shared, list_models: ListModels) -> SchedulerUseCases:
-    runs, controls, clock = shared.runs, shared.controls, shared.clock
-    return SchedulerUseCases(
+def _run_api(shared: Shared, list_models: ListModels) -> GrpcApi:
+    return GrpcApi(
         submit=SubmitRun(
-            runs=runs,
+            runs=shared.runs,
             suites=shared.suites.catalogue,
             datasets=shared.uploads.datasets,
             pools=shared.pools,
-            controls=controls,
-            clock=clock,
+            controls=shared.controls,
+            clock=shared.clock,
             pricing=shared.pricing,
             aliases=shared.aliases,
             allowed_base_urls=shared.allowed_base_urls,
         ),
-        forecast=ForecastRun(forecasts=shared.forecasts, runs=shared.run_lists),
-        cancel=CancelRun(runs=runs, controls=controls, clock=clock),
-        retry=RetryRun(runs=runs, controls=controls, clock=clock),
-        pause=PauseRun(runs=runs, controls=controls, clock=clock),
-        resume=ResumeRun(runs=runs, controls=controls, clock=clock),
+        change=ChangeState(runs=shared.runs, controls=shared.controls, clock=shared.clock),
         delete=shared.deletion,
         show=ShowRun(
-            runs=runs,
+            runs=shared.runs,
             lists=shared.run_lists,
             record=shared.record,
             tracker=shared.tracker,
             registry=shared.registry,
-            clock=clock,
+            clock=shared.clock,
             forecasts=shared.forecasts,
         ),
         suites=shared.suites.catalogue,
-        list_models=list_models,
+        models=list_models,
         aliases=shared.aliases,
         registry=shared.registry,
     )
 
 
-def _queue_use_cases(shared: Shared) -> QueueUseCases:
-    return QueueUseCases(
-        show=ShowQueue(
-            forecasts=shared.forecasts,
-            tracker=shared.tracker,
-            registry=shared.registry,
+def _batch_api(shared: Shared, runs: GrpcApi) -> GrpcBatchApi:
+    batches = PostgresBatches(shared.session, shared.runs)
+    return GrpcBatchApi(
+        submit=SubmitBatch(
+            batches=batches,
+            files=shared.uploads.files,
+            submitting=runs.submit,
+            limits=shared.limits,
+            controls=shared.controls,
             clock=shared.clock,
         ),
-        change=ChangeLimits(shared.limits),
-        limits=shared.limits,
-        clock=shared.clock,
+        show=ShowBatch(batches=batches, runs=runs.show),
+        cancel=CancelBatch(batches=batches, runs=runs.change),
     )
 
 
-def _batches(shared: Shared) -> BatchParts:
-    return BatchParts(
-        batches=PostgresBatches(shared.session, shared.runs),
+def _batch_leader(shared: Shared) -> LeadBatches:
+    batches = PostgresBatches(shared.session, shared.runs)
+    finishing = FinishBatch(
+        batches=batches,
+        files=shared.uploads.files,
         lines=GrpcBatchLines(shared.results),
-        uploads=shared.uploads,
-        limits=shared.limits,
-        controls=shared.controls,
+        objects=shared.uploads.objects,
         clock=shared.clock,
-        finish_seconds=shared.settings.max_upload_seconds,
+        seconds=shared.settings.max_upload_seconds,
+    )
+    return LeadBatches(
+        batches=batches,
+        finishing=finishing,
+        clock=shared.clock,
+        new_file_id=lambda: FileId(f"file-{uuid4().hex}"),
     )
 
 
-def _lead(shared: Shared, batches: BatchParts) -> Callable[[FencingToken], Awaitable[None]]:
+def _lead(shared: Shared) -> Callable[[FencingToken], Awaitable[None]]:
     """Everything that only the leader does, as long as its term lasts."""
-    runs = _lead_runs(shared)
+    runs, batches = make_run_leader(shared), _batch_leader(shared)
     quotas = AssignQuotas(
         tracker=shared.rates,
         store=NatsQuotas(shared.jetstream.bucket(streams.QUOTAS_BUCKET)),
         clock=shared.clock,
     )
-    batch_files = batches.leader()
     cleanups = (shared.uploads.orphan_collector(), shared.uploads.file_deletion(), shared.deletion)
 
     async def lead(token: FencingToken) -> None:
         cleaning = [cleanup.lead() for cleanup in cleanups]
-        await _together(runs.lead(token), quotas.lead(), batch_files.lead(token), *cleaning)
+        await _together(runs.lead(token), quotas.lead(), batches.lead(token), *cleaning)
 
     return lead
-
-
-def _lead_runs(shared: Shared) -> LeadRuns:
-    return make_run_leader(
-        RunLeaderParts(
-            settings=shared.settings,
-            pools=shared.pools,
-            clock=shared.clock,
-            session=shared.session,
-            jetstream=shared.jetstream,
-            tracker=shared.tracker,
-            registry=shared.registry,
-            controls=shared.controls,
-            record=shared.record,
-            limits=shared.limits,
-            runs=shared.runs,
-            suites=shared.suites,
-            uploads=shared.uploads,
-        )
-    )
 
 
 async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:

@@ -15,7 +15,7 @@ from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.common.errors import RemoteError
 from services.common.structured_logs import get_logger
-from services.scheduler.batches.ports import BatchLines, LedBatchStore
+from services.scheduler.batches.ports import BatchLines, BatchStore
 from services.scheduler.batches.stored_batch import (
     Batch,
     BatchFiles,
@@ -32,7 +32,14 @@ from services.scheduler.uploads.ports import FileStore, ObjectStore
 from services.scheduler.uploads.storage.store_parts import ByteWriter, LoadRows
 from services.scheduler.uploads.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
 
+log = get_logger()
+
+AT_A_TIME = 2
+_ROUND_SECONDS = 0.5
+_FIRST_REST_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 60.0
 _LINES_AT_A_TIME = 1000
+_UNKNOWN_RUN = "RUN_NOT_FOUND"
 
 
 def unrequested_lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> Iterator[bytes]:
@@ -55,14 +62,11 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
         yield with_line_feeds_only(orjson.dumps(line)) + b"\n"
 
 
-_UNKNOWN_RUN = "RUN_NOT_FOUND"
-
-
 @dataclass(frozen=True)
 class FinishBatch:
     """`seconds`: how long one attempt may take; the sweep of loose prefixes waits longer."""
 
-    batches: LedBatchStore
+    batches: BatchStore
     files: FileStore
     lines: BatchLines
     objects: ObjectStore
@@ -151,14 +155,6 @@ class FinishBatch:
             await asyncio.to_thread(try_to_delete_objects, self.objects, bytes_prefix(file_id))
 
 
-log = get_logger()
-
-AT_A_TIME = 2
-_ROUND_SECONDS = 0.5
-_FIRST_REST_SECONDS = 1.0
-_LONGEST_REST_SECONDS = 60.0
-
-
 @dataclass(frozen=True, slots=True)
 class _Rest:
     """A batch whose files could not be written is left alone for a while, each time for longer."""
@@ -179,7 +175,7 @@ class _Term:
 class LeadBatches:
     """Begins a term; keeps nothing between terms."""
 
-    batches: LedBatchStore
+    batches: BatchStore
     finishing: FinishBatch
     clock: Clock
     new_file_id: Callable[[], FileId]

@@ -9,8 +9,9 @@ import grpc
 
 from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import batch_service_pb2_grpc
+from services.scheduler.batches import show_batch
 from services.scheduler.batches.proto import batch_id_from_proto, batch_order_from_proto, batch_to_proto
-from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
+from services.scheduler.batches.show_batch import ShowBatch
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.batches.submit_batch import BatchSubmission, SubmitBatch
 from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id
@@ -22,18 +23,13 @@ MAX_PAGE_SIZE = 100
 Context = grpc.aio.ServicerContext[object, object]
 
 
-@dataclass(frozen=True)
-class BatchUseCases:
-    submit: SubmitBatch
-    show: ShowBatch
-    cancel: CancelBatch
-
-
+@dataclass(frozen=True, kw_only=True)
 class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     """Batches of the OpenAI protocol."""
 
-    def __init__(self, use_cases: BatchUseCases) -> None:
-        self._use = use_cases
+    submit: SubmitBatch
+    show: ShowBatch
+    cancel: show_batch.CancelBatch
 
     def register(self, server: grpc.aio.Server) -> None:
         batch_service_pb2_grpc.add_BatchServiceServicer_to_server(self, server)
@@ -47,13 +43,13 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
             user=request.user or DEFAULT_USER,
             request_id=checked_request_id(request.request_id),
         )
-        shown = await self._use.show.shown(await self._use.submit.submit(submission))
+        shown = await self.show.shown(await self.submit.submit(submission))
         return messages.CreateBatchResponse(batch=batch_to_proto(shown))
 
     async def GetBatch(
         self, request: messages.GetBatchRequest, context: Context
     ) -> messages.GetBatchResponse:
-        shown = await self._use.show.get(batch_id_from_proto(request.batch_id))
+        shown = await self.show.get(batch_id_from_proto(request.batch_id))
         return messages.GetBatchResponse(batch=batch_to_proto(shown))
 
     async def ListBatches(
@@ -61,7 +57,7 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     ) -> messages.ListBatchesResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         after = batch_id_from_proto(request.after_batch_id) if request.after_batch_id else None
-        page = await self._use.show.page(size, after)
+        page = await self.show.page(size, after)
         return messages.ListBatchesResponse(
             batches=[batch_to_proto(shown) for shown in page.batches], has_more=page.has_more
         )
@@ -69,5 +65,5 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     async def CancelBatch(
         self, request: messages.CancelBatchRequest, context: Context
     ) -> messages.CancelBatchResponse:
-        batch = await self._use.cancel.cancel(batch_id_from_proto(request.batch_id))
-        return messages.CancelBatchResponse(batch=batch_to_proto(await self._use.show.shown(batch)))
+        batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id))
+        return messages.CancelBatchResponse(batch=batch_to_proto(await self.show.shown(batch)))

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
 from proctor.values.run import RunId
-from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchPage, MissingLines
+from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.uploads.stored_file import StoredFile
 
 
 class BatchStore(Protocol):
-    """Batches with their runs."""
+    """Batches with their runs, as users make and see them and as the leader ends them."""
 
     async def add(self, batch: Batch, request_id: str) -> Batch:
         """Stores the batch and its run, both or none; or gives that of the user's first call with this id.
@@ -28,16 +28,8 @@ class BatchStore(Protocol):
         """Raises `BatchNotFound`."""
         ...
 
-    async def page(self, size: int, after: BatchId | None) -> BatchPage:
-        """Raises `BatchNotFound` where there is no batch to begin behind."""
-        ...
-
-
-class LedBatchStore(Protocol):
-    """Batches as the leader ends them."""
-
-    async def get(self, batch_id: BatchId) -> Batch:
-        """Raises `BatchNotFound`."""
+    async def page(self, size: int, after: BatchId | None) -> Sequence[Batch]:
+        """Newest first. Raises `BatchNotFound` where there is no batch to begin behind."""
         ...
 
     async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:

@@ -14,7 +14,6 @@ from services.scheduler.batches.stored_batch import (
     BatchId,
     BatchNotFound,
     BatchOrder,
-    BatchPage,
     BatchProblem,
 )
 from services.scheduler.leadership.leader_election import FencingToken
@@ -58,11 +57,9 @@ class PostgresBatches:
     async def get(self, batch_id: BatchId) -> Batch:
         return _batch(batch_id, await self._session.fetchrow("get_batch", batch_id))
 
-    async def page(self, size: int, after: BatchId | None) -> BatchPage:
+    async def page(self, size: int, after: BatchId | None) -> Sequence[Batch]:
         behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
-        # One more than is shown tells whether there are more.
-        rows = await self._session.fetch("list_batches", *behind, size + 1)
-        return BatchPage([batch_from_row(row) for row in rows[:size]], len(rows) > size)
+        return [batch_from_row(row) for row in await self._session.fetch("list_batches", *behind, size)]
 
     async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
         rows = await self._session.fetch("batches_to_finalize", list(others), most)

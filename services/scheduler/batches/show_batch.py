@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from proctor.values.run import RunCounts
 from services.scheduler.batches.ports import BatchStore
 from services.scheduler.batches.stored_batch import Batch, BatchAlreadyEnded, BatchId, BatchState, state_of
-from services.scheduler.runs.lifecycle.change_state import CancelRun
+from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
 from services.scheduler.runs.reads.show_run import ShowRun
 
@@ -39,18 +39,19 @@ class ShowBatch:
         return BatchView(batch, await self.runs.counts(batch.run) if batch.run else None)
 
     async def page(self, size: int, after: BatchId | None) -> BatchViews:
-        page = await self.batches.page(size, after)
-        counts = await self.runs.counts_of_all([batch.run for batch in page.batches if batch.run])
+        # One more than is shown tells whether there are more.
+        found = await self.batches.page(size + 1, after)
+        counts = await self.runs.counts_of_all([batch.run for batch in found[:size] if batch.run])
         shown = [
-            BatchView(batch, counts.get(batch.run.run_id) if batch.run else None) for batch in page.batches
+            BatchView(batch, counts.get(batch.run.run_id) if batch.run else None) for batch in found[:size]
         ]
-        return BatchViews(shown, page.has_more)
+        return BatchViews(shown, len(found) > size)
 
 
 @dataclass(frozen=True)
 class CancelBatch:
     batches: BatchStore
-    cancelling: CancelRun
+    runs: ChangeState
 
     async def cancel(self, batch_id: BatchId) -> Batch:
         """Can be repeated until it is cancelled. Raises `BatchNotFound` or `BatchAlreadyEnded`."""
@@ -61,7 +62,7 @@ class CancelBatch:
         if state is BatchState.CANCELLING:
             return batch
         try:
-            await self.cancelling.cancel(batch.run.run_id)
+            await self.runs.cancel(batch.run.run_id)
         except RunAlreadyFinished:
             return await self._as_ended(batch_id)
         return await self.batches.get(batch_id)

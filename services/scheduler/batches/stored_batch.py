@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import NewType
 from uuid import UUID
 
+from proctor.values.contract_enum import ContractEnum
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
@@ -80,14 +80,6 @@ class Batch:
     files: BatchFiles | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPage:
-    """Newest first."""
-
-    batches: Sequence[Batch]
-    has_more: bool
-
-
 def is_batch_id(text: str) -> bool:
     return _BATCH_ID.fullmatch(text) is not None
 
@@ -102,17 +94,17 @@ _EXPIRED = "DEADLINE_REACHED"
 _ASKED_ALL = "TOO_MANY_FAILURES"
 
 
-class BatchState(StrEnum):
+class BatchState(ContractEnum):
     """In the words of the protocol."""
 
-    VALIDATING = "validating"
-    FAILED = "failed"
-    IN_PROGRESS = "in_progress"
-    FINALIZING = "finalizing"
-    COMPLETED = "completed"
-    EXPIRED = "expired"
-    CANCELLING = "cancelling"
-    CANCELLED = "cancelled"
+    VALIDATING = "validating", 1
+    FAILED = "failed", 2
+    IN_PROGRESS = "in_progress", 3
+    FINALIZING = "finalizing", 4
+    COMPLETED = "completed", 5
+    EXPIRED = "expired", 6
+    CANCELLING = "cancelling", 7
+    CANCELLED = "cancelled", 8
 
     @property
     def is_final(self) -> bool:
@@ -124,7 +116,7 @@ _FINAL = frozenset({BatchState.FAILED, BatchState.COMPLETED, BatchState.EXPIRED,
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """When it came into a state; None of those that it was not in."""
+    """When it came into a state; None of those that it was not in. `expires_at` is when its window ends."""
 
     in_progress_at: datetime | None = None
     finalizing_at: datetime | None = None
@@ -133,6 +125,8 @@ class BatchTimes:
     expired_at: datetime | None = None
     cancelling_at: datetime | None = None
     cancelled_at: datetime | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +157,15 @@ def state_of(batch: Batch) -> BatchState:
 
 def times_of(batch: Batch) -> BatchTimes:
     run, state = batch.run, state_of(batch)
+    window = window_of(batch.order.completion_window)
+    expires_at = batch.created_at + window if window else None
     if run is None:
-        return BatchTimes(failed_at=batch.created_at)
+        return BatchTimes(failed_at=batch.created_at, created_at=batch.created_at, expires_at=expires_at)
     ended_at = batch.files.finalized_at if batch.files else None
     was_cancelled = run.state is RunState.CANCELLED
     return BatchTimes(
+        created_at=batch.created_at,
+        expires_at=run.expires_at or expires_at,
         in_progress_at=run.started_at if run.is_planned else None,
         finalizing_at=None if was_cancelled else run.finished_at,
         completed_at=ended_at if state is BatchState.COMPLETED else None,

@@ -12,12 +12,14 @@ from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.plan_run import PlanRetry, PlanRun
+from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import limit_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.workers.worker import WorkerRegistry
+
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,6 @@ class DriverTimings:
 class DriverContext:
     runs: RunStore
     planner: PlanRun
-    retry_planner: PlanRetry
     dispatcher: DispatchShards
     reconciler: ReconcileShards
     finisher: FinishRun
@@ -49,9 +50,6 @@ class DriverContext:
     tracker: ProgressTracker
     clock: Clock
     timings: DriverTimings = field(default_factory=DriverTimings)
-
-
-log = get_logger()
 
 
 class Step(Enum):

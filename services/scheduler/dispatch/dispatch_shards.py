@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from services.scheduler.dispatch.ports import ShardMoves, ShardStore, ShardStream
+from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.ports import ShardMoves, ShardStore
 from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, Shard
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples

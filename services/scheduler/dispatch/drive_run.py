@@ -144,7 +144,8 @@ class RunDriver:
             if run.planned_epoch == 0:
                 await self._context.planner.plan(self._token, run)
             else:
-                await self._context.retry_planner.plan(self._token, run)
+                tasks = await self._context.runs.planned_tasks(run.run_id)
+                await self._context.planner.plan_retry(self._token, run, tasks)
         except PlanningFailed as failure:
             await self._fail(run, failure.error)
         except RunStopped:

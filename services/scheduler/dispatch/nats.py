@@ -11,13 +11,13 @@ from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.convert import number_of
+from proctor.wire.values import PARAMS
 from proctor.wire.well_known import time_to_proto
 from services.common import streams
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, merged_params
-from services.scheduler.runs.orders.proto import params_to_proto
 
 # What one call may read.
 _MAX_POSITIONS = 1024
@@ -133,7 +133,7 @@ def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         model=order.model,
         task=task.task,
         scoring_method=number_of(method),
-        params=params_to_proto(merged_params(order.params, task)),
+        params=PARAMS.to_proto(merged_params(order.params, task)),
         stop=task.stop,
         prompt_form=number_of(order.prompt_form or _default_form(method)),
         truncation=number_of(order.truncation),

@@ -1,41 +1,13 @@
-"""What dispatch needs: the store of shards, the stream that carries them, and the record in results."""
+"""What dispatch needs: the stream that carries shards, and the record in results."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId, RunState
-from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import ClosingProgress, MissingSamples
 from services.scheduler.planning.shard import FilledShard, Shard
 from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
-
-
-@dataclass(frozen=True, slots=True)
-class ShardMoves:
-    """Shards that are done, and shards that are dispatched with these attempts."""
-
-    done: Sequence[int] = ()
-    dispatched: Sequence[Shard] = ()
-
-
-class ShardStore(Protocol):
-    """Shards of planned runs in their current epoch."""
-
-    async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
-        """Shards that wait to be dispatched, with numbers above `after`, in order."""
-        ...
-
-    async def dispatched(self, run: Run) -> Sequence[Shard]: ...
-
-    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
-        """Returns False and changes nothing if the run is no longer running in this epoch."""
-        ...
-
-    async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
-        """Makes dispatched shards wait again, with the given samples."""
-        ...
 
 
 class ShardStream(Protocol):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun
-from services.scheduler.dispatch.ports import ClosableRecord, ShardMoves, ShardStore, ShardStream
-from services.scheduler.planning.ports import PlanStore
+from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
+from services.scheduler.planning.ports import ShardMoves, ShardStore
 from services.scheduler.planning.shard import MissingSample, Shard, shards_of_missing
 from services.scheduler.progress.progress_tracker import ProgressTracker
 
@@ -22,7 +22,6 @@ class Reconciled:
 
 @dataclass(frozen=True)
 class ReconcileShards:
-    plans: PlanStore
     shards: ShardStore
     record: ClosableRecord
     stream: ShardStream
@@ -71,6 +70,6 @@ class ReconcileShards:
     async def _adopt(self, target: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
         """Missing samples whose shard counts as done: another shard's outcomes were counted for it."""
         if orphans:
-            first = await self.plans.next_shard_number(target.run)
+            first = await self.shards.next_shard_number(target.run)
             found = list(shards_of_missing(orphans, target.tasks, first))
-            await self.plans.add_shards(target.fencing_token, target.run, found)
+            await self.shards.add_shards(target.fencing_token, target.run, found)

@@ -1,12 +1,19 @@
-"""Makes what leads the runs: planner, dispatcher, reconciler and the drivers over them."""
+"""Adapters that the topics of the scheduler share, and what leads the runs over them."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import NoReturn
 
-from proctor.values.pools import Pool
-from proctor.values.run import RunId
-from services.common.clock import Clock
+import asyncpg
+import grpc
+from nats.aio.client import Client
+
+from proctor.values.pools import PoolsFile
+from services.common import streams
+from services.common.clock import Clock, SystemClock
 from services.common.jetstream import JetStream
+from services.common.lifecycle import every
 from services.common.postgres import PostgresSession
 from services.common.process import release
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
@@ -15,83 +22,163 @@ from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
-from services.scheduler.dispatch.postgres import PostgresShards
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
-from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
+from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.planning.plan_run import AddMissingShards, PlanRetry, PlanRun
-from services.scheduler.planning.postgres import PostgresPlans
-from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.runs.admission.postgres import PostgresSlots
+from services.scheduler.planning.plan_run import PlanRun
+from services.scheduler.planning.postgres import PostgresShards
+from services.scheduler.pricing.prices import ResolvePrice
+from services.scheduler.pricing.yaml_prices import YamlPrices
+from services.scheduler.progress.nats import NatsProgressReports
+from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.rate_limits.nats import NatsRateReports
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
+from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
+from services.scheduler.runs.admission.show_forecast import ForecastQueue
+from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.reads.postgres import PostgresRunLists
+from services.scheduler.session import QUERIES
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
+from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import UploadParts
+from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.nats import NatsWorkerRegistry
 
-
-@dataclass(frozen=True, kw_only=True)
-class RunLeaderParts:
-    """What the leader shares with the calls that the scheduler answers."""
-
-    settings: SchedulerSettings
-    pools: Sequence[Pool]
-    clock: Clock
-    session: PostgresSession
-    jetstream: JetStream
-    tracker: ProgressTracker
-    registry: NatsWorkerRegistry
-    controls: NatsRunControls
-    record: GrpcRunRecord
-    limits: PostgresLimits
-    runs: PostgresRuns
-    suites: SuiteParts
-    uploads: UploadParts
+FORGET_SECONDS = 60.0
 
 
-def make_run_leader(parts: RunLeaderParts) -> LeadRuns:
-    led_runs = PostgresLedRuns(parts.session)
-    any_model_pools = frozenset(pool.name for pool in parts.pools if pool.serves_any_model)
-    stream = NatsShardStream(jetstream=parts.jetstream, samples=parts.record, any_model_pools=any_model_pools)
-    context = _driver_context(parts, led_runs, stream)
+@dataclass(frozen=True)
+class Definitions:
+    """Files of the operator. They are read first, since nothing works without them."""
 
-    def new_driver(token: FencingToken, run_id: RunId, runs_of_pool: Callable[[str], int]) -> RunDriver:
-        return RunDriver(context, token, run_id, runs_of_pool)
+    allowed_base_urls: tuple[BaseUrl, ...]
+    pools: PoolsFile
+    suites: YamlInstalledSuites
+    prices: YamlPrices
 
-    return LeadRuns(
-        runs=led_runs,
-        slots=PostgresSlots(parts.session, parts.limits),
-        stream=stream,
-        controls=parts.controls,
-        tracker=parts.tracker,
-        clock=parts.clock,
-        new_driver=new_driver,
+
+class Shared:
+    """Adapters that several topics use."""
+
+    def __init__(
+        self,
+        settings: SchedulerSettings,
+        definitions: Definitions,
+        *,
+        postgres: asyncpg.Pool,
+        nats: Client,
+        results: grpc.aio.Channel,
+    ) -> None:
+        self.settings = settings
+        self.pools, self.aliases = definitions.pools.pools, definitions.pools.aliases
+        self.allowed_base_urls = definitions.allowed_base_urls
+        self.clock: Clock = SystemClock()
+        self.session = PostgresSession(postgres, QUERIES)
+        self.nats, self.results = nats, results
+        self.jetstream = JetStream(nats)
+        self.tracker = ProgressTracker()
+        self.registry = NatsWorkerRegistry(
+            bucket=self.jetstream.bucket(streams.WORKERS_BUCKET),
+            clock=self.clock,
+            changed=lambda: self.tracker.touch(ANY_RUN, self.clock.monotonic()),
+        )
+        self.rates = RateLimitTracker()
+        self.retry_budget = RetryBudget(settings.max_retried_share)
+        self.controls = NatsRunControls(
+            connection=nats,
+            bucket=self.jetstream.bucket(streams.RUNS_BUCKET),
+            budget=self.retry_budget,
+        )
+        self.record = GrpcRunRecord(results, max_failed_share=settings.max_failed_share)
+        self.limits = PostgresLimits(self.session, _limits_of(settings))
+        self.runs = PostgresRuns(self.session, self.limits)
+        self.run_lists = PostgresRunLists(self.session)
+        self.pricing = ResolvePrice(definitions.prices)
+        self.suites = SuiteParts(settings, definitions.suites, self.session, self.clock)
+        self.uploads = UploadParts(settings, self.session, self.clock)
+        self.deletion = DeleteRun(runs=self.runs, record=self.record, clock=self.clock)
+        self.forecasts = ForecastQueue(
+            store=PostgresQueue(self.session),
+            limits=self.limits,
+            tracker=self.tracker,
+            registry=self.registry,
+            clock=self.clock,
+        )
+
+    async def subscribe(self) -> None:
+        """Starts to receive reports of results and of workers, also while another scheduler leads."""
+        await NatsProgressReports(connection=self.nats, tracker=self.tracker, clock=self.clock).start()
+        await NatsRateReports(
+            connection=self.nats, tracker=self.rates, budget=self.retry_budget, clock=self.clock
+        ).start()
+
+    async def forget_idle(self) -> NoReturn:
+        async def forget() -> None:
+            self.tracker.forget_idle(self.clock.monotonic())
+            self.rates.forget_idle(self.clock.monotonic())
+            await self.limits.forget_requests(self.clock.now())
+
+        await every(FORGET_SECONDS, forget, name="forget idle runs")
+
+
+def _limits_of(settings: SchedulerSettings) -> QueueLimits:
+    return QueueLimits(
+        max_running=settings.max_running_runs,
+        max_pending_per_user=settings.max_pending_runs_per_user,
+        max_requests_per_minute=settings.max_requests_per_minute,
+        run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
+        min_run_time=timedelta(seconds=settings.min_run_time_seconds),
+        priorities=settings.highest_priorities,
     )
 
 
-def _driver_context(
-    parts: RunLeaderParts, led_runs: PostgresLedRuns, stream: NatsShardStream
-) -> DriverContext:
-    settings = parts.settings
-    plans, shards = PostgresPlans(parts.session), PostgresShards(parts.session)
+def make_run_leader(shared: Shared) -> LeadRuns:
+    led_runs = PostgresLedRuns(shared.session)
+    any_model_pools = frozenset(pool.name for pool in shared.pools if pool.serves_any_model)
+    stream = NatsShardStream(
+        jetstream=shared.jetstream, samples=shared.record, any_model_pools=any_model_pools
+    )
+    context = _driver_context(shared, led_runs, stream)
+    return LeadRuns(
+        runs=led_runs,
+        slots=PostgresSlots(shared.session, shared.limits),
+        stream=stream,
+        controls=shared.controls,
+        tracker=shared.tracker,
+        clock=shared.clock,
+        new_driver=partial(RunDriver, context),
+    )
+
+
+def _driver_context(shared: Shared, led_runs: PostgresLedRuns, stream: NatsShardStream) -> DriverContext:
+    settings, shards = shared.settings, PostgresShards(shared.session)
     return DriverContext(
-        runs=parts.runs,
-        planner=_planner(parts, led_runs, plans),
-        retry_planner=PlanRetry(
-            runs=parts.runs,
-            plans=plans,
-            record=parts.record,
-            missing_shards=AddMissingShards(plans=plans, record=parts.record),
+        runs=shared.runs,
+        planner=PlanRun(
+            runs=led_runs,
+            shards=shards,
+            record=shared.record,
+            tasks=FindTasks(
+                suites=shared.suites.catalogue,
+                rows=shared.suites.rows,
+                contents=shared.uploads.datasets,
+                loading=LoadRows(shared.uploads.objects),
+            ),
+            proctor_version=release(),
+            clock=shared.clock,
+            registry=shared.registry,
         ),
         dispatcher=DispatchShards(
             shards=shards,
             stream=stream,
-            tracker=parts.tracker,
-            registry=parts.registry,
+            tracker=shared.tracker,
+            registry=shared.registry,
             rule=CreditRule(
                 floor=settings.dispatch_floor_shards,
                 ceiling=settings.dispatch_ceiling_shards,
@@ -99,43 +186,22 @@ def _driver_context(
             ),
         ),
         reconciler=ReconcileShards(
-            plans=plans,
-            shards=shards,
-            record=parts.record,
-            stream=stream,
-            tracker=parts.tracker,
-            clock=parts.clock,
+            shards=shards, record=shared.record, stream=stream, tracker=shared.tracker, clock=shared.clock
         ),
         finisher=FinishRun(
             runs=led_runs,
-            record=parts.record,
+            record=shared.record,
             stream=stream,
-            controls=parts.controls,
-            clock=parts.clock,
+            controls=shared.controls,
+            clock=shared.clock,
             max_failed_share=settings.max_failed_share,
         ),
-        controls=parts.controls,
-        registry=parts.registry,
-        tracker=parts.tracker,
-        clock=parts.clock,
+        controls=shared.controls,
+        registry=shared.registry,
+        tracker=shared.tracker,
+        clock=shared.clock,
         timings=DriverTimings(
             quiet_seconds=settings.reconcile_quiet_seconds,
             suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
         ),
-    )
-
-
-def _planner(parts: RunLeaderParts, led_runs: PostgresLedRuns, plans: PostgresPlans) -> PlanRun:
-    return PlanRun(
-        runs=led_runs,
-        plans=plans,
-        record=parts.record,
-        suite_tasks=FindSuiteTasks(suites=parts.suites.catalogue, rows=parts.suites.rows),
-        dataset_tasks=FindDatasetTasks(
-            contents=parts.uploads.datasets, loading=LoadRows(parts.uploads.objects)
-        ),
-        proctor_version=release(),
-        clock=parts.clock,
-        registry=parts.registry,
-        missing_shards=AddMissingShards(plans=plans, record=parts.record),
     )

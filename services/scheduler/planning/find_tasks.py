@@ -60,23 +60,38 @@ class TasksToPlan:
     missing: Sequence[str] = ()
 
 
+# What goes on a text mostly begins with a space, which no target has.
+_FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
+
+
 @dataclass(frozen=True)
-class FindSuiteTasks:
+class FindTasks:
     suites: SuiteCatalogue
     rows: RowSource
+    contents: ContentSource
+    loading: LoadRows
 
     async def tasks_of(self, run: Run) -> TasksToPlan:
-        """Raises a `SuiteError`, as opening a task and reading its samples may."""
+        """Of a suite, raises a `SuiteError`, as opening a task and reading its samples may.
+
+        Of a data set, raises `DatasetNotFound`; reading may raise `RowTooLarge` or `ObjectStoreUnavailable`.
+        """
+        order = run.order
+        if order.dataset_id:
+            named = await self.contents.content(order.dataset_id)
+            opening = partial(self._open_dataset, named, order.limit)
+            task = TaskToPlan(TASK, row_scoring(order.metrics), opening, is_of_dataset=True)
+            return TasksToPlan([task], [TaskGroup(order.subject, (TASK,))])
         suite = await self.suites.suite(run.suite_name)
-        ordered = [suite.task(name) for name in run.order.tasks] or suite.tasks
+        ordered = [suite.task(name) for name in order.tasks] or suite.tasks
         names = {task.name for task in ordered}
         return TasksToPlan(
-            [TaskToPlan(task.name, task.scoring, partial(self._open, task, run.order)) for task in ordered],
+            [TaskToPlan(task.name, task.scoring, partial(self._open_task, task, order)) for task in ordered],
             suite.groups,
             [task.name for task in suite.tasks if task.name not in names],
         )
 
-    def _open(self, task: TaskDefinition, order: RunOrder) -> OpenedTask:
+    def _open_task(self, task: TaskDefinition, order: RunOrder) -> OpenedTask:
         rendered = open_task(task, self.rows, order.num_fewshot, order.limit)
         planned = _planned_task(task, order.num_fewshot, rendered)
         facts = {"definition": task.definition_digest}
@@ -84,40 +99,7 @@ class FindSuiteTasks:
             facts["fewshot_seed"] = str(task.fewshot.seed)
         return OpenedTask(planned, rendered.samples, facts)
 
-
-def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: RenderedTask) -> PlannedTask:
-    return PlannedTask(
-        task=task.name,
-        version=task.version,
-        sample_set_id="",
-        first_sample=0,
-        sample_count=0,
-        output_type=task.scoring.output_type,
-        num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
-        is_stand_in=rendered.is_stand_in,
-        dataset=str(task.rows),
-        dataset_revision=rendered.revision,
-        generation=task.generation,
-    )
-
-
-# What goes on a text mostly begins with a space, which no target has.
-_FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
-
-
-@dataclass(frozen=True)
-class FindDatasetTasks:
-    contents: ContentSource
-    loading: LoadRows
-
-    async def tasks_of(self, run: Run) -> TasksToPlan:
-        """Raises `DatasetNotFound`. Reading samples may raise `RowTooLarge` or `ObjectStoreUnavailable`."""
-        named = await self.contents.content(run.order.dataset_id)
-        scoring = row_scoring(run.order.metrics)
-        task = TaskToPlan(TASK, scoring, partial(self._open, named, run.order.limit), is_of_dataset=True)
-        return TasksToPlan([task], [TaskGroup(run.order.subject, (TASK,))])
-
-    def _open(self, named: NamedContent, limit: int | None) -> OpenedTask:
+    def _open_dataset(self, named: NamedContent, limit: int | None) -> OpenedTask:
         planned = PlannedTask(
             task=TASK,
             version=VERSION,
@@ -139,6 +121,22 @@ class FindDatasetTasks:
             if sample.stored_bytes > MAX_SAMPLE_BYTES:
                 raise _too_large(sample, named.name)
             yield sample
+
+
+def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: RenderedTask) -> PlannedTask:
+    return PlannedTask(
+        task=task.name,
+        version=task.version,
+        sample_set_id="",
+        first_sample=0,
+        sample_count=0,
+        output_type=task.scoring.output_type,
+        num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
+        is_stand_in=rendered.is_stand_in,
+        dataset=str(task.rows),
+        dataset_revision=rendered.revision,
+        generation=task.generation,
+    )
 
 
 def row_scoring(metrics: tuple[MetricUse, ...]) -> TaskScoring:

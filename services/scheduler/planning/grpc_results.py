@@ -32,6 +32,14 @@ from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, merged_params
 from services.scheduler.suites.rendering.sample import RenderedSample
 
+Response = TypeVar("Response")
+
+_CALL_SECONDS = 20.0
+# Targets may be long patterns, each of which is read.
+_PUT_SECONDS = 60.0
+# Closing computes the figures of the whole run.
+_CLOSE_SECONDS = 600.0
+
 
 def request_digest(run: Run, task: PlannedTask) -> bytes:
     """SHA-256 over model, server, parameters, stops, and how choices and prompts are put.
@@ -94,17 +102,6 @@ def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service
         price=PRICE.to_proto(run.price) if run.price else None,
         dataset_name=run.dataset_name,
     )
-
-
-Response = TypeVar("Response")
-
-_CALL_SECONDS = 20.0
-# Targets may be long patterns, each of which is read.
-_PUT_SECONDS = 60.0
-# Closing computes the figures of the whole run.
-_CLOSE_SECONDS = 600.0
-# What is not deleted by then is deleted by the next call.
-_DELETE_SECONDS = 20.0
 
 
 class GrpcRunRecord:
@@ -194,7 +191,7 @@ class GrpcRunRecord:
 
     async def delete_run(self, run_id: RunId) -> None:
         request = run_record_service_pb2.DeleteRunRecordRequest(run_id=run_id)
-        await _answer(self._record.DeleteRunRecord(request, timeout=_DELETE_SECONDS))
+        await _answer(self._record.DeleteRunRecord(request, timeout=_CALL_SECONDS))
 
     async def failure_example(self, run_id: RunId) -> str:
         request = results_service_pb2.ListOutcomesRequest(

@@ -10,17 +10,10 @@ from uuid import uuid4
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks, TasksToPlan, TaskToPlan
-from services.scheduler.planning.ports import (
-    MissingSamples,
-    PlanRecord,
-    PlanStore,
-    PlanToOpen,
-    RunRecord,
-    TaskToOpen,
-)
+from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
+from services.scheduler.planning.ports import PlanRecord, PlanToOpen, RunRecord, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import MissingSample, ShardCutter, number_shards, shards_of_missing
-from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
+from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import SuiteError
@@ -38,52 +31,6 @@ class PlanningFailed(Exception):
     def __init__(self, error: RunError) -> None:
         super().__init__(error.message)
         self.error = error
-
-
-_MISSING_PER_WRITE = 10_000
-
-
-@dataclass(frozen=True)
-class AddMissingShards:
-    plans: PlanStore
-    record: MissingSamples
-
-    async def add(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
-        """Replaces shards of an interrupted planning. Returns False if the run was stopped."""
-        await self.plans.delete_shards(token, run)
-        held: list[MissingSample] = []
-        async for item in self.record.missing(run.run_id, run.epoch):
-            held.append(item)
-            if len(held) == _MISSING_PER_WRITE:
-                if not await self._write(token, run, tasks, held):
-                    return False
-                held = []
-        return await self._write(token, run, tasks, held)
-
-    async def _write(
-        self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], missing: list[MissingSample]
-    ) -> bool:
-        first = await self.plans.next_shard_number(run)
-        shards = list(shards_of_missing(missing, tasks, first))
-        return not shards or await self.plans.add_shards(token, run, shards)
-
-
-@dataclass(frozen=True)
-class PlanRetry:
-    runs: RunStore
-    plans: PlanStore
-    record: RunRecord
-    missing_shards: AddMissingShards
-
-    async def plan(self, token: FencingToken, run: Run) -> None:
-        """Raises `RunStopped`; a crash in between starts it anew."""
-        tasks = await self.runs.planned_tasks(run.run_id)
-        await self.record.open_run(run, PlanToOpen())
-        if not await self.missing_shards.add(token, run, tasks):
-            raise RunStopped
-        planned = PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers)
-        if not await self.plans.mark_planned(token, run, planned):
-            raise RunStopped
 
 
 # Results unpacks one while Postgres stores the other.
@@ -125,6 +72,7 @@ CHUNK_SECONDS = 1.0
 # So often, planning looks whether the run was stopped.
 NOTE_SECONDS = 1.0
 _SHARDS_PER_WRITE = 2000
+_MISSING_PER_WRITE = 10_000
 # Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
 _PLANNED_AT_A_TIME = 16
 
@@ -142,21 +90,19 @@ class _Plan:
 @dataclass(frozen=True)
 class PlanRun:
     runs: LedRunStore
-    plans: PlanStore
+    shards: ShardStore
     record: RunRecord
-    suite_tasks: FindSuiteTasks
-    dataset_tasks: FindDatasetTasks
+    tasks: FindTasks
     proctor_version: str
     clock: Clock
     registry: WorkerRegistry
-    missing_shards: AddMissingShards
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(_PLANNED_AT_A_TIME))
 
     async def plan(self, token: FencingToken, run: Run) -> None:
         """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
         plan = _Plan(environment={"proctor": self.proctor_version})
         try:
-            ordered = await self._tasks_of(run)
+            ordered = await self.tasks.tasks_of(run)
             for task in ordered.tasks:
                 await self._note(token, run, f"planning {task.name}")
                 await self._plan_task(token, run, task, plan)
@@ -165,10 +111,12 @@ class PlanRun:
         await self._open(run, PlanToOpen(plan.tasks, ordered.groups, ordered.missing))
         await self._store(token, run, plan, await self._reuse_answers(token, run))
 
-    async def _tasks_of(self, run: Run) -> TasksToPlan:
-        if run.order.dataset_id:
-            return await self.dataset_tasks.tasks_of(run)
-        return await self.suite_tasks.tasks_of(run)
+    async def plan_retry(self, token: FencingToken, run: Run, tasks: tuple[PlannedTask, ...]) -> None:
+        """A later epoch, of what results misses. Raises `RunStopped`; a crash in between starts it anew."""
+        await self.record.open_run(run, PlanToOpen())
+        if not await self._add_missing(token, run, tasks):
+            raise RunStopped
+        await self._mark(token, run, PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers))
 
     async def _note(self, token: FencingToken, run: Run, step: str) -> None:
         is_late = run.deadline is not None and self.clock.now() >= run.deadline
@@ -221,23 +169,47 @@ class PlanRun:
     async def _store(self, token: FencingToken, run: Run, plan: _Plan, reused_answers: int) -> None:
         tasks = tuple(task.planned for task in plan.tasks)
         is_going_on = (
-            await self.missing_shards.add(token, run, tasks)
+            await self._add_missing(token, run, tasks)
             if reused_answers
             else await self._add_shards(token, run, plan)
         )
+        if not is_going_on:
+            raise RunStopped
         total = plan.sample_count * run.order.rollouts
         environment = {**run.environment, **plan.environment}
-        planned = PlanRecord(tasks, total, environment, reused_answers)
-        if not is_going_on or not await self.plans.mark_planned(token, run, planned):
+        await self._mark(token, run, PlanRecord(tasks, total, environment, reused_answers))
+
+    async def _mark(self, token: FencingToken, run: Run, plan: PlanRecord) -> None:
+        if not await self.shards.mark_planned(token, run, plan):
             raise RunStopped
 
     async def _add_shards(self, token: FencingToken, run: Run, plan: _Plan) -> bool:
-        await self.plans.delete_shards(token, run)
+        """Replaces shards of an interrupted planning. Returns False if the run was stopped."""
+        await self.shards.delete_shards(token, run)
         shards = number_shards(plan.ranges, run.order.rollouts)
         while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
-            if not await self.plans.add_shards(token, run, chunk):
+            if not await self.shards.add_shards(token, run, chunk):
                 return False
         return True
+
+    async def _add_missing(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
+        """As `_add_shards`, for the samples that have no outcome."""
+        await self.shards.delete_shards(token, run)
+        held: list[MissingSample] = []
+        async for item in self.record.missing(run.run_id, run.epoch):
+            held.append(item)
+            if len(held) == _MISSING_PER_WRITE:
+                if not await self._add_shards_of(token, run, tasks, held):
+                    return False
+                held = []
+        return await self._add_shards_of(token, run, tasks, held)
+
+    async def _add_shards_of(
+        self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], missing: Sequence[MissingSample]
+    ) -> bool:
+        first = await self.shards.next_shard_number(run)
+        shards = list(shards_of_missing(missing, tasks, first))
+        return not shards or await self.shards.add_shards(token, run, shards)
 
 
 def _chunks(samples: Iterator[RenderedSample], clock: Clock) -> Iterator[list[RenderedSample]]:

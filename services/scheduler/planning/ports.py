@@ -1,4 +1,4 @@
-"""What planning needs: the store of plans, and the record that results keeps of a run."""
+"""What planning needs: the store of shards, and the record that results keeps of a run."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,8 +29,16 @@ class PlanRecord:
     reused_answers: int = 0
 
 
-class PlanStore(Protocol):
-    """Tasks and shards of runs. Writes raise `LeadershipLost` once another scheduler leads.
+@dataclass(frozen=True, slots=True)
+class ShardMoves:
+    """Shards that are done, and shards that are dispatched with these attempts."""
+
+    done: Sequence[int] = ()
+    dispatched: Sequence[Shard] = ()
+
+
+class ShardStore(Protocol):
+    """Tasks and shards of planned runs. Writes raise `LeadershipLost` once another scheduler leads.
 
     A write for a run that is no longer running in this epoch changes nothing and returns False.
     """
@@ -44,6 +52,18 @@ class PlanStore(Protocol):
     async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool: ...
 
     async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool: ...
+
+    async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
+        """Shards that wait to be dispatched, with numbers above `after`, in order."""
+        ...
+
+    async def dispatched(self, run: Run) -> Sequence[Shard]: ...
+
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool: ...
+
+    async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
+        """Makes dispatched shards wait again, with the given samples."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

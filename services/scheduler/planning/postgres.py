@@ -1,19 +1,21 @@
-"""Tasks and shards of planned runs in Postgres."""
+"""Tasks and shards of planned runs in Postgres. Attempts are stored before anything is sent."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import asyncpg
+
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import run_as_leader
-from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.lifecycle.postgres_rows import to_json
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 
 
-class PostgresPlans:
+class PostgresShards:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
@@ -33,7 +35,7 @@ class PostgresPlans:
             [shard.number for shard in shards],
             [shard.task_index for shard in shards],
             [shard.rollout for shard in shards],
-            [array_literal(shard.samples) for shard in shards],
+            [_array_literal(shard.samples) for shard in shards],
         )
 
         async def add(transaction: PostgresTransaction) -> bool:
@@ -59,8 +61,37 @@ class PostgresPlans:
 
         return await run_as_leader(self._session, token, mark)
 
+    async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
+        values = (run.run_id, run.epoch, after, limit)
+        return _shards(await self._session.fetch("planned_shards", *values))
 
-def array_literal(numbers: Sequence[int]) -> str:
+    async def dispatched(self, run: Run) -> Sequence[Shard]:
+        return _shards(await self._session.fetch("dispatched_shards", run.run_id, run.epoch))
+
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
+        """A single statement, so that dispatching costs one round trip."""
+        numbers = [shard.number for shard in moves.dispatched]
+        attempts = [shard.attempt for shard in moves.dispatched]
+        values = (token, run.run_id, run.epoch, list(moves.done), numbers, attempts)
+        row = await self._session.fetchrow("move_shards", *values)
+        if row is None or not row["is_leader"]:
+            raise LeadershipLost
+        return bool(row["is_live"])
+
+    async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
+        numbers = [shard.number for shard in shards]
+        samples = [_array_literal(shard.samples) for shard in shards]
+        values = (run.run_id, run.epoch, numbers, samples)
+        await run_as_leader(
+            self._session, token, lambda transaction: transaction.execute("return_shards", *values)
+        )
+
+
+def _shards(rows: Sequence[asyncpg.Record]) -> list[Shard]:
+    return [Shard(*row) for row in rows]
+
+
+def _array_literal(numbers: Sequence[int]) -> str:
     """An array as text: arrays of different lengths cannot be elements of one array."""
     return "{" + ",".join(map(str, numbers)) + "}"
 

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
-from services.scheduler.dispatch.ports import ShardMoves
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_estimate import PastRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of

@@ -12,19 +12,18 @@ from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
-from services.scheduler.planning.plan_run import AddMissingShards, PlanRetry, PlanRun
+from services.scheduler.planning.find_tasks import FindTasks
+from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import RunRecord
 from services.scheduler.pricing.prices import PriceList, ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
-from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
+from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.show_run import ShowQueue, ShowRun
-from services.scheduler.runs.reads.show_run_forecast import ForecastRun
+from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.worker import Worker
@@ -81,8 +80,6 @@ class SchedulerHarness:
         pricing = ResolvePrice(self.prices)
         self.queue_store = InMemoryQueue(self.runs)
         self.forecasts = self.forecasting(max_age_seconds=0)
-        self.queue = self.queue_of(self.forecasts)
-        self.forecasting_run = ForecastRun(self.forecasts, self.runs)
         self.submitting = SubmitRun(
             self.runs,
             self.suites,
@@ -93,20 +90,9 @@ class SchedulerHarness:
             pricing,
             self.aliases,
         )
-        self.cancelling = CancelRun(self.runs, self.controls, self.clock)
-        self.retrying = RetryRun(self.runs, self.controls, self.clock)
-        self.pausing = PauseRun(self.runs, self.controls, self.clock)
-        self.resuming = ResumeRun(self.runs, self.controls, self.clock)
+        self.changing = ChangeState(self.runs, self.controls, self.clock)
         self.deleting = DeleteRun(self.runs, self.record, self.clock)
-        self.showing = ShowRun(
-            runs=self.runs,
-            lists=self.runs,
-            record=self.record,
-            tracker=self.tracker,
-            registry=self.registry,
-            clock=self.clock,
-            forecasts=self.forecasts,
-        )
+        self.showing = self.showing_by(self.forecasts)
         self.tools = self._tools()
 
     def forecasting(self, max_age_seconds: float) -> ForecastQueue:
@@ -114,8 +100,16 @@ class SchedulerHarness:
             self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, max_age_seconds
         )
 
-    def queue_of(self, forecasts: ForecastQueue) -> ShowQueue:
-        return ShowQueue(forecasts, self.tracker, self.registry, self.clock)
+    def showing_by(self, forecasts: ForecastQueue) -> ShowRun:
+        return ShowRun(
+            runs=self.runs,
+            lists=self.runs,
+            record=self.record,
+            tracker=self.tracker,
+            registry=self.registry,
+            clock=self.clock,
+            forecasts=forecasts,
+        )
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
         submission = Submission(RunId(str(uuid4())), order or toy_order(), user)
@@ -162,30 +156,22 @@ class SchedulerHarness:
         raise AssertionError("the run does not end")
 
     def planner(self, record: RunRecord) -> PlanRun:
-        missing_shards = AddMissingShards(self.runs, record)
         return PlanRun(
             runs=self.runs,
-            plans=self.runs,
+            shards=self.runs,
             record=record,
-            suite_tasks=FindSuiteTasks(self.suites, self.rows),
-            dataset_tasks=FindDatasetTasks(self.datasets, LoadRows(self.datasets.objects)),
+            tasks=FindTasks(self.suites, self.rows, self.datasets, LoadRows(self.datasets.objects)),
             proctor_version="0.1.0",
             clock=self.clock,
             registry=self.registry,
-            missing_shards=missing_shards,
         )
 
     def _tools(self) -> DriverContext:
         return DriverContext(
             runs=self.runs,
             planner=self.planner(self.record),
-            retry_planner=PlanRetry(
-                self.runs, self.runs, self.record, AddMissingShards(self.runs, self.record)
-            ),
             dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
-            reconciler=ReconcileShards(
-                self.runs, self.runs, self.record, self.stream, self.tracker, self.clock
-            ),
+            reconciler=ReconcileShards(self.runs, self.record, self.stream, self.tracker, self.clock),
             finisher=FinishRun(self.runs, self.record, self.stream, self.controls, self.clock),
             controls=self.controls,
             registry=self.registry,

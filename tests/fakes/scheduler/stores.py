@@ -10,11 +10,9 @@ import asyncpg
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession
-from services.scheduler.dispatch.ports import ShardStore
-from services.scheduler.dispatch.postgres import PostgresShards
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.ports import PlanStore
-from services.scheduler.planning.postgres import PostgresPlans
+from services.scheduler.planning.ports import ShardStore
+from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotStore
 from services.scheduler.runs.admission.show_forecast import QueueStore
@@ -40,7 +38,6 @@ class Stores:
     lists: RunLists
     led: LedRunStore
     slots: SlotStore
-    plans: PlanStore
     shards: ShardStore
     limits: LimitStore
     queue: QueueStore
@@ -59,7 +56,6 @@ def stores_in_memory() -> Stores:
         lists=memory,
         led=memory,
         slots=memory,
-        plans=memory,
         shards=memory,
         limits=memory.limits,
         queue=InMemoryQueue(memory),
@@ -84,7 +80,6 @@ async def empty_stores(pool: asyncpg.Pool) -> Stores:
         lists=PostgresRunLists(sessions),
         led=PostgresLedRuns(sessions),
         slots=PostgresSlots(sessions, limits),
-        plans=PostgresPlans(sessions),
         shards=PostgresShards(sessions),
         limits=limits,
         queue=PostgresQueue(sessions),

@@ -93,7 +93,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
             await stores.runs.resume(resumed.run_id, now)
             await stores.runs.cancel(ended.run_id, now)
             for running in (await stores.queue.queue(1)).running:
-                await stores.plans.mark_planned(token, running, PlanRecord((), 1))
+                await stores.shards.mark_planned(token, running, PlanRecord((), 1))
             moves = await stores.slots.admit(token, now)
             rows = [await stores.runs.get(run.run_id) for run in runs]
             seen.append((set(moves.admitted), set(moves.preempted), await order_of(stores), rows))
@@ -107,7 +107,7 @@ async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(s
     token = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
     await stores.slots.admit(token, START)
-    assert await stores.plans.mark_planned(token, long, PlanRecord((), 1))
+    assert await stores.shards.mark_planned(token, long, PlanRecord((), 1))
     short = await add(stores, new_run(1, user="bob"))
     assert await stores.slots.admit(token, START + 59 * SECOND) == SlotChanges([], [])
     moves = await stores.slots.admit(token, START + MINUTE)
@@ -141,7 +141,7 @@ async def test_paused_run_keeps_what_it_has_and_goes_on_in_its_epoch(stores: Sto
     run = await add(stores, new_run())
     token = await stores.begin_term()
     await stores.slots.admit(token, START)
-    await stores.plans.mark_planned(token, run, PlanRecord((), 1))
+    await stores.shards.mark_planned(token, run, PlanRecord((), 1))
     paused = await stores.runs.pause(run.run_id, START + MINUTE)
     assert paused is not None
     assert (paused.state, paused.ran_seconds, paused.deadline) == (RunState.PAUSED, 60, None)

@@ -15,9 +15,8 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from proctor.values.usage import ModelPrice, TokenUsage
-from services.scheduler.dispatch.ports import ShardMoves
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken, RunNotFound
@@ -68,8 +67,8 @@ async def running(stores: Stores, model: str = "openai/fake") -> tuple[FencingTo
 
 async def planned(stores: Stores, model: str = "openai/fake") -> tuple[FencingToken, Run]:
     token, run = await running(stores, model)
-    await stores.plans.add_shards(token, run, SHARDS)
-    await stores.plans.mark_planned(token, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
+    await stores.shards.add_shards(token, run, SHARDS)
+    await stores.shards.mark_planned(token, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
     return token, await stores.runs.get(run.run_id)
 
 
@@ -198,9 +197,9 @@ async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
     for write in (
         stores.slots.admit(old, START),
         stores.led.set_step(old, run, "x"),
-        stores.plans.delete_shards(old, run),
-        stores.plans.add_shards(old, run, SHARDS),
-        stores.plans.mark_planned(old, run, PlanRecord((TASK,), 1)),
+        stores.shards.delete_shards(old, run),
+        stores.shards.add_shards(old, run, SHARDS),
+        stores.shards.mark_planned(old, run, PlanRecord((TASK,), 1)),
         stores.led.finish(old, run, ending),
         stores.led.mark_closed(old, run, COUNTS),
         stores.shards.move(old, run, ShardMoves(done=[0])),
@@ -222,12 +221,12 @@ async def test_planned_run_has_its_tasks_and_shards(stores: Stores) -> None:
         (1, [64, 65, 67], 3),
     ]
     assert [shard.number for shard in await stores.shards.planned(run, 0, 10)] == [1]
-    assert await stores.plans.next_shard_number(run) == 2
+    assert await stores.shards.next_shard_number(run) == 2
 
 
 async def test_planning_anew_replaces_the_shards(stores: Stores) -> None:
     token, run = await planned(stores)
-    await stores.plans.delete_shards(token, run)
+    await stores.shards.delete_shards(token, run)
     assert await stores.shards.planned(run, -1, 10) == []
 
 
@@ -235,8 +234,8 @@ async def test_stopped_run_takes_no_plan_and_sends_no_shard(stores: Stores) -> N
     token, run = await planned(stores)
     await stores.runs.cancel(run.run_id, START)
     assert not await stores.led.set_step(token, run, "planning")
-    assert not await stores.plans.add_shards(token, run, SHARDS)
-    assert not await stores.plans.mark_planned(token, run, PlanRecord((), 0))
+    assert not await stores.shards.add_shards(token, run, SHARDS)
+    assert not await stores.shards.mark_planned(token, run, PlanRecord((), 0))
     assert not await stores.shards.move(token, run, ShardMoves(dispatched=[replace(SHARDS[0], attempt=1)]))
     assert await stores.shards.dispatched(run) == []
 

@@ -13,7 +13,7 @@ from services.common.grpc_client import open_channel
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
-from services.scheduler.runs.lifecycle.change_state import CancelRun
+from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
@@ -36,13 +36,13 @@ async def channel(results: ResultsHarness) -> AsyncIterator[grpc.aio.Channel]:
 class RecordOfStoppedRuns(GrpcRunRecord):
     """A user cancels each run right after its record was made, before its shards are stored."""
 
-    def __init__(self, channel: grpc.aio.Channel, cancelling: CancelRun) -> None:
+    def __init__(self, channel: grpc.aio.Channel, changing: ChangeState) -> None:
         super().__init__(channel)
-        self._cancelling = cancelling
+        self._changing = changing
 
     async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         sets = await super().open_run(run, plan)
-        await self._cancelling.cancel(run.run_id)
+        await self._changing.cancel(run.run_id)
         return sets
 
 
@@ -59,14 +59,14 @@ async def test_a_run_cancelled_between_its_record_and_its_shards_closes_in_every
     results: ResultsHarness, channel: grpc.aio.Channel
 ) -> None:
     harness = SchedulerHarness()
-    on_results(harness, RecordOfStoppedRuns(channel, harness.cancelling))
+    on_results(harness, RecordOfStoppedRuns(channel, harness.changing))
     run, driver = await harness.start()
     assert await harness.advance(driver, 5)
     stopped = await harness.runs.get(run.run_id)
     assert (stopped.planned_epoch, stopped.is_over) == (0, True)
 
-    await harness.retrying.retry(run.run_id)
-    await harness.cancelling.cancel(run.run_id)
+    await harness.changing.retry(run.run_id)
+    await harness.changing.cancel(run.run_id)
 
     assert await harness.advance(harness.driver(run.run_id), 5)
     closed = await harness.runs.get(run.run_id)
@@ -82,7 +82,7 @@ async def test_a_run_cancelled_before_anything_was_recorded_closes_without_a_sum
     harness = SchedulerHarness()
     on_results(harness, GrpcRunRecord(channel))
     run, driver = await harness.start()
-    await harness.cancelling.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id)
     assert await harness.advance(driver, 5)
     closed = await harness.runs.get(run.run_id)
     assert (closed.is_over, closed.final_counts) == (True, None)

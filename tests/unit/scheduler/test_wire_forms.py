@@ -17,7 +17,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.proto import changes_from_proto
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName
 from services.scheduler.runs.orders.order_rules import first_problem
-from services.scheduler.runs.orders.proto import order_from_proto, order_to_proto
+from services.scheduler.runs.orders.proto import ORDER, order_from_proto
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.proto import brief_to_proto, cursor_from_token, token_behind
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
@@ -51,7 +51,7 @@ OVER_ROWS = RunOrder(
 
 @pytest.mark.parametrize("order", [FULL, BARE, OVER_ROWS], ids=["full", "bare", "rows"])
 def test_order_survives_both_forms(order: RunOrder) -> None:
-    assert order_from_proto(order_to_proto(order)) == order
+    assert order_from_proto(ORDER.to_proto(order)) == order
     assert order_from_json(order_to_json(order), order.priority) == order
 
 

@@ -20,71 +20,54 @@ from services.scheduler.runs.lifecycle.errors import (
 from services.scheduler.runs.lifecycle.ports import DeletedRunStore, RecordDeletion, RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, may_become
 
+log = get_logger()
+
+SWEEP_SECONDS = 10.0
+# The call that deletes a run deletes its record first.
+FIRST_ATTEMPT = timedelta(seconds=30)
+
 
 @dataclass(frozen=True)
-class CancelRun:
+class ChangeState:
+    """Each call can be repeated, since an answer may be lost."""
+
     runs: RunStore
     controls: RunControls
     clock: Clock
 
     async def cancel(self, run_id: RunId) -> Run:
-        """Can be repeated, since an answer may be lost, until the cancelled run is summed up."""
+        """Repeatable until the cancelled run is summed up."""
         cancelled = await self.runs.cancel(run_id, self.clock.now()) or await self.runs.get(run_id)
         if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
             raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
-        await self.controls.announce(cancelled)
-        return cancelled
-
-
-@dataclass(frozen=True)
-class PauseRun:
-    runs: RunStore
-    controls: RunControls
-    clock: Clock
+        return await self._announced(cancelled)
 
     async def pause(self, run_id: RunId) -> Run:
-        """Can be repeated, since an answer may be lost."""
         paused = await self.runs.pause(run_id, self.clock.now()) or await self.runs.get(run_id)
         if paused.state is not RunState.PAUSED:
             raise RunNotPausable(run_id=run_id, state=paused.display_state)
-        await self.controls.announce(paused)
-        return paused
-
-
-@dataclass(frozen=True)
-class ResumeRun:
-    runs: RunStore
-    controls: RunControls
-    clock: Clock
+        return await self._announced(paused)
 
     async def resume(self, run_id: RunId) -> Run:
+        """Refused once the run is pending again."""
         pending = await self.runs.resume(run_id, self.clock.now())
         if pending is None:
-            run = await self.runs.get(run_id)
-            raise RunNotPaused(run_id=run_id, state=run.state)
-        await self.controls.announce(pending)
-        return pending
-
-
-@dataclass(frozen=True)
-class RetryRun:
-    runs: RunStore
-    controls: RunControls
-    clock: Clock
+            raise RunNotPaused(run_id=run_id, state=(await self.runs.get(run_id)).state)
+        return await self._announced(pending)
 
     async def retry(self, run_id: RunId) -> Run:
-        """Can be repeated, since an answer may be lost, while the retry waits or runs."""
+        """Repeatable while the retry waits or runs."""
         _check_cost(await self.runs.get(run_id))
         pending = await self.runs.requeue(run_id, self.clock.now())
-        if pending is None:
-            return await self._under_way(run_id)
-        await self.controls.announce(pending)
-        return pending
-
-    async def _under_way(self, run_id: RunId) -> Run:
+        if pending is not None:
+            return await self._announced(pending)
         run = await self.runs.get(run_id)
         if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
             raise RunNotRetryable(run_id=run_id, state=run.state)
+        return run
+
+    async def _announced(self, run: Run) -> Run:
+        await self.controls.announce(run)
         return run
 
 
@@ -94,13 +77,6 @@ def _check_cost(run: Run) -> None:
     is_at_limit = cost is not None and most is not None and cost >= most
     if is_at_limit and may_become(run.state, RunState.PENDING):
         raise CostLimitStays(run_id=run.run_id, spent=spent(run, cost or 0.0))
-
-
-log = get_logger()
-
-SWEEP_SECONDS = 10.0
-# The call that deleted the run tries first.
-FIRST_ATTEMPT = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)

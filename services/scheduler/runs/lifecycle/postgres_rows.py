@@ -14,6 +14,8 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
 
+T = TypeVar("T")
+
 
 def order_to_json(order: RunOrder) -> str:
     return json.dumps({name: value for name, value in to_plain(order).items() if name != "priority"})
@@ -21,9 +23,6 @@ def order_to_json(order: RunOrder) -> str:
 
 def order_from_json(text: str, priority: Priority) -> RunOrder:
     return from_plain(RunOrder, {**json.loads(text), "priority": priority})
-
-
-T = TypeVar("T")
 
 
 def to_json(value: object | None) -> str | None:

@@ -6,46 +6,32 @@ from uuid import UUID
 from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
 from proctor.values.scoring import MetricUse
-from proctor.wire.convert import number_of
-from proctor.wire.values import PRICE, USAGE
-from proctor.wire.well_known import time_to_proto
+from proctor.wire.convert import Codec
 from services.scheduler.errors import InvalidPageToken
 from services.scheduler.requests import list_token, read_list_token
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.orders.proto import order_to_proto
 from services.scheduler.runs.reads.run_list import RunCursor
-from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot, TaskProgress
+from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
+
+# What only the scheduler itself needs, and what is written apart.
+_APART = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
+_RUN = Codec(Run, run_pb2.Run, unpaired={*_APART, "progress", "wait"})
+_PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 
 
 def run_to_proto(run: Run) -> run_pb2.Run:
-    error = run.error
-    return run_pb2.Run(
-        run_id=run.run_id,
-        order=order_to_proto(run.order),
-        user=run.user,
-        state=number_of(run.state),
-        epoch=run.epoch,
-        pool=run.pool,
-        created_at=time_to_proto(run.created_at),
-        started_at=time_to_proto(run.started_at),
-        finished_at=time_to_proto(run.finished_at),
-        deadline=time_to_proto(run.expires_at or run.deadline),
-        error=run_pb2.RunError(reason=error.reason, message=error.message) if error else None,
-        environment=run.environment,
-        scoring_method=number_of(run.scoring_method),
-        suite_version=run.suite_version,
-        price=PRICE.to_proto(run.price) if run.price else None,
-        reused_answers=run.reused_answers,
-        admitted_at=time_to_proto(run.admitted_at),
-        ran_seconds=run.ran_seconds,
-        dataset_name=run.dataset_name,
-    )
+    message = _RUN.to_proto(run)
+    deadline = run.expires_at or run.deadline
+    if deadline is not None:
+        message.deadline.FromDatetime(deadline)
+    return message
 
 
 def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     message = run_to_proto(snapshot.run)
-    message.progress.CopyFrom(_progress_to_proto(snapshot.progress))
+    message.progress.SetInParent()
+    _PROGRESS.fill(message.progress, snapshot.progress)
     if snapshot.wait is not None:
         message.wait.CopyFrom(_wait_to_proto(snapshot.wait))
     return message
@@ -57,35 +43,6 @@ def brief_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     order = replace(snapshot.run.order, tasks=(), params=GenerationParams(), metrics=metrics, line_models=())
     run = replace(snapshot.run, order=order, environment={})
     return snapshot_to_proto(replace(snapshot, run=run))
-
-
-def _progress_to_proto(progress: RunProgress) -> run_pb2.RunProgress:
-    speed, left = progress.speed, progress.left
-    return run_pb2.RunProgress(
-        total=progress.total,
-        completed=progress.completed,
-        current_step=progress.current_step,
-        tasks=[_task_to_proto(task) for task in progress.tasks],
-        samples_per_second=speed.samples if speed else None,
-        tokens_per_second=speed.tokens if speed else None,
-        eta_seconds=left.seconds if left else None,
-        eta_low_seconds=left.low if left else None,
-        eta_high_seconds=left.high if left else None,
-        failures=progress.failures,
-        usage=USAGE.to_proto(progress.usage),
-        cost=progress.cost,
-    )
-
-
-def _task_to_proto(task: TaskProgress) -> run_pb2.TaskProgress:
-    return run_pb2.TaskProgress(
-        task=task.task,
-        total=task.total,
-        completed=task.counts.recorded,
-        failed=task.counts.failed,
-        unparsed=task.counts.unparsed,
-        is_stand_in=task.is_stand_in,
-    )
 
 
 def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:

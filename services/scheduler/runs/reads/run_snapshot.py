@@ -1,14 +1,18 @@
-"""A run as it is shown: its state, progress, speed, and why it waits."""
+"""A run as it is shown: its state, progress, speed, why it waits, and what it will probably cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from proctor.values.run import RunCounts, RunState, TaskCounts
-from proctor.values.usage import TokenUsage
-from services.scheduler.progress.run_speed import RunSpeed, TimeLeft, time_left
+from proctor.values.usage import ModelPrice, TokenUsage
+from services.scheduler.progress.run_speed import RunSpeed, time_left
+from services.scheduler.runs.admission.run_estimate import expected_outcomes
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.run import SUMMARISING, PlannedTask, Run
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.reads.run_list import PastUsage
 from services.scheduler.workers.worker import Worker, awaited_server, awaited_worker
 
 
@@ -16,18 +20,25 @@ from services.scheduler.workers.worker import Worker, awaited_server, awaited_wo
 class TaskProgress:
     task: str
     total: int
-    counts: TaskCounts
+    completed: int
+    failed: int
+    unparsed: int
     is_stand_in: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
+    """The speed is that of the last seconds; `eta` is the time left by it, low and high by those of late."""
+
     total: int
     completed: int
     current_step: str
     tasks: Sequence[TaskProgress] = ()
-    speed: RunSpeed | None = None
-    left: TimeLeft | None = None
+    samples_per_second: float | None = None
+    tokens_per_second: float | None = None
+    eta_seconds: float | None = None
+    eta_low_seconds: float | None = None
+    eta_high_seconds: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost: float | None = None
@@ -53,13 +64,17 @@ class LiveFigures:
 def progress_of(run: Run, live: LiveFigures) -> RunProgress:
     counts = live.counts or RunCounts(run.epoch)
     speed = live.speed if run.state is RunState.RUNNING else None
+    left = time_left(run.total - counts.recorded, speed) if run.is_planned else None
     return RunProgress(
         total=run.total,
         completed=counts.recorded,
         current_step=current_step(run, counts, live.workers),
         tasks=_task_progress(run, live.tasks, counts),
-        speed=speed,
-        left=time_left(run.total - counts.recorded, speed) if run.is_planned else None,
+        samples_per_second=speed.samples if speed else None,
+        tokens_per_second=speed.tokens if speed else None,
+        eta_seconds=left.seconds if left else None,
+        eta_low_seconds=left.low if left else None,
+        eta_high_seconds=left.high if left else None,
         failures=counts.failures,
         usage=counts.usage,
         cost=cost_of(run, counts),
@@ -87,13 +102,38 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
 
 
 def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) -> Sequence[TaskProgress]:
-    counts_by_task = {task.task: task for task in counts.tasks}
+    by_task = {each.task: each for each in counts.tasks}
+    rows = [(task, by_task.get(task.task, TaskCounts(task.task))) for task in tasks]
     return tuple(
         TaskProgress(
             task=task.task,
             total=task.sample_count * run.order.rollouts,
-            counts=counts_by_task.get(task.task, TaskCounts(task.task)),
+            completed=known.recorded,
+            failed=known.failed,
+            unparsed=known.unparsed,
             is_stand_in=task.is_stand_in,
         )
-        for task in tasks
+        for task, known in rows
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RunForecast:
+    """None where there is nothing to estimate from. The cost is in the currency of the run's price."""
+
+    seconds: float | None
+    cost: float | None
+
+
+def estimated_cost(order: RunOrder, price: ModelPrice, history: Sequence[PastUsage]) -> float | None:
+    """The expected number of outcomes × the median cost of one; of runs of the same tasks if there are any.
+
+    The median, so that one run whose server counted wrongly does not decide. None if the number of outcomes
+    or the tokens of one are unknown.
+    """
+    counted = [past for past in history if past.run.total and past.usage != TokenUsage()]
+    outcomes = expected_outcomes(order, [past.run for past in counted])
+    if outcomes is None or not counted:
+        return None
+    same = [past for past in counted if set(past.run.tasks) == set(order.tasks)] or counted
+    return outcomes * median(price.cost(past.usage) / past.run.total for past in same)

@@ -12,10 +12,16 @@ from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_queue import RunWait, UserRunCounts
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RecordedCounts, RunCursor, RunFilter, RunLists
-from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot, progress_of
+from services.scheduler.runs.reads.run_snapshot import (
+    LiveFigures,
+    RunForecast,
+    RunSnapshot,
+    estimated_cost,
+    progress_of,
+)
 from services.scheduler.workers.worker import Worker, WorkerRegistry
 
 POLL_SECONDS = 1.0
@@ -32,6 +38,17 @@ class SnapshotPage:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    running: Sequence[RunSnapshot]
+    waiting: Sequence[RunSnapshot]
+    waiting_total: int
+    paused: Sequence[RunSnapshot]
+    workers: Sequence[Worker]
+    limits: QueueLimits
+    users: Sequence[UserRunCounts]
+
+
 @dataclass(frozen=True)
 class ShowRun:
     runs: RunStore
@@ -44,20 +61,42 @@ class ShowRun:
 
     async def show(self, run_id: RunId) -> RunSnapshot:
         run = await self.runs.get(run_id)
-        live = LiveFigures(
-            tasks=await self.runs.planned_tasks(run_id) if run.planned_epoch else (),
-            counts=await self.counts(run),
-            speed=self.tracker.speed(run_id, self.clock.monotonic()),
-            workers=self.registry.workers(),
-        )
-        return RunSnapshot(run, progress_of(run, live), await self._wait(run))
+        tasks = await self.runs.planned_tasks(run_id) if run.planned_epoch else ()
+        counts = await self.counts(run)
+        waits = await self.forecasts.waits([run] if run.state is RunState.PENDING else [])
+        return self._snapshot(run, counts, waits.get(run_id), tasks)
+
+    async def forecast(self, run: Run) -> RunForecast:
+        """When a run that was just submitted will end, and what it will cost."""
+        seconds = await self.forecasts.seconds_to_end(run)
+        if run.price is None:
+            return RunForecast(seconds, None)
+        history = await self.lists.past_usage(run)
+        return RunForecast(seconds, estimated_cost(run.order, run.price, history))
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.lists.page(wanted, size, after)
         waits = await self.forecasts.waits([run for run in page.runs if run.state is RunState.PENDING])
         counts = await self.counts_of_all(page.runs)
-        snapshots = [self._brief(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
+        snapshots = [self._snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
         return SnapshotPage(snapshots, page.total)
+
+    async def queue(self, size: int) -> QueueView:
+        """Returns at most `size` waiting and as many paused runs, and all running ones."""
+        forecast = await self.forecasts.forecast()
+        queue = forecast.moment.queue
+        return QueueView(
+            running=[self._snapshot(run, self._known_counts(run)) for run in queue.running],
+            waiting=[
+                self._snapshot(each.run, self._known_counts(each.run), forecast.wait(each.run.run_id))
+                for each in queue.waiting[:size]
+            ],
+            waiting_total=queue.waiting_total,
+            paused=[self._snapshot(run, self._known_counts(run)) for run in queue.paused[:size]],
+            workers=self.registry.workers(),
+            limits=forecast.moment.limits,
+            users=queue.users,
+        )
 
     async def watch(self, run_id: RunId) -> AsyncIterator[RunSnapshot]:
         """The run now, then whenever it has changed; the last one is final and closed."""
@@ -86,10 +125,6 @@ class ShowRun:
         self.tracker.record(news, self.clock.monotonic())
         return self.tracker.counts(run.run_id, run.epoch)
 
-    async def _wait(self, run: Run) -> RunWait | None:
-        is_waiting = run.state is RunState.PENDING
-        return (await self.forecasts.waits([run])).get(run.run_id) if is_waiting else None
-
     async def counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
         """Counts for a page of runs. Missing ones are fetched from results, for at most COUNTS_SECONDS."""
         counts = {run.run_id: self._known_counts(run) for run in runs}
@@ -111,50 +146,13 @@ class ShowRun:
     def _known_counts(self, run: Run) -> RunCounts | None:
         return run.final_counts if run.is_closed else self.tracker.counts(run.run_id, run.epoch)
 
-    def _brief(self, run: Run, counts: RunCounts | None, wait: RunWait | None) -> RunSnapshot:
+    def _snapshot(
+        self,
+        run: Run,
+        counts: RunCounts | None,
+        wait: RunWait | None = None,
+        tasks: Sequence[PlannedTask] = (),
+    ) -> RunSnapshot:
         speed = self.tracker.speed(run.run_id, self.clock.monotonic())
-        live = LiveFigures(counts=counts, speed=speed, workers=self.registry.workers())
-        return RunSnapshot(run, progress_of(run, live), wait)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    running: Sequence[RunSnapshot]
-    waiting: Sequence[RunSnapshot]
-    waiting_total: int
-    paused: Sequence[RunSnapshot]
-    workers: Sequence[Worker]
-    limits: QueueLimits
-    users: Sequence[UserRunCounts]
-
-
-@dataclass(frozen=True)
-class ShowQueue:
-    forecasts: ForecastQueue
-    tracker: ProgressTracker
-    registry: WorkerRegistry
-    clock: Clock
-
-    async def show(self, size: int) -> QueueView:
-        """Returns at most `size` waiting and as many paused runs, and all running ones."""
-        forecast = await self.forecasts.forecast()
-        queue = forecast.moment.queue
-        return QueueView(
-            running=[self._snapshot(run) for run in queue.running],
-            waiting=[
-                self._snapshot(each.run, forecast.wait(each.run.run_id)) for each in queue.waiting[:size]
-            ],
-            waiting_total=queue.waiting_total,
-            paused=[self._snapshot(run) for run in queue.paused[:size]],
-            workers=self.registry.workers(),
-            limits=forecast.moment.limits,
-            users=queue.users,
-        )
-
-    def _snapshot(self, run: Run, wait: RunWait | None = None) -> RunSnapshot:
-        live = LiveFigures(
-            counts=self.tracker.counts(run.run_id, run.epoch),
-            speed=self.tracker.speed(run.run_id, self.clock.monotonic()),
-            workers=self.registry.workers(),
-        )
+        live = LiveFigures(tasks, counts, speed, self.registry.workers())
         return RunSnapshot(run, progress_of(run, live), wait)

@@ -89,8 +89,8 @@ async def test_run_that_gives_way_at_the_start_of_a_term_is_taken_off_the_wire()
 async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_withdrawn() -> None:
     harness = SchedulerHarness()
     paused, over = await harness.submit(), await harness.submit()
-    await harness.pausing.pause(paused.run_id)
-    await harness.cancelling.cancel(over.run_id)
+    await harness.changing.pause(paused.run_id)
+    await harness.changing.cancel(over.run_id)
 
     async def only_one_is_reported() -> bool:
         harness.clock.seconds += 61

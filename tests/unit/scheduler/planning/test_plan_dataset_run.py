@@ -67,7 +67,7 @@ async def test_run_ends_when_all_rows_are_answered_and_a_retry_asks_what_is_miss
     harness.datasets.contents.clear()
     harness.datasets.objects.contents.clear()
     harness.asked.clear()
-    await harness.retrying.retry(run.run_id)
+    await harness.changing.retry(run.run_id)
     await harness.admit()
     ended = await harness.finish(run.run_id, harness.driver(run.run_id))
     assert ended.state is RunState.COMPLETED
@@ -78,9 +78,9 @@ async def test_paused_run_goes_on_where_it_stopped() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start(toy_order(suite="", dataset_id=harness.datasets.upload(ROWS[:100])))
     await harness.advance(driver, 2)
-    await harness.pausing.pause(run.run_id)
+    await harness.changing.pause(run.run_id)
     assert await harness.advance(driver)
-    await harness.resuming.resume(run.run_id)
+    await harness.changing.resume(run.run_id)
     await harness.admit()
     assert (await harness.finish(run.run_id, harness.driver(run.run_id))).state is RunState.COMPLETED
     assert sorted(harness.asked) == list(range(100))

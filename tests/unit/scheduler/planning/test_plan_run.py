@@ -51,7 +51,7 @@ async def test_same_order_gives_the_same_sample_sets() -> None:
 async def test_run_cancelled_in_planning_is_not_planned_to_the_end() -> None:
     harness = SchedulerHarness()
     run, _ = await harness.start()
-    await harness.cancelling.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id)
     with pytest.raises(RunStopped):
         await harness.tools.planner.plan(harness.fencing_token, run)
     assert not harness.record.sets
@@ -66,7 +66,7 @@ async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_secon
         harness.clock.seconds += 0.5
         read.append(harness.clock.seconds)
         if len(read) == 10:
-            asyncio.run(harness.cancelling.cancel(run.run_id))
+            asyncio.run(harness.changing.cancel(run.run_id))
 
     harness.rows.on_row = take_half_a_second
     with pytest.raises(RunStopped):

@@ -141,7 +141,7 @@ async def test_run_stopped_in_the_middle_leaves_nothing_on_its_way_and_nothing_c
     def stop_in_the_second_chunk() -> None:
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
-            asyncio.run(harness.cancelling.cancel(run.run_id))
+            asyncio.run(harness.changing.cancel(run.run_id))
             harness.clock.seconds += 2 * NOTE_SECONDS
 
     harness.rows.on_row = stop_in_the_second_chunk

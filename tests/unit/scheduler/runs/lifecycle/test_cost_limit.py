@@ -74,7 +74,7 @@ async def test_a_stopped_run_is_not_retried_at_its_limit() -> None:
     harness = priced_stand()
     run = await drive_to_end(harness, max_cost=70)
     with pytest.raises(CostLimitStays, match="Order it again with a higher max_cost"):
-        await harness.retrying.retry(run.run_id)
+        await harness.changing.retry(run.run_id)
     assert (await harness.runs.get(run.run_id)).state is RunState.FAILED
 
 
@@ -156,4 +156,4 @@ async def test_an_order_is_reported_what_it_will_cost_once_runs_like_it_have_end
     harness = priced_stand()
     ended = await drive_to_end(harness, max_cost=1e9)
     submission = await harness.submit()
-    assert (await harness.forecasting_run.forecast(submission)).cost == pytest.approx(ended.total)
+    assert (await harness.showing.forecast(submission)).cost == pytest.approx(ended.total)

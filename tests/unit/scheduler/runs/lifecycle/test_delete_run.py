@@ -28,7 +28,7 @@ async def test_run_that_goes_on_is_not_deleted() -> None:
     with pytest.raises(RunNotOver, match="is running, so it cannot be deleted yet"):
         await harness.deleting.delete(run.run_id)
     await harness.advance(driver, 2)
-    await harness.cancelling.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id)
     with pytest.raises(RunNotOver, match="is being summed up"):
         await harness.deleting.delete(run.run_id)
     await harness.finish(run.run_id, driver)

@@ -100,24 +100,24 @@ async def test_many_who_look_within_a_moment_cost_one_look() -> None:
     forecasts = harness.forecasting(max_age_seconds=0.5)
     run = await submitted(harness)
     new = await submitted(harness)
-    await harness.cancelling.cancel(new.run_id)
+    await harness.changing.cancel(new.run_id)
     harness.queue_store.looks = 0
     for _ in range(100):
         assert await forecasts.waits([run])
     assert harness.queue_store.looks == 1
     assert not await forecasts.waits([new])
     harness.clock.seconds += 0.5
-    await harness.queue_of(forecasts).show(10)
+    await harness.showing_by(forecasts).queue(10)
     assert harness.queue_store.looks == 3
 
 
 async def test_what_is_shown_is_of_one_moment() -> None:
     """A run that is paused between two looks is not shown as running and as paused."""
     harness = await crowded()
-    queue = harness.queue_of(harness.forecasting(max_age_seconds=0.5))
-    [running] = (await queue.show(10)).running
-    await harness.pausing.pause(running.run.run_id)
-    shown = await queue.show(10)
+    showing = harness.showing_by(harness.forecasting(max_age_seconds=0.5))
+    [running] = (await showing.queue(10)).running
+    await harness.changing.pause(running.run.run_id)
+    shown = await showing.queue(10)
     assert [each.run.run_id for each in shown.running] == [running.run.run_id]
     assert shown.paused == []
 
@@ -142,8 +142,8 @@ async def test_a_page_is_cut_and_the_total_reported() -> None:
     for _ in range(4):
         await submitted(harness)
     paused = await submitted(harness, "bob")
-    await harness.pausing.pause(paused.run_id)
-    shown = await harness.queue.show(2)
+    await harness.changing.pause(paused.run_id)
+    shown = await harness.showing.queue(2)
     assert [each.wait.position for each in shown.waiting if each.wait] == [1, 2]
     assert (len(shown.waiting), shown.waiting_total) == (2, 4)
     assert [each.run.run_id for each in shown.paused] == [paused.run_id]

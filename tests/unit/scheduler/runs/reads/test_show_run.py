@@ -9,7 +9,6 @@ from uuid import uuid4
 from proctor.values.run import RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
 from services.scheduler.dispatch.dispatch_shards import CreditRule
-from services.scheduler.progress.run_speed import TimeLeft
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
@@ -66,9 +65,9 @@ async def test_steps_follow_what_happens() -> None:
         f"waiting for openai: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
     )
     harness.registry.live = [ready_worker()]
-    await harness.pausing.pause(run.run_id)
+    await harness.changing.pause(run.run_id)
     assert await _step(harness, run.run_id) == "paused"
-    await harness.resuming.resume(run.run_id)
+    await harness.changing.resume(run.run_id)
     await harness.admit()
     await harness.finish(run.run_id, driver)
     assert await _step(harness, run.run_id) == "done"
@@ -85,9 +84,8 @@ async def test_progress_tells_tasks_speed_and_time_left() -> None:
     assert [(task.task, task.total) for task in progress.tasks] == [("choose", 100), ("say", 100)]
     assert all(task.is_stand_in for task in progress.tasks)
     assert progress.completed == 100
-    assert progress.speed is not None
-    assert (progress.speed.samples, progress.speed.tokens) == (20, 60)
-    assert progress.left == TimeLeft(5, low=5, high=5)
+    assert (progress.samples_per_second, progress.tokens_per_second) == (20, 60)
+    assert (progress.eta_seconds, progress.eta_low_seconds, progress.eta_high_seconds) == (5, 5, 5)
 
 
 async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
@@ -98,8 +96,7 @@ async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
     await harness.work(run.run_id)
     [listed] = (await harness.showing.page(RunFilter(), 10, None)).snapshots
     assert (listed.progress.completed, listed.progress.total) == (100, 200)
-    assert listed.progress.speed is not None
-    assert listed.progress.left == TimeLeft(5, low=5, high=5)
+    assert (listed.progress.samples_per_second, listed.progress.eta_seconds) == (20, 5)
     elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
     [untold] = (await elsewhere.showing.page(RunFilter(), 10, None)).snapshots
     assert untold.progress.completed == 100
@@ -153,7 +150,7 @@ async def test_list_is_newest_first_and_filtered() -> None:
     first = await harness.submit()
     harness.clock.seconds += 1
     second = await harness.submit()
-    await harness.cancelling.cancel(first.run_id)
+    await harness.changing.cancel(first.run_id)
     page = await harness.showing.page(RunFilter(), 10, None)
     assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
     assert [snapshot.wait.position if snapshot.wait else None for snapshot in page.snapshots] == [1, None]

@@ -5,7 +5,7 @@ import pytest
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler.runs.admission.run_estimate import PastRun
 from services.scheduler.runs.reads.run_list import PastUsage
-from services.scheduler.runs.reads.show_run_forecast import estimated_cost
+from services.scheduler.runs.reads.run_snapshot import estimated_cost
 from tests.fakes.scheduler.scheduler_harness import toy_order
 
 PRICE = ModelPrice(1, 10)
