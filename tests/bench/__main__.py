@@ -5,6 +5,7 @@ import asyncio
 
 from tests.bench import cost_per_sample
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
+from tests.bench.gateway import traffic
 from tests.bench.results import comparing, exporting, leaderboard, reusing
 from tests.bench.scheduler import (
     batches,
@@ -26,6 +27,7 @@ BENCHES = {
     "queue": queueing.main,
     "cancel": cancelling.main,
     "spread": spreading.main,
+    "traffic": traffic.main,
     "uploads": uploading.main,
     "export": exporting.main,
     "engine": engine_throughput.main,
