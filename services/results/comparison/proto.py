@@ -1,14 +1,14 @@
 """Comparisons and flips as the contract has them."""
 
-from proctor.v1 import comparison_pb2 as pb
+from proctor.v1 import comparison_pb2
 from proctor.wire.convert import number_of
 from services.results.comparison.comparison import ComparedRun, Comparison, Difference
 from services.results.comparison.flip import Flip
 from services.results.samples.sample import target_as_text
 
 
-def comparison_to_proto(comparison: Comparison) -> pb.Comparison:
-    return pb.Comparison(
+def comparison_to_proto(comparison: Comparison) -> comparison_pb2.Comparison:
+    return comparison_pb2.Comparison(
         suite=comparison.suite,
         runs=[_run(run) for run in comparison.runs],
         differences=[_difference(one) for one in comparison.differences],
@@ -17,8 +17,8 @@ def comparison_to_proto(comparison: Comparison) -> pb.Comparison:
     )
 
 
-def flip_to_proto(flip: Flip) -> pb.Flip:
-    return pb.Flip(
+def flip_to_proto(flip: Flip) -> comparison_pb2.Flip:
+    return comparison_pb2.Flip(
         task=flip.task.task,
         doc_id=flip.sample.doc_id,
         digest=flip.sample.digest,
@@ -31,8 +31,8 @@ def flip_to_proto(flip: Flip) -> pb.Flip:
     )
 
 
-def _run(run: ComparedRun) -> pb.ComparedRun:
-    return pb.ComparedRun(
+def _run(run: ComparedRun) -> comparison_pb2.ComparedRun:
+    return comparison_pb2.ComparedRun(
         run_id=run.run_id,
         model=run.model,
         scoring_method=number_of(run.scoring_method),
@@ -41,9 +41,9 @@ def _run(run: ComparedRun) -> pb.ComparedRun:
     )
 
 
-def _difference(one: Difference) -> pb.Difference:
+def _difference(one: Difference) -> comparison_pb2.Difference:
     estimate, tally = one.estimate, one.tally
-    return pb.Difference(
+    return comparison_pb2.Difference(
         first=one.first,
         second=one.second,
         task=one.task,
