@@ -18,7 +18,6 @@ from services.common.streams import outcome_consumer
 from services.common.structured_logs import get_logger
 from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api
-from services.results.answers.find_matching import FindMatching
 from services.results.answers.grpc_api import GrpcAnswerApi
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
@@ -30,11 +29,10 @@ from services.results.answers.postgres import (
     PostgresSameSamples,
 )
 from services.results.comparison import grpc_api as grpc_comparison_api
-from services.results.comparison.compare_runs import ComparePair, CompareRuns
+from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
 from services.results.comparison.grpc_api import GrpcComparisonApi
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
-from services.results.comparison.store_comparison import StoreComparison
 from services.results.export import grpc_api as grpc_export_api
 from services.results.export.export_golden_answers import ExportGoldenAnswers
 from services.results.export.export_run import ExportRun
@@ -232,13 +230,12 @@ def _record_api(
 def _public_api(
     stores: Stores, session: PostgresSession, show_summary: ShowSummary, clock: Clock
 ) -> GrpcPublicApi:
-    answers = PostgresAnswers(session)
     list_outcomes = ListOutcomes(
         records=stores.records,
         sample_sets=stores.sample_sets,
         outcomes=stores.outcomes,
-        answers=answers,
-        find_matching=FindMatching(answers=answers, clock=clock),
+        answers=PostgresAnswers(session),
+        clock=clock,
     )
     return GrpcPublicApi(show_summary, list_outcomes)
 

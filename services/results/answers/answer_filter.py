@@ -1,4 +1,4 @@
-"""Which answers are wanted of a run, as its tasks and metrics have it."""
+"""Which answers are wanted of a run, as its tasks and metrics have it, and how long one call looks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,12 @@ from services.results.checked_fields import InvalidField
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
+
+# A call that looks through answers ends soon after; the last window may take a little longer.
+SCAN_SECONDS = 0.4
+# Of texts that are looked through at a time.
+WINDOW_BYTES = 4 * 1024 * 1024
+WINDOW_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,34 @@
-"""Answers that users marked as golden, and which of several to one row counts."""
+"""Answers that users marked as golden, why others cannot be, and which of several to one row counts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.common.errors import DomainError, ErrorKind
 from services.results.outcomes.outcome import OutcomeKey
 
 MOST_ID_CHARACTERS = 512
+
+
+class NoSuchAnswer(DomainError):
+    """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "ROW_NOT_FOUND"
+
+
+class NoSuchRow(DomainError):
+    """Run {run_id} has no row {row_id!r}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "ROW_NOT_FOUND"
+
+
+class FailureNotGolden(DomainError):
+    """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.values.outcome import OutcomeStatus
+from services.common.clock import Clock
 from services.results.answers.answer_filter import (
     NO_FILTER,
+    SCAN_SECONDS,
+    WINDOW_BYTES,
+    WINDOW_GROWTH,
     AnswerFilter,
     AnswerMatch,
     check_filter,
     score_keys,
 )
-from services.results.answers.find_matching import FindMatching
 from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.checked_fields import InvalidField, read_page_token, write_page_token
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -24,6 +27,8 @@ from services.results.samples.ports import SampleSetStore
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100
+FIRST_WINDOW = 512
+MOST_WINDOW = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class ListOutcomes:
     sample_sets: SampleSetStore
     outcomes: OutcomeStore
     answers: AnswerStore
-    find_matching: FindMatching
+    clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
         if not 0 <= query.page_size <= MOST_PER_PAGE:
@@ -77,8 +82,28 @@ class ListOutcomes:
             return found, found[-1] if len(found) == page.page_size else None
         [metrics] = score_keys([plan], wanted)
         scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.is_golden)
-        matching = await self.find_matching.find(scan, AnswerMatch(wanted, metrics, page.status))
-        return matching.keys, matching.after
+        return await self._matching(scan, AnswerMatch(wanted, metrics, page.status))
+
+    async def _matching(
+        self, scan: KeyScan, wanted: AnswerMatch
+    ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
+        """At most `scan.most`, and fewer, even none, where the time is over before."""
+        until = self.clock.monotonic() + SCAN_SECONDS
+        found: list[OutcomeKey] = []
+        window = replace(scan, most=FIRST_WINDOW)
+        while True:
+            keys = await self.answers.keys(window)
+            if not keys:
+                return found, None
+            matched = await self.answers.match(scan.run_id, keys, wanted, WINDOW_BYTES)
+            found += [keys[place] for place in matched.places]
+            if len(found) >= scan.most:
+                return found[: scan.most], found[scan.most - 1]
+            is_end = len(keys) < window.most and matched.judged == len(keys)
+            last = keys[matched.judged - 1]
+            if is_end or self.clock.monotonic() >= until:
+                return found, None if is_end else last
+            window = replace(window, after=last, most=_next_size(window.most, matched.judged))
 
     async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
         """The first outcomes that with their samples make one message: at least one, however large."""
@@ -135,3 +160,8 @@ def _positions(plan: RunPlan, keys: Sequence[OutcomeKey]) -> Mapping[int, list[i
     for index, position in _places(plan, keys):
         wanted[index].add(position)
     return {index: sorted(positions) for index, positions in wanted.items()}
+
+
+def _next_size(asked: int, judged: int) -> int:
+    """More at a time where texts are short; of long ones no more than were looked at."""
+    return min(asked * WINDOW_GROWTH, MOST_WINDOW) if judged >= asked else max(1, judged)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from services.common.clock import Clock
 from services.results.answers.answer_filter import (
     NO_FILTER,
+    SCAN_SECONDS,
+    WINDOW_BYTES,
+    WINDOW_GROWTH,
     AnswerFilter,
     AnswerMatch,
     check_filter,
     score_keys,
 )
-from services.results.answers.find_matching import SCAN_SECONDS, WINDOW_BYTES, WINDOW_GROWTH
 from services.results.answers.ports import AnswerStore, SameSampleStore
 from services.results.answers.side_by_side import (
     MOST_SAME,

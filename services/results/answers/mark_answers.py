@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.answers.errors import NoSuchRow
+from services.results.answers.golden import NoSuchRow
 from services.results.answers.ports import GoldenStore
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import OutcomeKey

@@ -6,11 +6,9 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
-from services.results.answers.errors import FailureNotGolden, NoSuchAnswer
-from services.results.answers.golden import GoldenAnswer
+from services.results.answers.golden import FailureNotGolden, GoldenAnswer, NoSuchAnswer
 from services.results.answers.ports import KeyScan, Matched
-from services.results.answers.side_by_side import Placed, SamePlace
-from services.results.answers.tool_calls import called
+from services.results.answers.side_by_side import Placed, SamePlace, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
 from services.results.runs.errors import RecordNotFound

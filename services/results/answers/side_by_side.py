@@ -3,6 +3,9 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
@@ -72,6 +75,8 @@ class SamePlace:
 
 
 MOST_SAME = 256
+
+
 """Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
 at some of them must not grow with how many there are."""
 
@@ -102,3 +107,18 @@ def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int
                 pairs[one.position] = left.popleft()
                 taken.add(pairs[one.position])
     return pairs
+
+
+def tool_calls(body_json: str) -> list[Any]:
+    """Empty where the body is no answer of the OpenAI protocol."""
+    try:
+        calls = orjson.loads(body_json)["choices"][0]["message"]["tool_calls"]
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return []
+    return calls if isinstance(calls, list) else []
+
+
+def called(body_json: str) -> str:
+    """What is called with which arguments; calls have other ids each time."""
+    functions = [call.get("function") for call in tool_calls(body_json) if isinstance(call, dict)]
+    return orjson.dumps(functions, option=orjson.OPT_SORT_KEYS).decode() if functions else ""

@@ -94,14 +94,11 @@ class StoredDifference:
 
     def reversed(self) -> "StoredDifference":
         """Second minus first."""
-        return StoredDifference(
-            self.second_run_id,
-            self.first_run_id,
-            self.metric,
-            None if self.difference is None else -self.difference,
-            None if self.ci_high is None else -self.ci_high,
-            None if self.ci_low is None else -self.ci_low,
-            self.p_value,
-            self.pairs,
-            self.test,
+        return replace(
+            self,
+            first_run_id=self.second_run_id,
+            second_run_id=self.first_run_id,
+            difference=None if self.difference is None else -self.difference,
+            ci_low=None if self.ci_high is None else -self.ci_high,
+            ci_high=None if self.ci_low is None else -self.ci_low,
         )

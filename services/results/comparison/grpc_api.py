@@ -2,16 +2,34 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from dataclasses import fields
+
 import grpc
 
+from proctor.v1 import comparison_pb2
 from proctor.v1 import comparison_service_pb2 as pb
 from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
+from proctor.wire.convert import Codec
 from services.results.checked_fields import checked_id, checked_text, checked_texts
+from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
-from services.results.comparison.list_flips import FlipsQuery, ListFlips
-from services.results.comparison.proto import comparison_to_proto, flip_to_proto
+from services.results.comparison.comparison import Comparison, Difference
+from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
+from services.results.samples.sample import target_as_text
+from services.results.statistics.paired.estimate import Estimate
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ComparisonService"].full_name
+
+_OF_ESTIMATE = {each.name for each in fields(Estimate)} - {"stderr", "units"}
+_OF_TALLY = {each.name for each in fields(PairTally)}
+_OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally"}
+# A difference is sent in one piece with its estimate and its tally.
+DIFFERENCE = Codec(
+    Difference, comparison_pb2.Difference, unpaired={"estimate", "tally", *_OF_ESTIMATE, *_OF_TALLY}
+)
+ESTIMATE = Codec(Estimate, comparison_pb2.Difference, unpaired={"stderr", "units", *_OF_TALLY, *_OF_PAIR})
+TALLY = Codec(PairTally, comparison_pb2.Difference, unpaired=_OF_ESTIMATE | _OF_PAIR)
+COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[DIFFERENCE])
 
 
 class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
@@ -55,3 +73,25 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             next_page_token=page.next_page_token,
             total=page.total,
         )
+
+
+def comparison_to_proto(comparison: Comparison) -> comparison_pb2.Comparison:
+    message = COMPARISON.to_proto(comparison)
+    for one, sent in zip(comparison.differences, message.differences, strict=True):
+        ESTIMATE.fill(sent, one.estimate)
+        TALLY.fill(sent, one.tally)
+    return message
+
+
+def flip_to_proto(flip: Flip) -> comparison_pb2.Flip:
+    return comparison_pb2.Flip(
+        task=flip.task.task,
+        doc_id=flip.sample.doc_id,
+        digest=flip.sample.digest,
+        prompt=flip.sample.prompt.as_text,
+        target=target_as_text(flip.sample.target, flip.task.scoring.target_delimiter),
+        first_prediction=flip.predictions[0],
+        second_prediction=flip.predictions[1],
+        first_score=flip.scores[0],
+        second_score=flip.scores[1],
+    )

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from services.results.checked_fields import InvalidField, read_page_token, write_page_token
 from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
-from services.results.comparison.flip import Flip, FlipQuery, FoundFlip
 from services.results.comparison.metric_choice import all_metrics, shared_tasks
-from services.results.comparison.ports import PairStore
+from services.results.comparison.ports import FlipQuery, FoundFlip, PairStore
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
+from services.results.samples.sample import Sample
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
@@ -21,6 +21,16 @@ from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 MOST_PER_PAGE = 500
 USUAL_PER_PAGE = 50
 BYTES_OF_NUMBERS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Beside its sample; scores are means over rollouts."""
+
+    task: PlannedTask
+    sample: Sample
+    predictions: tuple[str, str]
+    scores: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,34 @@
 """What comparing runs needs from the stores."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from services.results.comparison.answer_pairs import SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
-from services.results.comparison.flip import FlipQuery, FoundFlip
 from services.results.comparison.pair_differences import PairsByMetric
-from services.results.runs.run_plan import RunPlan, RunRecord
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class FlipQuery:
+    """Samples of a task in two runs, after a number of the first one's."""
+
+    run_ids: tuple[str, str]
+    tasks: tuple[PlannedTask, PlannedTask]
+    metric: str
+    after_sample: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFlip:
+    """`position` is that in the sample set of the first run. Predictions are those of the first rollouts."""
+
+    position: int
+    first: SampleAnswers
+    second: SampleAnswers
+    predictions: tuple[str, str]
 
 
 class PairStore(Protocol):

@@ -11,8 +11,8 @@ import orjson
 from services.common.postgres import PostgresSession
 from services.results.comparison.answer_pairs import PairGroup, SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
-from services.results.comparison.flip import FlipQuery, FoundFlip
 from services.results.comparison.pair_differences import PairsByMetric
+from services.results.comparison.ports import FlipQuery, FoundFlip
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.scoring.answer import ScoreValue
 from services.results.statistics.metrics import SCORE
@@ -130,7 +130,7 @@ class PostgresComparisons:
     ) -> Mapping[tuple[str, str], StoredDifference]:
         rows = await self._session.fetch("read_comparisons", list(run_ids), metric)
         places = {run_id: place for place, run_id in enumerate(run_ids)}
-        found = [_stored_difference(metric, row) for row in rows]
+        found = [StoredDifference(**row) for row in rows]
         in_order = [
             one if places[one.first_run_id] < places[one.second_run_id] else one.reversed() for one in found
         ]
@@ -167,18 +167,4 @@ def _row(difference: Difference) -> tuple[object, ...]:
         verdict_of(estimate, estimate.p_value),
         estimate.pairs,
         estimate.test,
-    )
-
-
-def _stored_difference(metric: str, row: asyncpg.Record) -> StoredDifference:
-    return StoredDifference(
-        row["first_run_id"],
-        row["second_run_id"],
-        metric,
-        row["difference"],
-        row["ci_low"],
-        row["ci_high"],
-        row["p_value"],
-        row["pairs"],
-        row["test"],
     )

@@ -160,8 +160,8 @@ WHERE c.task = '' AND c.metric = $2::text;
 
 -- name: read_comparisons: what is kept of the suite as a whole between any two of some runs ($1 runs, $2 metric)
 SELECT
-    c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.difference, c.ci_low, c.ci_high,
-    c.p_value, c.pairs, c.test
+    c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.metric, c.difference, c.ci_low,
+    c.ci_high, c.p_value, c.pairs, c.test
 FROM run_comparisons AS c
 WHERE c.first_run_id = ANY ($1::uuid[])
     AND c.second_run_id = ANY ($1::uuid[])

@@ -6,21 +6,70 @@ that a download that was cut off can be resumed.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from services.results.answers.ports import ListedOutcomes
 from services.results.checked_fields import InvalidField
-from services.results.export.completion_lines import MissingAnswer
-from services.results.export.format import ExportedRun, ExportFormat, OutcomeFormat, RowFormat
+from services.results.export.format import (
+    ROWS_VERSION,
+    ExportedRun,
+    ExportFormat,
+    FileChunk,
+    FileMark,
+    MarkedFile,
+    MissingAnswer,
+    OutcomeFormat,
+    RowFormat,
+    RowKind,
+    RowQuery,
+    RowWriter,
+)
 from services.results.export.ports import ExportMarks, ExportRows
-from services.results.export.render_file import RenderFile
-from services.results.export.rows import ROWS_VERSION, FileChunk, FileMark, MarkedFile
+from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.runs.errors import RunNotFinished
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
+
+
+@dataclass(frozen=True, slots=True)
+class RenderFile:
+    """`task_indexes`: the tasks of the file, in order."""
+
+    rows: ExportRows
+    run: ExportedRun
+    format: RowFormat
+    task_indexes: Sequence[int]
+
+    async def render(self, mark: FileMark) -> AsyncGenerator[FileChunk]:
+        """All chunks that come after a mark; only of a resumable format after another than the first."""
+        writer, at = self.format.open(self.run), mark
+        if mark.after == BEFORE_ALL:
+            # In a thread, as all that is written: the service goes on recording meanwhile.
+            data = await asyncio.to_thread(writer.begin)
+            at = FileMark(len(data))
+            yield FileChunk(data, at)
+        if self.format.rows is not None:
+            async with aclosing(self._chunks(writer, self.format.rows, at)) as chunks:
+                async for chunk in chunks:
+                    at = chunk.mark
+                    yield chunk
+        data = await asyncio.to_thread(writer.end)
+        yield FileChunk(data, FileMark(at.first_byte + len(data), at.after, is_end=True))
+
+    async def _chunks(self, writer: RowWriter, kind: RowKind, at: FileMark) -> AsyncGenerator[FileChunk]:
+        for index in self.task_indexes:
+            if at.after[0] >= self.run.record.plan.tasks[index].end_sample:
+                continue
+            query = RowQuery(kind, self.run.record, index)
+            async with aclosing(self.rows.chunks(query, at.after)) as chunks:
+                async for chunk in chunks:
+                    data = await asyncio.to_thread(writer.write, chunk.rows)
+                    at = FileMark(at.first_byte + len(data), chunk.last)
+                    yield FileChunk(data, at)
+
 
 MARK_BYTES = 4 * 1024 * 1024
 

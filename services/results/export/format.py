@@ -1,16 +1,87 @@
-"""What an export format is, and the facts of a run that its files show."""
+"""What an export format is, what its files show of a run, and marks from which a file can be resumed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import Enum
+from typing import Any, Protocol
 
-from services.results.export.completion_lines import MissingAnswer
-from services.results.export.rows import Row, RowKind
-from services.results.outcomes.outcome import ListedOutcome
+from services.common.errors import DomainError, ErrorKind
+from services.results.outcomes.outcome import BEFORE_ALL, ListedOutcome, OutcomeKey
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.compiled_scoring import metric_names
 from services.results.summaries.run_summary import RunSummary
+
+ROWS_VERSION = 3
+
+
+"""Raise it with any change of what files show of rows: files that were begun before are not resumed."""
+
+
+class Row(Protocol):
+    """What the query of its kind read: values by the names of the columns."""
+
+    def __getitem__(self, column: str, /) -> Any: ...  # columns have many types
+
+
+class RowKind(Enum):
+    """What the rows of a file are."""
+
+    LINE = "an outcome as an object of JSON"
+    RECORD = "an outcome, a column per field"
+    BATCH_ANSWER = "an answer to a request of a batch"
+    BATCH_ERROR = "a request of a batch without an answer"
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """Rows of one task, as they count in the epoch that the record is in."""
+
+    kind: RowKind
+    record: RunRecord
+    task_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowChunk:
+    """Rows in order, and the key of the last one."""
+
+    rows: Sequence[Row]
+    last: OutcomeKey
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """`first_byte`: bytes of the file up to and with the outcome `after`. `is_end`: it has no more."""
+
+    first_byte: int = 0
+    after: OutcomeKey = BEFORE_ALL
+    is_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFile:
+    """A file that stays as it is: the run, its epoch, and the tag of the content."""
+
+    run_id: str
+    epoch: int
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChunk:
+    """Bytes of a file and the mark behind them."""
+
+    data: bytes
+    mark: FileMark
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """The error of samples that have no outcome."""
+
+    code: str = "no_answer"
+    message: str = "The run has no answer to this line."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +161,10 @@ class OutcomeFormat:
 
 
 ExportFormat = RowFormat | OutcomeFormat
+
+
+class RunChanged(DomainError):
+    """Run {run_id} was retried or deleted while it was exported; export it again when it is finished."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_FINISHED"

@@ -10,10 +10,9 @@ import grpc
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from services.results.checked_fields import InvalidField, checked_id, checked_text
-from services.results.export.completion_lines import MissingAnswer
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
 from services.results.export.export_run import ExportOrder, ExportRun
-from services.results.export.format import ExportFormat
+from services.results.export.format import ExportFormat, MissingAnswer
 from services.results.export.html_report import HTML
 from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
 from services.results.export.lm_eval_samples import LM_EVAL

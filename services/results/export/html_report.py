@@ -7,8 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.values.scoring import ScoringMethod
-from services.results.export.format import ExportedRun, RowFormat
-from services.results.export.rows import Row
+from services.results.export.format import ExportedRun, Row, RowFormat
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.statistics.figure import Figure
 from services.results.summaries.run_summary import RunSummary, TaskSummary

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from services.results.export.rows import FileMark, MarkedFile, RowChunk, RowQuery
+from services.results.export.format import FileMark, MarkedFile, RowChunk, RowQuery
 from services.results.outcomes.outcome import OutcomeKey
 
 

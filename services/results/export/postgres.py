@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import asyncpg
 
 from services.common.postgres import PostgresSession
-from services.results.export.errors import RunChanged
-from services.results.export.rows import FileMark, MarkedFile, RowChunk, RowKind, RowQuery
+from services.results.export.format import FileMark, MarkedFile, RowChunk, RowKind, RowQuery, RunChanged
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import PlannedTask
 

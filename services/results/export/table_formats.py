@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from proctor.values.usage import TokenUsage
-from services.results.export.format import ExportedRun, RowFormat
-from services.results.export.rows import Row
+from services.results.export.format import ExportedRun, Row, RowFormat
 
 SCORE_PREFIX = "score_"
 

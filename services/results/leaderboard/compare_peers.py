@@ -5,8 +5,8 @@ The close of a run neither waits for this nor fails with it. What a crash cut sh
 
 from dataclasses import dataclass
 
+from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
-from services.results.comparison.store_comparison import StoreComparison
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import LeaderboardStore, PeerStore

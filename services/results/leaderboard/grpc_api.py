@@ -4,18 +4,22 @@
 
 import grpc
 
+from proctor.v1 import leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2 as pb
 from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
-from services.results.leaderboard.list_history import ListHistory
-from services.results.leaderboard.proto import (
-    history_query_from_proto,
-    history_to_proto,
-    leaderboard_query_from_proto,
-    leaderboard_to_proto,
-)
-from services.results.leaderboard.rank_models import RankModels
+from proctor.values.scoring import ScoringMethod
+from proctor.wire.convert import Codec, number_of
+from proctor.wire.well_known import time_to_proto
+from services.results.checked_fields import checked_choice, checked_text
+from services.results.leaderboard.closed_run import ClosedRun
+from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
+from services.results.leaderboard.list_history import History, HistoryQuery, ListHistory
+from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
+from services.results.summaries.proto import figure_to_proto
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
+
+TREND = Codec(Trend, leaderboard_pb2.Trend)
 
 
 class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
@@ -30,9 +34,83 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
     async def GetLeaderboard(
         self, request: pb.GetLeaderboardRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetLeaderboardResponse:
-        return leaderboard_to_proto(await self._rank_models.rank(leaderboard_query_from_proto(request)))
+        query = LeaderboardQuery(
+            checked_text("suite", request.suite),
+            checked_text("metric", request.metric),
+            request.limit,
+            request.is_best,
+            checked_choice("scoring_method", ScoringMethod, request.scoring_method)
+            if request.scoring_method
+            else None,
+            request.num_fewshot if request.HasField("num_fewshot") else None,
+            request.project_id if request.HasField("project_id") else None,
+        )
+        return leaderboard_to_proto(await self._rank_models.rank(query))
 
     async def GetHistory(
         self, request: pb.GetHistoryRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetHistoryResponse:
-        return history_to_proto(await self._list_history.list_page(history_query_from_proto(request)))
+        query = HistoryQuery(
+            checked_text("model", request.model),
+            checked_text("suite", request.suite),
+            checked_text("metric", request.metric),
+            request.days,
+            request.page_size,
+            request.page_token,
+        )
+        return history_to_proto(await self._list_history.list_page(query))
+
+
+def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:
+    return pb.GetLeaderboardResponse(
+        entries=map(_entry_to_proto, leaderboard.entries),
+        unranked=map(_entry_to_proto, leaderboard.unranked),
+        baselines=map(_entry_to_proto, leaderboard.baselines),
+        total_models=leaderboard.total_models,
+        last_updated=time_to_proto(leaderboard.last_updated),
+        scoring_method=number_of(leaderboard.scoring_method),
+        metric=leaderboard.metric,
+    )
+
+
+def history_to_proto(history: History) -> pb.GetHistoryResponse:
+    return pb.GetHistoryResponse(
+        entries=map(_entry_to_proto, history.entries),
+        next_page_token=history.next_page_token,
+        total=history.total,
+    )
+
+
+def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:
+    message = leaderboard_pb2.LeaderboardEntry(
+        rank=entry.rank,
+        model=entry.model,
+        figure=figure_to_proto(entry.metric, entry.figure.figure),
+        task_count=entry.figure.task_count,
+        tied_with=entry.tied_with,
+        not_compared_with=entry.not_compared_with,
+        trend=TREND.to_proto(entry.trend) if entry.trend else None,
+        is_selected_best=entry.is_selected_best,
+        unranked_because=entry.unranked_because,
+    )
+    if entry.run is not None:
+        message.MergeFrom(_run_to_proto(entry.run))
+    return message
+
+
+def _run_to_proto(run: ClosedRun) -> leaderboard_pb2.LeaderboardEntry:
+    """The fields of an entry that describe its run."""
+    result = run.result
+    return leaderboard_pb2.LeaderboardEntry(
+        run_id=run.run_id,
+        suite=run.suite,
+        project_id=run.project_id,
+        state=number_of(run.state),
+        closed_at=time_to_proto(run.closed_at),
+        scoring_method=number_of(result.conditions.scoring_method),
+        num_fewshot=result.conditions.num_fewshot,
+        unparsed_rate=result.unparsed_rate,
+        answered=result.answered,
+        failed=result.failed,
+        dataset_name=result.dataset_name,
+    )

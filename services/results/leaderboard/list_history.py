@@ -1,15 +1,16 @@
 """Lists the closed runs of the last days, newest first; failed ones too, with the figures they have."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from services.common.clock import Clock
-from services.results.checked_fields import InvalidField
+from services.common.page_token import read_page_token, write_page_token
+from services.results.checked_fields import InvalidField, InvalidPageToken
 from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
-from services.results.leaderboard.history_token import read_history_token, write_history_token
 from services.results.leaderboard.leaderboard import LeaderboardEntry
-from services.results.leaderboard.ports import HistoryPage, HistoryStore
+from services.results.leaderboard.ports import HistoryKey, HistoryPage, HistoryStore
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import metric_named
 
@@ -78,3 +79,25 @@ def _entry(run: ClosedRun, word: str) -> LeaderboardEntry:
     figures = run.result.figures
     metric = metric_named(word, figures)
     return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# After every run: a first page begins here. The largest moment that both Python and Postgres know.
+NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128 - 1)))
+
+
+def write_history_token(run: ClosedRun) -> str:
+    """The token of the page after a run."""
+    microseconds = (run.closed_at - EPOCH) // timedelta(microseconds=1)
+    return write_page_token(microseconds, run.run_id)
+
+
+def read_history_token(token: str) -> HistoryKey:
+    """The key in a token, or the newest one where there is no token."""
+    if not token:
+        return NEWEST
+    try:
+        microseconds, run_id = read_page_token(token)
+        return EPOCH + timedelta(microseconds=int(microseconds)), str(uuid.UUID(run_id))
+    except (ValueError, OverflowError) as error:
+        raise InvalidPageToken(page_token=token) from error

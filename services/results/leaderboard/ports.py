@@ -8,7 +8,6 @@ from typing import Protocol
 from proctor.values.scoring import ScoringMethod
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
-from services.results.leaderboard.history_token import HistoryKey
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 
@@ -29,6 +28,9 @@ class LeaderboardStore(Protocol):
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
         """The baselines of the newest of some runs; empty where none has them yet."""
         ...
+
+
+HistoryKey = tuple[datetime, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,12 @@
-"""Leaderboards, histories and baselines in Postgres, and the JSON in which they are stored."""
+"""Leaderboards, histories and baselines in Postgres."""
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from typing import Any
 
 import asyncpg
-import orjson
+from pydantic import TypeAdapter
 
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
@@ -17,77 +15,20 @@ from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import (
     ClosedRun,
     SuiteBaselines,
-    SuiteFigure,
     SuiteResult,
     suite_result,
 )
-from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
+from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryPage
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
-from services.results.statistics.figure import Figure
 from services.results.statistics.metrics import SCORE
 from services.results.summaries.run_summary import RunSummary
 
-_Fields = Mapping[str, Any]
-
-
-def result_to_json(result: SuiteResult) -> str:
-    return orjson.dumps(asdict(result)).decode()
-
-
-def result_from_json(text: str) -> SuiteResult:
-    fields: _Fields = orjson.loads(text)
-    conditions: _Fields = fields["conditions"]
-    return SuiteResult(
-        EvaluationConditions(
-            **{
-                **conditions,
-                "scoring_method": conditions["scoring_method"]
-                and ScoringMethod(conditions["scoring_method"]),
-                "missing_tasks": tuple(conditions["missing_tasks"]),
-                "stand_in_tasks": tuple(conditions["stand_in_tasks"]),
-                # Those kept before there were data sets have none.
-                "metrics": tuple((name, options) for name, options in conditions.get("metrics", ())),
-            }
-        ),
-        _suite_figures(fields["figures"]),
-        fields["answered"],
-        fields["failed"],
-        fields["unparsed"],
-        tuple(fields["failing_tasks"]),
-        fields["dataset_name"],
-        fields["max_failed_share"],
-    )
-
-
-def baselines_to_json(baselines: SuiteBaselines | TaskBaselines) -> str:
-    """Baselines of a suite or of a task: names, metrics, figures."""
-    by_name = {
-        name: {metric: asdict(figure) for metric, figure in figures.items()}
-        for name, figures in baselines.items()
-    }
-    return orjson.dumps(by_name).decode()
-
-
-def baselines_from_json(text: str) -> SuiteBaselines:
-    return {name: _suite_figures(figures) for name, figures in orjson.loads(text).items()}
-
-
-def task_baselines_from_json(text: str) -> TaskBaselines:
-    return {
-        name: {metric: Figure(**one) for metric, one in figures.items()}
-        for name, figures in orjson.loads(text).items()
-    }
-
-
-def _suite_figures(fields: Mapping[str, _Fields]) -> dict[str, SuiteFigure]:
-    return {
-        metric: SuiteFigure(Figure(**figure["figure"]), figure["task_count"])
-        for metric, figure in fields.items()
-    }
-
+RESULT = TypeAdapter(SuiteResult)
+SUITE_BASELINES = TypeAdapter(SuiteBaselines)
+TASK_BASELINES = TypeAdapter(TaskBaselines)
 
 CANNOT_BE_RANKED = ""
 
@@ -96,7 +37,7 @@ async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summar
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
     run_id, result = plan.run_id, suite_result(plan, summary)
     await transaction.execute("drop_earlier_close", run_id, summary.epoch)
-    if await transaction.fetchrow("add_closed_run", run_id, result_to_json(result)) is None:
+    if await transaction.fetchrow("add_closed_run", run_id, RESULT.dump_json(result).decode()) is None:
         return
     await transaction.execute("add_history_entries", run_id)
     means = [one.figure.mean for one in result.figures.values()]
@@ -123,8 +64,7 @@ class PostgresLeaderboard:
     async def candidates(
         self, suite: str, metric: str, project_id: int | None, *, is_best: bool
     ) -> list[Candidate]:
-        query = "list_best_entries" if is_best else "list_latest_entries"
-        rows = await self._session.fetch(query, suite, _project(project_id), metric)
+        rows = await self._session.fetch("list_entries", suite, _project(project_id), metric, is_best)
         return [
             Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
             for row in rows
@@ -132,7 +72,7 @@ class PostgresLeaderboard:
 
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
         row = await self._session.fetchrow("read_newest_baselines", run_ids)
-        return {} if row is None else baselines_from_json(row["baselines"])
+        return {} if row is None else SUITE_BASELINES.validate_json(row["baselines"])
 
     async def page(self, page: HistoryPage) -> list[ClosedRun]:
         closed_at, run_id = page.after
@@ -159,7 +99,7 @@ def _closed_run(row: asyncpg.Record) -> ClosedRun:
         row["project_id"],
         RunState(row["state"]) if row["state"] else None,
         row["closed_at"],
-        result_from_json(row["result"]),
+        RESULT.validate_json(row["result"]),
     )
 
 
@@ -190,18 +130,20 @@ class PostgresBaselines:
         return [row["run_id"] for row in rows]
 
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
-        await self._session.fetch("keep_run_baselines", run_id, baselines_to_json(baselines))
+        await self._session.fetch("keep_run_baselines", run_id, SUITE_BASELINES.dump_json(baselines).decode())
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
         key = (task.sample_set_id, _scoring_digest(task, method))
         row = await self._session.fetchrow("read_task_baselines", *key)
-        return None if row is None else task_baselines_from_json(row["baselines"])
+        return None if row is None else TASK_BASELINES.validate_json(row["baselines"])
 
     async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
         key = (task.sample_set_id, _scoring_digest(task, method))
         # The set may have gone with its last run meanwhile.
         with suppress(asyncpg.ForeignKeyViolationError):
-            await self._session.fetch("add_task_baselines", *key, baselines_to_json(baselines))
+            await self._session.fetch(
+                "add_task_baselines", *key, TASK_BASELINES.dump_json(baselines).decode()
+            )
 
 
 def _scoring_digest(task: PlannedTask, method: ScoringMethod | None) -> bytes:

@@ -49,93 +49,64 @@ WITH RECURSIVE found AS (
 )
 SELECT metric FROM found;
 
--- name: list_latest_entries: the latest run of each model and conditions, one step in the key for each ($1 suite, $2 project, empty for all, $3 metric)
-WITH RECURSIVE latest AS (
+-- name: list_entries: the latest run of each model and conditions, or the best, some steps in the keys for each ($1 suite, $2 project, empty for all, $3 metric, $4 whether the best)
+WITH RECURSIVE listed AS (
     (
-        SELECT model, conditions, closed_at, run_id
+        SELECT model, conditions
         FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-        ORDER BY model DESC, conditions DESC, closed_at DESC, run_id DESC
+        ORDER BY model DESC, conditions DESC
         LIMIT 1
     )
     UNION ALL
-    SELECT next.model, next.conditions, next.closed_at, next.run_id
-    FROM latest
+    SELECT next.model, next.conditions
+    FROM listed
     CROSS JOIN LATERAL (
-        SELECT model, conditions, closed_at, run_id
+        SELECT model, conditions
         FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-            AND (model, conditions) < (latest.model, latest.conditions)
-        ORDER BY model DESC, conditions DESC, closed_at DESC, run_id DESC
+            AND (model, conditions) < (listed.model, listed.conditions)
+        ORDER BY model DESC, conditions DESC
         LIMIT 1
     ) AS next
 )
 SELECT
     c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result,
-    true AS is_latest, previous.run_id::text AS previous_run_id
-FROM latest
+    chosen.run_id = latest.run_id AS is_latest, previous.run_id::text AS previous_run_id
+FROM listed
 CROSS JOIN LATERAL (
-    -- The limit keeps the planner from reading the whole table instead of a row for each.
-    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.result
-    FROM closed_runs AS r
-    WHERE r.run_id = latest.run_id
-    LIMIT 1
-) AS c
-LEFT JOIN LATERAL (
-    SELECT e.run_id
+    SELECT e.closed_at, e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
-        AND e.model = latest.model AND e.conditions = latest.conditions
-        AND (e.closed_at, e.run_id) < (latest.closed_at, latest.run_id)
+    WHERE e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
+        AND e.model = listed.model AND e.conditions = listed.conditions
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
-) AS previous ON true;
-
--- name: list_best_entries: the best run of each model and conditions, as list_latest_entries ($1 suite, $2 project, empty for all, $3 metric)
-WITH RECURSIVE best AS (
+) AS latest
+CROSS JOIN LATERAL (
+    SELECT latest.closed_at, latest.run_id WHERE NOT $4::boolean
+    UNION ALL
     (
-        SELECT model, conditions, closed_at, run_id
-        FROM leaderboard_entries
-        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-        ORDER BY model DESC, conditions DESC, mean DESC, closed_at DESC, run_id DESC
+        SELECT e.closed_at, e.run_id
+        FROM leaderboard_entries AS e
+        WHERE $4::boolean AND e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
+            AND e.model = listed.model AND e.conditions = listed.conditions
+        ORDER BY e.mean DESC, e.closed_at DESC, e.run_id DESC
         LIMIT 1
     )
-    UNION ALL
-    SELECT next.model, next.conditions, next.closed_at, next.run_id
-    FROM best
-    CROSS JOIN LATERAL (
-        SELECT model, conditions, closed_at, run_id
-        FROM leaderboard_entries
-        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-            AND (model, conditions) < (best.model, best.conditions)
-        ORDER BY model DESC, conditions DESC, mean DESC, closed_at DESC, run_id DESC
-        LIMIT 1
-    ) AS next
-)
-SELECT
-    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result,
-    NOT EXISTS (
-        SELECT
-        FROM leaderboard_entries AS e
-        WHERE e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
-            AND e.model = best.model AND e.conditions = best.conditions
-            AND (e.closed_at, e.run_id) > (best.closed_at, best.run_id)
-    ) AS is_latest,
-    previous.run_id::text AS previous_run_id
-FROM best
+) AS chosen
 CROSS JOIN LATERAL (
     -- The limit keeps the planner from reading the whole table instead of a row for each.
     SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.result
     FROM closed_runs AS r
-    WHERE r.run_id = best.run_id
+    WHERE r.run_id = chosen.run_id
     LIMIT 1
 ) AS c
 LEFT JOIN LATERAL (
     SELECT e.run_id
     FROM leaderboard_entries AS e
     WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
-        AND e.model = best.model AND e.conditions = best.conditions
-        AND (e.closed_at, e.run_id) < (best.closed_at, best.run_id)
+        AND e.model = listed.model AND e.conditions = listed.conditions
+        AND (e.closed_at, e.run_id) < (chosen.closed_at, chosen.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
 ) AS previous ON true;

@@ -12,16 +12,21 @@ from services.results.leaderboard.leaderboard import (
     Candidate,
     Leaderboard,
     LeaderboardEntry,
+    PValues,
     baseline_entries,
     choose_conditions,
+    distinguishable,
     entry_of,
     ranked_candidates,
+    ranks,
+    ties,
     trend_of,
+    uncompared,
     unranked_candidates,
     unranked_entry,
+    untested,
 )
 from services.results.leaderboard.ports import ComparisonMaker, LeaderboardStore
-from services.results.leaderboard.ranking import PValues, distinguishable, ranks, ties, uncompared, untested
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 

@@ -13,13 +13,13 @@ from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.comparison.postgres import PostgresComparisons
 from services.results.leaderboard.closed_run import SuiteFigure, SuiteResult
 from services.results.leaderboard.conditions import EvaluationConditions
+from services.results.leaderboard.grpc_api import history_to_proto, leaderboard_to_proto
 from services.results.leaderboard.list_history import HistoryQuery, ListHistory
 from services.results.leaderboard.postgres import (
+    RESULT,
+    SUITE_BASELINES,
     PostgresLeaderboard,
-    baselines_to_json,
-    result_to_json,
 )
-from services.results.leaderboard.proto import history_to_proto, leaderboard_to_proto
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.statistics.figure import Figure
@@ -113,8 +113,10 @@ async def fill(pool: asyncpg.Pool, size: int) -> None:
     figures = dict.fromkeys(METRICS, figure)
     statement = FILL.format(
         missing=size - await pool.fetchval("SELECT count(*) FROM closed_runs"),
-        result=result_to_json(SuiteResult(conditions, figures, 10_000)),
-        baselines=baselines_to_json({"random": figures, "majority": figures, "longest": figures}),
+        result=RESULT.dump_json(SuiteResult(conditions, figures, 10_000)).decode(),
+        baselines=SUITE_BASELINES.dump_json(
+            dict.fromkeys(("random", "majority", "longest"), figures)
+        ).decode(),
         conditions=conditions.text,
         metrics=",".join(METRICS),
     )

@@ -11,11 +11,10 @@ from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
+from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns, StoreComparison
 from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
-from services.results.comparison.store_comparison import StoreComparison
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresPeers
 from services.results.leaderboard.rank_models import RankModels

@@ -13,7 +13,7 @@ from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.leaderboard.add_baselines import AddBaselines
-from services.results.leaderboard.history_token import NEWEST
+from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import BaselineStore, HistoryPage, HistoryStore, LeaderboardStore
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard
 from services.results.outcomes.delete_run import DeleteRun

@@ -9,10 +9,9 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import PostgresSession
-from services.results.comparison.compare_runs import ComparePair
+from services.results.comparison.compare_runs import ComparePair, StoreComparison
 from services.results.comparison.comparison import Difference
 from services.results.comparison.metric_choice import MetricChoice
-from services.results.comparison.store_comparison import StoreComparison
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.runs.run_plan import RunRecord

@@ -1,18 +1,24 @@
 """How answers are looked for, paired and named when they are exported, without a store."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.results.answers import find_matching
-from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
-from services.results.answers.find_matching import FindMatching
+from services.results.answers import list_outcomes
+from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import GoldenAnswer, latest_marks
-from services.results.answers.ports import KeyScan
-from services.results.answers.side_by_side import MOST_SAME, Placed, crowded_digests, pair_placed
-from services.results.answers.tool_calls import called, tool_calls
-from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
+from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.answers.side_by_side import (
+    MOST_SAME,
+    Placed,
+    called,
+    crowded_digests,
+    pair_placed,
+    tool_calls,
+)
+from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.results.memory_answers import MemoryAnswers
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
@@ -44,25 +50,30 @@ async def said_run(rows: MemoryRows, count: int) -> RunPlan:
     return plan
 
 
+async def listed_in_pages(
+    rows: MemoryRows, answers: MemoryAnswers, query: OutcomeQuery
+) -> tuple[list[OutcomeKey], int]:
+    """What all pages hold, none more than was asked for, and how many there were."""
+    stores, found, calls = memory_stores(rows), list[OutcomeKey](), 0
+    listing = ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, TickingClock())
+    while True:
+        page = await listing.list_page(query)
+        assert len(page.outcomes) <= query.page_size
+        found, calls = found + [one.scored.key[1:] for one in page.outcomes], calls + 1
+        if not page.next_page_token:
+            return found, calls
+        assert page.next_page_token != query.page_token
+        query = replace(query, page_token=page.next_page_token)
+
+
 async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find_matching, "FIRST_WINDOW", 2)
-    monkeypatch.setattr(find_matching, "MOST_WINDOW", 8)
+    monkeypatch.setattr(list_outcomes, "FIRST_WINDOW", 2)
+    monkeypatch.setattr(list_outcomes, "MOST_WINDOW", 8)
     rows = MemoryRows()
     plan, answers = await said_run(rows, 100), MemoryAnswers(rows)
-    find, wanted = (
-        FindMatching(answers, TickingClock()).find,
-        AnswerMatch(AnswerFilter(text="ANSWER 99."), ["acc"]),
+    found, calls = await listed_in_pages(
+        rows, answers, OutcomeQuery(plan.run_id, 5, filter=AnswerFilter(text="ANSWER 99."))
     )
-    found: list[OutcomeKey] = []
-    calls = 0
-    scan = KeyScan(plan.run_id, BEFORE_ALL, 100, 5)
-    while True:
-        page = await find(scan, wanted)
-        found, calls = [*found, *page.keys], calls + 1
-        if page.after is None:
-            break
-        assert page.after > scan.after
-        scan = KeyScan(plan.run_id, page.after, 100, 5)
     assert found == [(99, 0)]
     # Each looks at 2, 8, 8 and 8 answers before its time is over.
     assert (calls, answers.scans[:5]) == (4, [2, 8, 8, 8, 2])
@@ -71,22 +82,12 @@ async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: 
 async def test_a_full_page_goes_on_behind_its_last_answer_whatever_is_read_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(find_matching, "WINDOW_BYTES", 1)
+    monkeypatch.setattr(list_outcomes, "WINDOW_BYTES", 1)
     rows = MemoryRows()
     plan, answers = await said_run(rows, 9), MemoryAnswers(rows)
-    find, wanted = (
-        FindMatching(answers, TickingClock()).find,
-        AnswerMatch(AnswerFilter(text="answer"), ["acc"]),
+    found, _ = await listed_in_pages(
+        rows, answers, OutcomeQuery(plan.run_id, 2, filter=AnswerFilter(text="answer"))
     )
-    found: list[OutcomeKey] = []
-    after = BEFORE_ALL
-    while True:
-        page = await find(KeyScan(plan.run_id, after, 9, 2), wanted)
-        assert len(page.keys) <= 2
-        found += page.keys
-        if page.after is None:
-            break
-        after = page.after
     assert found == [(at, 0) for at in range(9)]
 
 

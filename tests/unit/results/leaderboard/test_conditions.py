@@ -9,8 +9,7 @@ from proctor.values.scoring import MetricUse, ScoringMethod
 from services.results.leaderboard.closed_run import SuiteResult
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.leaderboard.postgres import (
-    result_from_json,
-    result_to_json,
+    RESULT,
 )
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
 from tests.fakes.results.recorded_run import CHOICE_RECIPE, TEXT_RECIPE, plan_of
@@ -100,4 +99,4 @@ def test_long_options_are_distinguished_in_a_few_letters() -> None:
 
 def test_terms_come_back_from_where_they_are_kept() -> None:
     entry = SuiteResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
-    assert result_from_json(result_to_json(entry)) == entry
+    assert RESULT.validate_json(RESULT.dump_json(entry)) == entry

@@ -8,9 +8,17 @@ from proctor.values.comparison import TrendDirection
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.checked_fields import InvalidField
-from services.results.leaderboard.leaderboard import Leaderboard, Trend
+from services.results.leaderboard.leaderboard import (
+    Leaderboard,
+    PValues,
+    Trend,
+    distinguishable,
+    ranks,
+    ties,
+    uncompared,
+    untested,
+)
 from services.results.leaderboard.rank_models import MOST_COMPARED, MOST_LISTED, LeaderboardQuery
-from services.results.leaderboard.ranking import PValues, distinguishable, ranks, ties, uncompared, untested
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
 

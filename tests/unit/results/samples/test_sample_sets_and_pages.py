@@ -9,7 +9,6 @@ import pytest
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
-from services.results.answers.find_matching import FindMatching
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.checked_fields import InvalidField
 from services.results.outcomes import page_bytes
@@ -116,8 +115,7 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
 
 
 def listing(stores: Stores, answers: MemoryAnswers) -> ListOutcomes:
-    matching = FindMatching(answers, SystemClock())
-    return ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, matching)
+    return ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, SystemClock())
 
 
 async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
