@@ -54,7 +54,8 @@ async def listed_in_pages(
     rows: MemoryRows, answers: MemoryAnswers, query: OutcomeQuery
 ) -> tuple[list[OutcomeKey], int]:
     """What all pages hold, none more than was asked for, and how many there were."""
-    stores, found, calls = memory_stores(rows), list[OutcomeKey](), 0
+    stores, calls = memory_stores(rows), 0
+    found: list[OutcomeKey] = []
     listing = ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, TickingClock())
     while True:
         page = await listing.list_page(query)
