@@ -40,6 +40,13 @@ def checked_choice(field: str, choices: type[Choice], number: int) -> Choice:
         raise InvalidField(field=field, problem=f"must be one of {known}, not {number}") from error
 
 
+def checked_number(field: str, number: int, *, most: int, usual: int) -> int:
+    """The number, or the usual one for 0."""
+    if not 0 <= number <= most:
+        raise InvalidField(field=field, problem=f"must be 1 to {most}, or 0 for {usual}")
+    return number or usual
+
+
 class InvalidField(DomainError):
     """{field} {problem}."""
 

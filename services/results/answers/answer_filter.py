@@ -49,6 +49,15 @@ class AnswerMatch:
 NO_FILTER = AnswerFilter()
 
 
+def task_index(plan: RunPlan, name: str) -> int:
+    """The place of a task of a run. Raises InvalidField."""
+    index = plan.task_index_named(name)
+    if index is None:
+        names = ", ".join(task.task for task in plan.tasks)
+        raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
+    return index
+
+
 def check_filter(wanted: AnswerFilter) -> None:
     """Raises InvalidField for what nothing can match."""
     low, high = wanted.min_score, wanted.max_score

@@ -15,9 +15,10 @@ from services.results.answers.answer_filter import (
     AnswerMatch,
     check_filter,
     score_keys,
+    task_index,
 )
 from services.results.answers.ports import AnswerStore, KeyScan
-from services.results.checked_fields import InvalidField, read_page_token, write_page_token
+from services.results.checked_fields import checked_number, read_page_token, write_page_token
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
@@ -60,11 +61,10 @@ class ListOutcomes:
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
-        if not 0 <= query.page_size <= MOST_PER_PAGE:
-            raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
+        most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
-        page = _page(record.plan, query)
+        page = _page(record.plan, query, most)
         found, after = await self._found(record.plan, page, query.filter)
         fitting = await self._fitting(record.plan, found)
         if len(fitting) < len(found):
@@ -131,17 +131,14 @@ class ListOutcomes:
         ]
 
 
-def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
+def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
     first, before = 0, plan.end_sample
     if query.task:
-        index = plan.task_index_named(query.task)
-        if index is None:
-            names = ", ".join(task.task for task in plan.tasks)
-            raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
-        first, before = plan.tasks[index].first_sample, plan.tasks[index].end_sample
+        task = plan.tasks[task_index(plan, query.task)]
+        first, before = task.first_sample, task.end_sample
     # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
     after = read_page_token(query.page_token, first=(first, -1))
-    return OutcomePage(query.run_id, after, before, query.page_size or USUAL_PER_PAGE, query.status)
+    return OutcomePage(query.run_id, after, before, most, query.status)
 
 
 def _places(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from services.results.answers.side_by_side import (
     differ,
     pair_placed,
 )
-from services.results.checked_fields import InvalidField, read_page_token, write_page_token
+from services.results.checked_fields import InvalidField, checked_number, read_page_token, write_page_token
 from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
@@ -85,7 +85,7 @@ class ListSideBySide:
         if position < 0:
             await self._check_common(sides)
         wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
-        most = query.page_size or USUAL_PER_PAGE
+        most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         rows, behind = await self._find(wanted, position + 1, most)
         fitting = rows[: fitting_count(await self._weights(sides, rows))]
         if len(fitting) < len(rows):
@@ -233,8 +233,6 @@ def _check(query: SideBySideQuery) -> None:
     runs = query.run_ids
     if not FEWEST_RUNS <= len(runs) <= MOST_RUNS or len(set(runs)) < len(runs):
         raise InvalidField(field="run_ids", problem=f"must be {FEWEST_RUNS} to {MOST_RUNS} different runs")
-    if not 0 <= query.page_size <= MOST_PER_PAGE:
-        raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
     check_filter(query.filter)
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from proctor.values.run import RunState
 from services.results.comparison.errors import OtherOptions, OtherScoring, OtherSuite
-from services.results.comparison.metric_choice import MetricChoice, options_of
+from services.results.comparison.metric_choice import MetricChoice, options_of, task_named
 from services.results.runs.errors import RunNotFinished
-from services.results.runs.run_plan import UNSPECIFIED, PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_plan import UNSPECIFIED, RunPlan, RunRecord
 
 
 def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_forced: bool) -> None:
@@ -88,7 +88,7 @@ def _state_warnings(records: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def _task_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:
-    tasks = [_task(plan, name) for plan in plans]
+    tasks = [task_named(plan, name) for plan in plans]
     origins = [task.provenance for task in tasks]
     yield from _differing(f"{name}: other versions of the task", [origin.version for origin in origins])
     yield from _differing(
@@ -130,7 +130,3 @@ def _limit(plan: RunPlan) -> str:
 
 def _cut(plan: RunPlan) -> str:
     return "cut from the left" if plan.is_truncated_left else "failed"
-
-
-def _task(plan: RunPlan, name: str) -> PlannedTask:
-    return next(task for task in plan.tasks if task.task == name)

@@ -1,14 +1,14 @@
 """Lists the samples on which two runs differ, with what was asked, expected and answered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.checked_fields import InvalidField, read_page_token, write_page_token
+from services.results.checked_fields import checked_number, read_page_token, write_page_token
 from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
-from services.results.comparison.metric_choice import all_metrics, shared_tasks
+from services.results.comparison.metric_choice import all_metrics, shared_tasks, task_named
 from services.results.comparison.ports import FlipQuery, FoundFlip, PairStore
-from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
+from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -20,7 +20,6 @@ from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 
 MOST_PER_PAGE = 500
 USUAL_PER_PAGE = 50
-BYTES_OF_NUMBERS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,13 @@ class ListFlips:
 
     async def list_page(self, query: FlipsQuery) -> FlipsPage:
         """Whatever way the runs were scored: the answers are shown beside each other."""
-        if not 0 <= query.page_size <= MOST_PER_PAGE:
-            raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
+        checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         plans = records[0].plan, records[1].plan
         shared_tasks(plans, [query.task])
         check_comparable(records, [query.task], is_forced=True)
         metric = _metric(plans, query)
-        tasks = _task(plans[0], query.task), _task(plans[1], query.task)
+        tasks = task_named(plans[0], query.task), task_named(plans[1], query.task)
         # The token carries the total: it is counted once, on the first page.
         sample, total = read_page_token(query.page_token, first=(tasks[0].first_sample, -1))
         if total < 0:
@@ -86,7 +84,7 @@ class ListFlips:
         most = query.page_size or USUAL_PER_PAGE
         found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
-        fitting = _fitting(found, weights)
+        fitting = found[: fitting_count([one.bytes + weights.get(one.position, 0) for one in found])]
         is_last = len(found) < most and len(fitting) == len(found)
         token = "" if is_last else write_page_token((tasks[0].first_sample + fitting[-1].position, total))
         return FlipsPage(await self._beside_samples(tasks[0], metric, fitting), total, token)
@@ -121,20 +119,5 @@ def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
     raise UnknownMetric(metric=query.metric, supported=", ".join(scored.key for scored in known))
 
 
-def _task(plan: RunPlan, name: str) -> PlannedTask:
-    return next(task for task in plan.tasks if task.task == name)
-
-
 def _scores(flip: FoundFlip, metric: ScoredMetric) -> tuple[float, float]:
     return sample_score(flip.first.scores, metric.pipeline), sample_score(flip.second.scores, metric.pipeline)
-
-
-def _fitting(found: Sequence[FoundFlip], weights: Mapping[int, int]) -> Sequence[FoundFlip]:
-    """The first flips that with their samples make one message: at least one, however large."""
-    total = 0
-    for count, one in enumerate(found):
-        said = sum(len(prediction.encode()) for prediction in one.predictions)
-        total += BYTES_OF_NUMBERS + said + weights.get(one.position, 0)
-        if count and total > MOST_BYTES_PER_PAGE:
-            return found[:count]
-    return found

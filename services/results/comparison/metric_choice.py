@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from services.results.checked_fields import InvalidField
 from services.results.comparison.errors import NothingToCompare
-from services.results.runs.run_plan import RunPlan
+from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
@@ -130,17 +130,25 @@ def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:
     return [task for task in shared if not asked or task in asked]
 
 
+def place_of(plan: RunPlan, task: str) -> int:
+    """Of a task that the run has."""
+    place = plan.task_index_named(task)
+    assert place is not None
+    return place
+
+
+def task_named(plan: RunPlan, task: str) -> PlannedTask:
+    return plan.tasks[place_of(plan, task)]
+
+
 def _metrics_of(plan: RunPlan, task: str) -> Sequence[ScoredMetric]:
-    index = plan.task_index_named(task)
-    assert index is not None
-    return plan.scorings[index].scored_metrics
+    return plan.scorings[place_of(plan, task)].scored_metrics
 
 
 def options_of(plan: RunPlan, task: str, metric: str) -> str:
     """The options as JSON text; "" for none."""
-    index = plan.task_index_named(task)
-    assert index is not None
-    return next(use.options_json for use in plan.tasks[index].scoring.metrics if use.name == metric)
+    uses = task_named(plan, task).scoring.metrics
+    return next(use.options_json for use in uses if use.name == metric)
 
 
 def _is_alike(plans: Sequence[RunPlan], task: str, scored: ScoredMetric) -> bool:

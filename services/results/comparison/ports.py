@@ -7,6 +7,7 @@ from typing import Protocol
 from services.results.comparison.answer_pairs import SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
 from services.results.comparison.pair_differences import PairsByMetric
+from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 
 
@@ -29,6 +30,11 @@ class FoundFlip:
     first: SampleAnswers
     second: SampleAnswers
     predictions: tuple[str, str]
+
+    @property
+    def bytes(self) -> int:
+        """In a message, without its sample."""
+        return BYTES_OF_NUMBERS + sum(len(prediction.encode()) for prediction in self.predictions)
 
 
 class PairStore(Protocol):

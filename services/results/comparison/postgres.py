@@ -11,9 +11,10 @@ import orjson
 from services.common.postgres import PostgresSession
 from services.results.comparison.answer_pairs import PairGroup, SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
+from services.results.comparison.metric_choice import place_of, task_named
 from services.results.comparison.pair_differences import PairsByMetric
 from services.results.comparison.ports import FlipQuery, FoundFlip
-from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.scoring.answer import ScoreValue
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.paired.estimate import verdict_of
@@ -77,24 +78,15 @@ class PostgresPairs:
 
 def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> list[list[object]]:
     """In the order of `read_pairs`."""
-    places = [(_place(first, task), _place(second, task)) for task in tasks]
-    planned: list[tuple[PlannedTask, PlannedTask]] = [
-        (first.tasks[one], second.tasks[other]) for one, other in places
-    ]
+    planned = [(task_named(first, task), task_named(second, task)) for task in tasks]
     return [
-        [one for one, _ in places],
-        [other for _, other in places],
+        [place_of(first, task) for task in tasks],
+        [place_of(second, task) for task in tasks],
         [one.first_sample for one, _ in planned],
         [other.first_sample for _, other in planned],
         [one.sample_set_id for one, _ in planned],
         [other.sample_set_id for _, other in planned],
     ]
-
-
-def _place(plan: RunPlan, task: str) -> int:
-    place = plan.task_index_named(task)
-    assert place is not None
-    return place
 
 
 def _pair_group(row: asyncpg.Record) -> PairGroup:

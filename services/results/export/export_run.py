@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from services.results.answers.answer_filter import task_index
 from services.results.answers.ports import ListedOutcomes
 from services.results.checked_fields import InvalidField
 from services.results.export.format import (
@@ -192,13 +193,10 @@ async def _data(render: RenderFile) -> AsyncGenerator[bytes]:
 
 
 def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[int]:
-    names = ", ".join(planned.task for planned in plan.tasks)
     if task:
-        index = plan.task_index_named(task)
-        if index is None:
-            raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
-        return [index]
+        return [task_index(plan, task)]
     if file_format.is_of_one_task and len(plan.tasks) > 1:
+        names = ", ".join(planned.task for planned in plan.tasks)
         raise InvalidField(field="task", problem=f"must be given for this format, one of: {names}")
     return list(range(len(plan.tasks)))
 

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 from services.common.clock import Clock
 from services.common.page_token import read_page_token, write_page_token
-from services.results.checked_fields import InvalidField, InvalidPageToken
+from services.results.checked_fields import InvalidPageToken, checked_number
 from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
 from services.results.leaderboard.leaderboard import LeaderboardEntry
 from services.results.leaderboard.ports import HistoryKey, HistoryPage, HistoryStore
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import metric_named
 
-DEFAULT_DAYS = 30
+USUAL_DAYS = 30
 MOST_DAYS = 3650
-DEFAULT_PAGE_SIZE = 100
 MOST_PER_PAGE = 500
+USUAL_PER_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class ListHistory:
     clock: Clock
 
     async def list_page(self, query: HistoryQuery) -> History:
-        page_size = _checked("page_size", query.page_size, MOST_PER_PAGE) or DEFAULT_PAGE_SIZE
-        days = _checked("days", query.days, MOST_DAYS) or DEFAULT_DAYS
+        page_size = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
+        days = checked_number("days", query.days, most=MOST_DAYS, usual=USUAL_DAYS)
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryPage(
@@ -59,12 +59,6 @@ class ListHistory:
         listed = [_entry(run, query.metric) for run in runs[:page_size]]
         token = write_history_token(runs[page_size - 1]) if len(runs) > page_size else ""
         return History(listed, await self.history.count(page), token)
-
-
-def _checked(field: str, number: int, most: int) -> int:
-    if not 0 <= number <= most:
-        raise InvalidField(field=field, problem=f"must be 1 to {most}, or 0 for the default")
-    return number
 
 
 def _check_metric(word: str, runs: Sequence[ClosedRun]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
-from services.results.checked_fields import InvalidField
+from services.results.checked_fields import checked_number
 from services.results.comparison.comparison import StoredDifference
 from services.results.comparison.ports import StoredDifferences
 from services.results.leaderboard.leaderboard import (
@@ -59,8 +59,7 @@ class RankModels:
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
         """A suite without runs has an empty leaderboard."""
-        if not 0 <= query.limit <= MOST_LISTED:
-            raise InvalidField(field="limit", problem=f"must be 1 to {MOST_LISTED}, or 0 for {DEFAULT_LIMIT}")
+        limit = checked_number("limit", query.limit, most=MOST_LISTED, usual=DEFAULT_LIMIT)
         metric = await self._metric(query)
         if metric is None:
             return Leaderboard(query.metric or ACCURACY)
@@ -71,7 +70,6 @@ class RankModels:
         ranked = ranked_candidates(candidates, conditions)
         unranked = unranked_candidates(candidates, ranked)
         baselines = await self.leaderboard.baselines([one.run.run_id for one in ranked or unranked])
-        limit = query.limit or DEFAULT_LIMIT
         return Leaderboard(
             metric,
             conditions.scoring_method,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.outcome import Failure
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.results.answers.answer_filter import task_index
 from services.results.answers.ports import ListedOutcomes
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
@@ -112,7 +113,7 @@ class RescoreTask:
         record = await self.records.get(run_id)
         if not record.is_frozen:
             raise RunNotFinished(run_id=run_id)
-        index = _task_index(record.plan, task)
+        index = task_index(record.plan, task)
         scoring = other_scoring(record.plan, index, other)
         recipe = ScoringRecipe(
             _recipe(record.plan, index, other), record.plan.scoring_method, shared_by=f"{run_id} {other}"
@@ -184,14 +185,6 @@ def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> CompiledSco
 def _full_name(recipe: TaskScoring, use: MetricUse) -> MetricUse:
     is_text = recipe.output_type is OutputType.GENERATE_UNTIL
     return replace(use, name=SHORT_NAMES.get(use.name, use.name)) if is_text else use
-
-
-def _task_index(plan: RunPlan, task: str) -> int:
-    index = plan.task_index_named(task)
-    if index is None:
-        names = ", ".join(planned.task for planned in plan.tasks)
-        raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
-    return index
 
 
 def _check_some_were_scored(rescored: RescoredAnswers) -> None:
