@@ -5,7 +5,7 @@ A byte range needs the length of the file: results computes it once and remember
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -35,6 +35,24 @@ FILE_RESPONSES: Described = {
 }
 
 
+def _csv_safe(
+    *,
+    csv_safe: Annotated[
+        bool | None,
+        Query(
+            description="Put an apostrophe before texts of a CSV file that spreadsheets run as formulas; "
+            "by default for browsers only"
+        ),
+    ] = None,
+    sec_fetch_mode: Annotated[str, Header(include_in_schema=False)] = "",
+    user_agent: Annotated[str, Header(include_in_schema=False)] = "",
+) -> bool:
+    """What a browser downloads is opened by a double click; programs want the texts as they are."""
+    is_browser = bool(sec_fetch_mode) or user_agent.startswith("Mozilla/")
+    return is_browser if csv_safe is None else csv_safe
+
+
+CsvSafe = Annotated[bool, Depends(_csv_safe)]
 RunFile = Download[export_pb2.ExportRunResponse]
 
 router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
@@ -46,23 +64,29 @@ router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
     responses=FILE_RESPONSES | problems(400, 404, 409, 422, 503),
     summary="A run as a file",
 )
-async def export(
+async def export(  # noqa: PLR0913  # the parameters of the query
+    *,
     results: ResultsCalls,
     job_id: JobId,
     conditions: Annotated[ContentConditions, Depends()],
+    csv_safe: CsvSafe,
     form: Annotated[Format, Query(alias="format")] = "csv",
     task: Annotated[str, Query(description="Only this task; required for lm_eval if there are several")] = "",
 ) -> Response:
-    return await export_run(results, job_id, conditions, form, task)
+    request = whole_run(job_id, form, csv_safe=csv_safe)
+    request.task = task
+    return await export_run(results, request, conditions)
+
+
+def whole_run(run_id: str, form: Format, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
+    return export_pb2.ExportRunRequest(run_id=run_id, format=_FORMATS[form], is_defused=csv_safe)
 
 
 async def export_run(
-    results: Results, run_id: str, conditions: ContentConditions, form: Format, task: str = ""
+    results: Results, request: export_pb2.ExportRunRequest, conditions: ContentConditions
 ) -> Response:
     """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
-    request = export_pb2.ExportRunRequest(
-        run_id=run_id, format=_FORMATS[form], task=task, with_total=bool(conditions.range)
-    )
+    request.with_total = bool(conditions.range)
     whole = await _begin(results, request)
     try:
         tag, total = _tag(whole), _total_bytes(whole)

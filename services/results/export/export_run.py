@@ -77,7 +77,10 @@ MARK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
-    """`first_byte`: leave out so many; `with_total`: measure the file first; `missing`: of error files."""
+    """`first_byte`: leave out so many; `with_total`: measure the file first; `missing`: of error files;
+
+    `is_defused`: no text of a CSV file is a formula.
+    """
 
     run_id: str
     format_number: int
@@ -85,6 +88,7 @@ class ExportOrder:
     first_byte: int = 0
     with_total: bool = False
     missing: MissingAnswer = field(default_factory=MissingAnswer)
+    is_defused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,9 @@ class ExportRun:
         has_figures = isinstance(file_format, RowFormat) and file_format.has_figures
         figures = await self.show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = progress.counts.recorded < record.plan.total
-        return ExportedRun(record, is_partial, progress.counts.environment, figures, order.missing)
+        return ExportedRun(
+            record, is_partial, progress.counts.environment, figures, order.missing, order.is_defused
+        )
 
     async def _outcome_chunks(
         self, run: ExportedRun, file_format: OutcomeFormat, index: int
@@ -218,5 +224,6 @@ def _is_closed(record: RunRecord) -> bool:
 
 def _tag(order: ExportOrder, record: RunRecord, run: ExportedRun) -> str:
     """Another one for any other content: what a file is made of, and how."""
-    parts = (ROWS_VERSION, order.run_id, record.epoch, order.format_number, order.task, *run.metrics)
+    way = (order.format_number, order.task, order.is_defused)
+    parts = (ROWS_VERSION, order.run_id, record.epoch, *way, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

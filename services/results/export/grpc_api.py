@@ -94,4 +94,5 @@ def _order(request: pb.ExportRunRequest) -> ExportOrder:
             checked_text("missing_code", request.missing_code) or default.code,
             checked_text("missing_message", request.missing_message) or default.message,
         ),
+        is_defused=request.is_defused,
     )

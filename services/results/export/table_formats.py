@@ -1,6 +1,7 @@
 """CSV (RFC 4180) and Parquet: a column per field and per metric."""
 
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
@@ -50,15 +51,19 @@ class CsvFile:
     def __init__(self, run: ExportedRun) -> None:
         self._metrics = run.metrics
         self._names = field_names(run.metrics)
+        self._field = _defused_field if run.is_defused else _field
 
     def begin(self) -> bytes:
-        return _row(self._names).encode()
+        return self._row(self._names).encode()
 
     def write(self, rows: Sequence[Row]) -> bytes:
-        return "".join([_row(self._values(row)) for row in rows]).encode()
+        return "".join([self._row(self._values(row)) for row in rows]).encode()
 
     def end(self) -> bytes:
         return b""
+
+    def _row(self, values: Iterable[object]) -> str:
+        return ",".join(map(self._field, values)) + "\r\n"
 
     def _values(self, row: Row) -> Iterable[object]:
         scores = orjson.loads(row["scores"])
@@ -76,10 +81,6 @@ def _compact(text: str | None) -> str | None:
     return text if text is None or len(text) <= len("[]") else orjson.dumps(orjson.loads(text)).decode()
 
 
-def _row(values: Iterable[object]) -> str:
-    return ",".join(map(_field, values)) + "\r\n"
-
-
 def _field(value: object) -> str:
     """As the csv module writes it, which reads long texts letter by letter and takes thrice the time."""
     if value is None:
@@ -88,6 +89,18 @@ def _field(value: object) -> str:
     if '"' in text:
         return '"' + text.replace('"', '""') + '"'
     return f'"{text}"' if "," in text or "\n" in text or "\r" in text else text
+
+
+# With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").
+_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full-width ones too
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+
+
+def _defused_field(value: object) -> str:
+    """A text that a spreadsheet would run begins with an apostrophe, which makes it a text there too."""
+    if isinstance(value, str) and value.startswith(_FORMULA_BEGINS) and not _NUMBER.fullmatch(value):
+        return _field("'" + value)
+    return _field(value)
 
 
 CSV = RowFormat(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)

@@ -32,6 +32,25 @@ async def test_file_comes_with_its_name_type_and_bytes(harness: GatewayHarness) 
     assert (asked.run_id, asked.format, asked.task) == (RUN, export_pb2.EXPORT_FORMAT_CSV, "sst2")
 
 
+@pytest.mark.parametrize(
+    ("query", "headers", "is_defused"),
+    [
+        ("", {"User-Agent": "curl/8.5"}, False),
+        ("", {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}, True),
+        ("", {"User-Agent": "curl/8.5", "Sec-Fetch-Mode": "navigate"}, True),
+        ("&csv_safe=true", {"User-Agent": "curl/8.5"}, True),
+        ("&csv_safe=false", {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}, False),
+    ],
+)
+async def test_a_browser_gets_a_table_without_formulas(
+    harness: GatewayHarness, query: str, headers: dict[str, str], *, is_defused: bool
+) -> None:
+    url = f"{harness.http}{EXPORT}?format=csv{query}"
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+        assert response.status == 200
+    assert [asked.is_defused for asked in harness.results.exports.asked] == [is_defused]
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet", "html", "lm_eval"])
 async def test_every_form_can_be_asked_for(harness: GatewayHarness, form: str) -> None:
     async with (

@@ -29,7 +29,7 @@ from services.gateway.api.dataset_runs.schemas import (
     dataset_run_shown,
     dataset_run_started,
 )
-from services.gateway.api.exports import FILE_RESPONSES, Format, export_run
+from services.gateway.api.exports import FILE_RESPONSES, CsvSafe, Format, export_run, whole_run
 from services.gateway.auth import Now, User
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
@@ -99,11 +99,12 @@ async def results(  # noqa: PLR0913  # the parameters of the query
     chosen: Annotated[AnswerFilter, Depends()],
     page: Annotated[AnswerPage, Depends()],
     conditions: Annotated[ContentConditions, Depends()],
+    csv_safe: CsvSafe,
     form: Form = "json",
 ) -> Response:
     if form != "json":
         check_unfiltered(chosen, page)
-        return await export_run(backend, run.run_id, conditions, form)
+        return await export_run(backend, whole_run(run.run_id, form, csv_safe=csv_safe), conditions)
     try:
         outcomes = await backend.recorded_outcomes(outcomes_request(run.run_id, chosen, page))
     except RemoteError as error:
@@ -123,9 +124,10 @@ async def export(
     results: ResultsCalls,
     run: DatasetRun,
     conditions: Annotated[ContentConditions, Depends()],
+    csv_safe: CsvSafe,
     form: Annotated[Format, Query(alias="format")] = "jsonl",
 ) -> Response:
-    return await export_run(results, run.run_id, conditions, form)
+    return await export_run(results, whole_run(run.run_id, form, csv_safe=csv_safe), conditions)
 
 
 @router.post("/{benchmark_id}/cancel", responses=_CHANGE, summary="Cancel it and keep its answers")

