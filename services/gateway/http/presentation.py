@@ -14,6 +14,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
 
 from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
+from proctor.values.usage import TokenUsage
+from proctor.wire.values import USAGE
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -111,6 +113,8 @@ def _reader(field: FieldDescriptor, annotation: object) -> Reader:
         return lambda message: getattr(message, name).seconds or (None if nullable else 0)
     if field.message_type is Timestamp.DESCRIPTOR:
         return lambda message: moment(getattr(message, name))
+    if annotation is TokenUsage:
+        return lambda message: USAGE.from_proto(getattr(message, name))
     if field.message_type:
         nested = _model_in(annotation)
         return lambda message: (
