@@ -15,6 +15,7 @@ from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
 from proctor.values.pools import Provider
+from tests.bench.harness.bare_loop import cpu_seconds_of_bare_loop
 from tests.bench.harness.instant_server import instant_server
 from tests.bench.harness.stack_meter import Measured, StackMeter
 from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, stack_harness
@@ -62,6 +63,15 @@ def print_cost(measured: dict[int, Measured], title: str) -> None:
     Console(width=100).print(table)
 
 
+def print_ratio(largest: Measured, floor: float) -> None:
+    """Machines differ from day to day: the ratio to a bare loop of the same run is what may not rise."""
+    cost = sum(largest.cpu_seconds.values()) / max(SIZES) * 1000
+    Console(width=100).print(
+        f"{max(SIZES):,} samples by a bare loop of aiohttp, uvloop and orjson: {floor:.3f} CPU seconds per "
+        f"1,000. Ratio: {cost / floor:.2f}"
+    )
+
+
 def print_memory(measured: dict[int, Measured]) -> None:
     """Highest private memory of each process tree, in MiB."""
     table = Table(title="Peak private memory, MiB")
@@ -84,5 +94,7 @@ async def main() -> None:
         await measure_run(stack, 200)  # what is loaded on first use is not a cost per sample
         for size in SIZES:
             measured[size] = await measure_run(stack, size)
+        floor = await cpu_seconds_of_bare_loop(server.url, folder / "suites", max(SIZES))
     print_cost(measured, "samples, submit to stored summary")
+    print_ratio(measured[max(SIZES)], floor)
     print_memory(measured)
