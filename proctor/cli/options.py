@@ -45,7 +45,7 @@ def metric_use(text: str) -> sample_pb2.MetricUse:
         return sample_pb2.MetricUse(name=text)
     key, equals, value = option.partition("=")
     if not (name and key and equals):
-        raise Refused(f"--metric {text}: {_METRIC_FORM}.", "INVALID_PARAMETER")
+        raise Refused(f"--metric {text}: {_METRIC_FORM}.")
     return sample_pb2.MetricUse(name=name, options_json=json_text({key: json_or_text(value)}))
 
 
@@ -53,7 +53,7 @@ def json_text(value: Json) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:  # YAML has dates and NaN
-        raise Refused(f"This cannot be sent: {error}.", "INVALID_PARAMETER") from error
+        raise Refused(f"This cannot be sent: {error}.") from error
 
 
 def json_or_text(text: str) -> Json:
@@ -70,5 +70,5 @@ def _metric_of_json(text: str) -> sample_pb2.MetricUse:
         options = json.loads(text)
         name = options.pop("metric")
     except (ValueError, KeyError) as error:
-        raise Refused(f"--metric {text}: {_METRIC_FORM}.", "INVALID_PARAMETER") from error
+        raise Refused(f"--metric {text}: {_METRIC_FORM}.") from error
     return sample_pb2.MetricUse(name=name, options_json=json_text(options) if options else "")

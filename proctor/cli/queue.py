@@ -116,7 +116,7 @@ async def resume(
 
 def _limit_field(text: str) -> str:
     if text not in _LIMITS:
-        raise Refused(f"--reset {text}: it must be one of {', '.join(_LIMITS)}.", "INVALID_PARAMETER")
+        raise Refused(f"--reset {text}: it must be one of {', '.join(_LIMITS)}.")
     return _LIMITS[text]
 
 
@@ -130,7 +130,7 @@ def _changed_priorities(
         known = enum_words(run_pb2.Priority)
         if not user or (name and name not in known):
             form = f"write USER=NAME, with one of {', '.join(known)}, or USER= to remove USER"
-            raise Refused(f"--priority {text}: {form}.", "INVALID_PARAMETER")
+            raise Refused(f"--priority {text}: {form}.")
         highest_of.pop(user, None)
         if name:
             highest_of[user] = enum_value(run_pb2.Priority, name, "--priority")

@@ -40,7 +40,12 @@ class ClientError(Exception):
 
 
 class Refused(ClientError):
-    """The request is not acceptable as it is."""
+    """The request is not acceptable as it is: for a service, or already for the client itself."""
+
+    def __init__(
+        self, message: str, reason: str = "INVALID_PARAMETER", facts: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message, reason, facts)
 
 
 class NotFound(Refused):

@@ -52,8 +52,7 @@ async def dataset_id_of(client: ProctorClient, named: str, terminal: Terminal) -
         return named
     file = LocalFile(Path(named), Path(named).name, is_reused=True)
     if not file.path.exists():
-        sentence = f"{named} is neither a file nor the id of a data set (see `proctor datasets`)."
-        raise Refused(sentence, "INVALID_PARAMETER")
+        raise Refused(f"{named} is neither a file nor the id of a data set (see `proctor datasets`).")
     uploaded = await upload_file(client, file, terminal.err)
     if not uploaded.HasField("dataset"):
         report_faults(terminal, file.name, uploaded)

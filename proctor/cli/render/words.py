@@ -55,7 +55,7 @@ def enum_value(enum: ProtoEnum[V_co], word: str, option: str, unset: str = "") -
     if word == unset:
         return enum.Value(f"{prefix}UNSPECIFIED")
     if word not in words:
-        raise Refused(f"{option} {word}: it must be {one_of(words)}.", "INVALID_PARAMETER")
+        raise Refused(f"{option} {word}: it must be {one_of(words)}.")
     return enum.Value(f"{prefix}{word.upper()}")
 
 

@@ -55,9 +55,9 @@ class AnswerFilter:
         An empty range is refused here with the options' names; the service would name its contract's fields.
         """
         if self.max_length is not None and (self.min_length or 0) > self.max_length:
-            raise _refused(f"--min-length {self.min_length} is above --max-length {self.max_length}.")
+            raise Refused(f"--min-length {self.min_length} is above --max-length {self.max_length}.")
         if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
-            raise _refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
+            raise Refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
         chosen = results_service_pb2.OutcomeFilter(
             row_id=self.row_id,
             text=self.text,
@@ -191,7 +191,7 @@ async def side_by_side(
 ) -> None:
     """Show the answers of several runs to the same rows, in the order of the first run."""
     if not _MIN_RUNS <= len(run_ids) <= _MAX_RUNS:
-        raise _refused(f"Name {_MIN_RUNS} to {_MAX_RUNS} runs.")
+        raise Refused(f"Name {_MIN_RUNS} to {_MAX_RUNS} runs.")
     request = answer_pb2.ListSideBySideRequest(
         run_ids=run_ids,
         task=task,
@@ -236,7 +236,3 @@ def _answer_of_run(answer: answer_pb2.SideBySideAnswer) -> Text:
         return Text(failure_text(recorded.outcome.failure), "red")
     scores = scores_text(recorded)
     return Text.assemble(quoted(answer_text(recorded)), (f"  {scores}", "dim") if scores else "")
-
-
-def _refused(sentence: str) -> Refused:
-    return Refused(sentence, "INVALID_PARAMETER")

@@ -46,7 +46,7 @@ async def compare(
 ) -> None:
     """Compare runs or models, paired by sample: difference, interval, p and verdict per task."""
     if flips and len(names) != 2:
-        raise Refused("--flips needs exactly two runs or models.", "INVALID_PARAMETER")
+        raise Refused("--flips needs exactly two runs or models.")
     runs, models = _runs_and_models(names, suite)
     comparison = await session.client.comparisons.compare(
         comparing_pb2.CompareRunsRequest(
@@ -74,11 +74,11 @@ def _runs_and_models(names: Sequence[str], suite: str) -> tuple[Sequence[str], S
     """Models stand for their latest complete runs of the suite; one of the two is empty."""
     are_runs = {_is_run(name) for name in names}
     if len(are_runs) > 1:
-        raise Refused("Compare either runs by their ids or models, not both.", "INVALID_PARAMETER")
+        raise Refused("Compare either runs by their ids or models, not both.")
     if are_runs == {True}:
         return names, ()
     if not suite:
-        raise Refused("Models are compared on a suite: name it (--suite glue).", "INVALID_PARAMETER")
+        raise Refused("Models are compared on a suite: name it (--suite glue).")
     return (), names
 
 

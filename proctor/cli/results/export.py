@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -21,13 +21,6 @@ from proctor.v1 import export_service_pb2 as export_pb2
 _STDOUT = "-"
 
 Chunks = AsyncGenerator[export_pb2.ExportRunResponse] | AsyncGenerator[export_pb2.ExportGoldenAnswersResponse]
-
-
-Rows = Annotated[
-    list[str], typer.Argument(metavar="ROW", help="Ids of rows; with --sample numbers of samples.")
-]
-BySample = Annotated[bool, typer.Option("--sample", help="ROW is the number that `proctor results` shows.")]
-Rollout = Annotated[int, typer.Option(min=1, help="Which repetition is meant, from 1.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ async def _save(terminal: Terminal, to: Destination, chunks: Chunks) -> None:
     """Refuses a destination before anything is requested of the gateway: `chunks` call it when iterated."""
     is_stdout = to.output == _STDOUT
     if is_stdout and terminal.is_json:
-        raise Refused("With -o - stdout is the file; --json needs another file.", "INVALID_PARAMETER")
+        raise Refused("With -o - stdout is the file; --json needs another file.")
     async with contextlib.aclosing(chunks):
         content = (chunk.data async for chunk in chunks)
         if is_stdout:
@@ -128,48 +121,46 @@ async def _write(draft: Path, chunks: AsyncIterator[bytes]) -> int:
     return size
 
 
-async def mark(
-    session: Session,
-    *,
-    run_id: RunId,
-    rows: Rows,
-    by_sample: BySample = False,
-    rollout: Rollout = 1,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class MarkedAnswers:
+    """The answers of a run that a mark is for."""
+
+    run_id: RunId
+    rows: Annotated[
+        list[str], typer.Argument(metavar="ROW", help="Ids of rows; with --sample numbers of samples.")
+    ]
+    by_sample: Annotated[
+        bool, typer.Option("--sample", help="ROW is the number that `proctor results` shows.")
+    ] = False
+    rollout: Annotated[int, typer.Option(min=1, help="Which repetition is meant, from 1.")] = 1
+
+    def keys(self) -> list[answer_pb2.AnswerKey]:
+        rollout = self.rollout - 1
+        if not self.by_sample:
+            return [answer_pb2.AnswerKey(row_id=row, rollout=rollout) for row in self.rows]
+        for row in self.rows:
+            if not (row.isascii() and row.isdecimal() and len(row) < len(str(2**63))):
+                raise Refused(f"{row} is no number of a sample; without --sample it is an id.")
+        return [answer_pb2.AnswerKey(sample=int(row), rollout=rollout) for row in self.rows]
+
+
+async def mark(session: Session, answers: MarkedAnswers) -> None:
     """Mark answers of a run as golden: all that are named, or none."""
-    keys = _keys(rows, rollout, by_sample=by_sample)
-    _report(session.terminal, run_id, await session.client.answers.mark(run_id, keys, is_golden=True))
+    await _set_marks(session, answers, is_golden=True)
 
 
-async def unmark(
-    session: Session,
-    *,
-    run_id: RunId,
-    rows: Rows,
-    by_sample: BySample = False,
-    rollout: Rollout = 1,
-) -> None:
+async def unmark(session: Session, answers: MarkedAnswers) -> None:
     """Remove marks: all that are named, or none."""
-    keys = _keys(rows, rollout, by_sample=by_sample)
-    _report(session.terminal, run_id, await session.client.answers.mark(run_id, keys, is_golden=False))
+    await _set_marks(session, answers, is_golden=False)
+
+
+async def _set_marks(session: Session, answers: MarkedAnswers, *, is_golden: bool) -> None:
+    count = await session.client.answers.mark(answers.run_id, answers.keys(), is_golden=is_golden)
+    shown = f"Run {answers.run_id} has {counted(count, 'golden answer')} now."
+    session.terminal.report({"run_id": answers.run_id, "golden_count": count}, shown)
 
 
 def golden_group() -> typer.Typer:
     return command_group(
         {"mark": mark, "unmark": unmark, "export": export_golden}, about="Mark answers, and export them."
     )
-
-
-def _report(terminal: Terminal, run_id: str, count: int) -> None:
-    shown = f"Run {run_id} has {counted(count, 'golden answer')} now."
-    terminal.report({"run_id": run_id, "golden_count": count}, shown)
-
-
-def _keys(rows: Sequence[str], rollout: int, *, by_sample: bool) -> list[answer_pb2.AnswerKey]:
-    if not by_sample:
-        return [answer_pb2.AnswerKey(row_id=row, rollout=rollout - 1) for row in rows]
-    for row in rows:
-        if not (row.isascii() and row.isdecimal() and len(row) < len(str(2**63))):
-            sentence = f"{row} is no number of a sample; without --sample it is an id."
-            raise Refused(sentence, "INVALID_PARAMETER")
-    return [answer_pb2.AnswerKey(sample=int(row), rollout=rollout - 1) for row in rows]

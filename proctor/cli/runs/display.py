@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,46 +18,37 @@ _LINE_EVERY_SECONDS = 10.0
 _LINE_EVERY_SHARE = 0.25
 
 
-class RunDisplay(Protocol):
-    """Shows a run repeatedly until it is closed."""
+class RunDisplay:
+    """Shows a run repeatedly until it is closed.
 
-    def show(self, run: run_pb2.Run) -> None: ...
+    On a terminal as one bar per task, redrawn in place; elsewhere as a line when the step changes, at each
+    quarter and every ten seconds.
+    """
 
-    def note(self, text: str) -> None:
-        """Prints a sentence beside the run, such as an outage."""
-        ...
-
-    def pause(self) -> None:
-        """Clears the terminal for a question."""
-        ...
-
-    def resume(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class LiveDisplay:
-    """One bar per task, redrawn in place."""
-
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._now = now
         self._live: Live | None = None
         self._is_paused = False
         self._latest: run_pb2.Run | None = None
+        self._printed: tuple[str, float, float] = ("", 0.0, -_LINE_EVERY_SECONDS)
 
     def show(self, run: run_pb2.Run) -> None:
         self._latest = run
-        if self._is_paused:
-            return
-        if self._live is None:
-            self._live = Live(console=self._console, refresh_per_second=8)
-            self._live.start()
-        self._live.update(draw_progress(run))
+        if not self._console.is_terminal:
+            self._print_if_due(run)
+        elif not self._is_paused:
+            if self._live is None:
+                self._live = Live(console=self._console, refresh_per_second=8)
+                self._live.start()
+            self._live.update(draw_progress(run))
 
     def note(self, text: str) -> None:
-        self._console.print(text, style="yellow")
+        """Prints a sentence beside the run, such as an outage."""
+        say(self._console, text, style="yellow")
 
     def pause(self) -> None:
+        """Clears the terminal for a question."""
         self._is_paused = True
         self.close()
 
@@ -72,16 +62,7 @@ class LiveDisplay:
             self._live.stop()
             self._live = None
 
-
-class PlainDisplay:
-    """A line when the step changes, at each quarter and every ten seconds."""
-
-    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
-        self._console = console
-        self._now = now
-        self._printed: tuple[str, float, float] = ("", 0.0, -_LINE_EVERY_SECONDS)
-
-    def show(self, run: run_pb2.Run) -> None:
+    def _print_if_due(self, run: run_pb2.Run) -> None:
         progress = run.progress
         share = progress.completed / progress.total if progress.total else 0.0
         step, now = words.step(run), self._now()
@@ -90,22 +71,6 @@ class PlainDisplay:
         if is_due or step != last_step:
             self._printed = step, share, now
             say(self._console, progress_line(run))
-
-    def note(self, text: str) -> None:
-        say(self._console, text)
-
-    def pause(self) -> None:
-        """Printed lines need no clearing."""
-
-    def resume(self) -> None:
-        """Nothing was cleared."""
-
-    def close(self) -> None:
-        """Every line is printed at once."""
-
-
-def display_for(console: Console) -> RunDisplay:
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
 
 
 def progress_line(run: run_pb2.Run) -> str:

@@ -11,7 +11,7 @@ from enum import Enum
 from rich.console import Console
 
 from proctor.cli.render.terminal import Terminal
-from proctor.cli.runs.display import RunDisplay, display_for
+from proctor.cli.runs.display import RunDisplay
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient, Reconnect
 from proctor.v1 import run_pb2
@@ -53,7 +53,7 @@ class Viewer:
 def viewer_for(terminal: Terminal, on_interrupt: Ask) -> Viewer:
     """Asks at a terminal; elsewhere `on_interrupt` decides."""
     ask = _ask_on(terminal.progress) if terminal.can_ask else on_interrupt
-    return Viewer(display_for(terminal.progress), ask)
+    return Viewer(RunDisplay(terminal.progress), ask)
 
 
 async def detach(_: Interrupts) -> Choice:

@@ -115,23 +115,23 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             stream_answers=options.stream,
         )
     except ValueError as error:
-        raise _refused(f"A number of the order is too large: {error}.") from error
+        raise Refused(f"A number of the order is too large: {error}.") from error
 
 
 def refuse_out_of_range(order: run_pb2.RunOrder) -> None:
     """Rejects some orders before a whole stack is started for them; the scheduler would reject them too."""
     if order.HasField("limit") and order.limit < 1:
-        raise _refused(f"limit must be at least 1, not {order.limit}.")
+        raise Refused(f"limit must be at least 1, not {order.limit}.")
     temperature = order.params.temperature
     if not 0 <= temperature <= 2:
-        raise _refused(f"temperature must be at least 0 and at most 2, not {temperature:g}.")
+        raise Refused(f"temperature must be at least 0 and at most 2, not {temperature:g}.")
 
 
 def _refuse_contradictions(options: OrderOptions) -> None:
     if bool(options.suite) == bool(options.dataset):
         either = "--suite NAME or --dataset FILE"
         both = f"A run is over a suite or over a data set, not both: leave out one of {either}."
-        raise _refused(both if options.suite else f"Name what the model is evaluated on: {either}.")
+        raise Refused(both if options.suite else f"Name what the model is evaluated on: {either}.")
     only_suites = {
         "--task": options.task,
         "--num-fewshot": options.num_fewshot is not None,
@@ -141,14 +141,14 @@ def _refuse_contradictions(options: OrderOptions) -> None:
     kind, misplaced = ("suites", only_suites) if options.dataset else ("data sets", only_datasets)
     for name, is_given in misplaced.items():
         if is_given:
-            raise _refused(f"{name} is for {kind} only: leave it out.")
+            raise Refused(f"{name} is for {kind} only: leave it out.")
 
 
 def _window_seconds(text: str) -> int:
     try:
         return window_seconds(text)
     except ValueError as error:
-        raise _refused(f"--window {text}: {error}.") from error
+        raise Refused(f"--window {text}: {error}.") from error
 
 
 def _params(options: OrderOptions) -> run_pb2.GenerationParams:
@@ -163,16 +163,12 @@ def _params(options: OrderOptions) -> run_pb2.GenerationParams:
             else:
                 params.provider_params.update({name: value})
         except (TypeError, ValueError) as error:
-            raise _refused(f"The parameter {name} cannot be {value!r}: {error}.") from error
+            raise Refused(f"The parameter {name} cannot be {value!r}: {error}.") from error
     return params
 
 
 def _named_value(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not (name and separator):
-        raise _refused(f"--param {text}: write it as NAME=VALUE, such as --param min_p=0.1.")
+        raise Refused(f"--param {text}: write it as NAME=VALUE, such as --param min_p=0.1.")
     return name, json_or_text(value)
-
-
-def _refused(sentence: str) -> Refused:
-    return Refused(sentence, "INVALID_PARAMETER")

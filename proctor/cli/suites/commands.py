@@ -132,7 +132,7 @@ def _suite_of(task: str, found: list[scheduler_pb2.SuiteInfo]) -> str:
             return only
         case []:
             raise NotFound(f"No suite has a task {task}: see `{program_name()} suites`.", "UNKNOWN_TASK")
-    raise Refused(f"{task} is a task of {', '.join(having)}: choose with --suite.", "INVALID_PARAMETER")
+    raise Refused(f"{task} is a task of {', '.join(having)}: choose with --suite.")
 
 
 def _report_checked(terminal: Terminal, file: Path, checked: suite_pb2.CheckSuiteResponse) -> None:

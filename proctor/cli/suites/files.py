@@ -25,7 +25,7 @@ def suite_document(path: Path) -> suite_pb2.SuiteDocument:
     del files[path.name]
     size = len(text.encode()) + sum(len(content) for content in files.values())
     if size > MAX_SUITE_BYTES:
-        raise _refused(
+        raise Refused(
             f"{path.name} with its files has {size / 2**20:.1f} MiB; a suite of your own may have "
             f"{MAX_SUITE_BYTES / 2**20:.0f}. Put the rows on a hub or into the mirror and name the data set."
         )
@@ -37,12 +37,12 @@ def filter_list(path: Path) -> list[Json]:
     try:
         document = yaml.safe_load(_read(path))
     except (yaml.YAMLError, ValueError) as error:  # ValueError: not UTF-8, or a date such as 2024-13-01
-        raise _refused(f"{path} is no YAML: {error}") from error
+        raise Refused(f"{path} is no YAML: {error}") from error
     except RecursionError as error:
-        raise _refused(f"{path} is nested too deeply.") from error
+        raise Refused(f"{path} is nested too deeply.") from error
     filters = document.get("filter_list") if isinstance(document, dict) else document
     if not isinstance(filters, list):
-        raise _refused(f"{path} holds no filters: write a list of pipelines, or a task with a filter_list.")
+        raise Refused(f"{path} holds no filters: write a list of pipelines, or a task with a filter_list.")
     return filters
 
 
@@ -97,7 +97,7 @@ def _is_inside(root: Path, path: PurePosixPath) -> bool:
     if path.is_absolute() or ".." in path.parts or not is_file:
         return False
     if not (root / path).resolve().is_relative_to(root.resolve()):
-        raise _refused(f"{root / path} is a link out of the suite's folder: put the file itself there.")
+        raise Refused(f"{root / path} is a link out of the suite's folder: put the file itself there.")
     return True
 
 
@@ -106,15 +106,11 @@ def _decoded(path: Path, content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _refused(f"{path}:{line}: this is no UTF-8; save the file as UTF-8.") from error
+        raise Refused(f"{path}:{line}: this is no UTF-8; save the file as UTF-8.") from error
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _refused(f"{path} cannot be read: {error.strerror or error}.") from error
-
-
-def _refused(sentence: str) -> Refused:
-    return Refused(sentence, "INVALID_PARAMETER")
+        raise Refused(f"{path} cannot be read: {error.strerror or error}.") from error

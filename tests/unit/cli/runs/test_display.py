@@ -7,7 +7,7 @@ from rich.console import Console
 
 from proctor.cli.render import words as run_words
 from proctor.cli.results.figures import print_summary
-from proctor.cli.runs.display import PlainDisplay, draw_progress, progress_line
+from proctor.cli.runs.display import RunDisplay, draw_progress, progress_line
 from proctor.v1 import run_pb2, summary_pb2
 
 
@@ -106,7 +106,7 @@ def test_waiting_run_says_why() -> None:
 
 def test_plain_progress_is_sparse() -> None:
     shown, now = console(), [0.0]
-    display = PlainDisplay(shown, lambda: now[0])
+    display = RunDisplay(shown, lambda: now[0])
     for completed in range(0, 401, 4):
         now[0] += 0.01
         display.show(running(completed))
@@ -117,7 +117,7 @@ def test_plain_progress_is_sparse() -> None:
 
 def test_plain_progress_shows_life_every_ten_seconds() -> None:
     shown, now = console(), [0.0]
-    display = PlainDisplay(shown, lambda: now[0])
+    display = RunDisplay(shown, lambda: now[0])
     for _ in range(3):
         display.show(running(1))
         now[0] += 10.0
