@@ -7,11 +7,14 @@ import json
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from services.scheduler.suites.rows.parquet_process import UnfitRow, UnreadableParquet
+from services.scheduler.suites.rows.parquet_rows import open_parquet
 from services.scheduler.suites.rows.row_source import (
     MAX_ROW_BYTES,
     Row,
@@ -19,10 +22,6 @@ from services.scheduler.suites.rows.row_source import (
     UnreadableRow,
     check_field_names,
 )
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-    from pyarrow.parquet import ParquetFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,62 +163,30 @@ def _json_row(number: int, line: bytes) -> Row:
     return row
 
 
-ROWS_AT_ONCE = 64
-MAX_GROUP_BYTES = 1024 * 1024 * 1024
-_CHUNK_BYTES = 64 * 1024
+# A user's suite has small files, and its rows are waited for.
+_PARQUET_CPU_SECONDS = 300
 
 
 def read_parquet(file: PinnedFile) -> Iterator[Row]:
     """Raises `RowsMissing` at once if it is no Parquet file or has too large row groups."""
     with file.open() as content:
         try:
-            parquet = _opened(content)
-        except (ValueError, OSError, RuntimeError) as error:
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise RowsMissing(f"{file.path.name} is no readable Parquet file ({reason})") from error
-        _check_groups(file, parquet)
-        check_field_names(file.path.name, parquet.schema_arrow.names)
-    return _parquet_rows(file)
+            parquet = open_parquet(content, _PARQUET_CPU_SECONDS, nullcontext)
+        except UnreadableParquet as error:
+            raise RowsMissing(f"{file.path.name} is no readable Parquet file ({error})") from error
+    check_field_names(file.path.name, parquet.columns)
+    return _parquet_rows(file, parquet.rows)
 
 
-def _opened(content: BinaryIO) -> "ParquetFile":
-    # Importing takes half a second and 60 MB: only if needed.
-    from pyarrow.parquet import ParquetFile  # noqa: PLC0415
-
-    return ParquetFile(content, buffer_size=_CHUNK_BYTES, pre_buffer=False)
-
-
-def _check_groups(file: PinnedFile, parquet: "ParquetFile") -> None:
-    for number in range(parquet.num_row_groups):
-        size = parquet.metadata.row_group(number).total_byte_size
-        if size > MAX_GROUP_BYTES:
-            raise RowsMissing(
-                f"{file.path.name} has a row group of {size} bytes, more than the {MAX_GROUP_BYTES} allowed"
-            )
-
-
-def _parquet_rows(file: PinnedFile) -> Iterator[Row]:
-    row = 0
+def _parquet_rows(file: PinnedFile, rows: Iterator[Row | UnfitRow]) -> Iterator[Row]:
+    number = 0
     with file.open() as content:
-        batches = _batches(content)
-        while (rows := _next_rows(batches, row + 1)) is not None:
-            file.require_unchanged(content, row + 1)
-            yield from rows
-            row += len(rows)
-
-
-def _batches(content: BinaryIO) -> Iterator["RecordBatch"]:
-    yield from _opened(content).iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
-
-
-def _next_rows(batches: Iterator["RecordBatch"], row: int) -> list[Row] | None:
-    try:
-        batch = next(batches, None)
-        if batch is None:
-            return None
-        if batch.nbytes > ROWS_AT_ONCE * MAX_ROW_BYTES:
-            raise UnreadableRow(row, f"it and those after it have more than {MAX_ROW_BYTES} bytes each")
-        rows: list[Row] = batch.to_pylist()
-        return rows
-    except (ValueError, OSError, RuntimeError) as error:
-        raise UnreadableRow(row, f"no valid Parquet: {' '.join(str(error).split())}") from error
+        file.require_unchanged(content, 1)
+        try:
+            for number, row in enumerate(rows, start=1):
+                file.require_unchanged(content, number)
+                if isinstance(row, UnfitRow):
+                    raise UnreadableRow(number, f"it has more than {row.limit}")
+                yield row
+        except UnreadableParquet as error:
+            raise UnreadableRow(number + 1, f"no valid Parquet: {error}") from error

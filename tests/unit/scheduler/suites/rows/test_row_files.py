@@ -1,18 +1,25 @@
 """Files of rows: JSON lines, CSV and Parquet; what cannot be read is reported with its row."""
 
+import gc
 import hashlib
+import io
 import os
+import pickle
+import subprocess
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from services.scheduler.suites.rows import file_readers as parquet_file
+from services.scheduler.suites.rows import parquet_process
 from services.scheduler.suites.rows.file_rows import open_rows
+from services.scheduler.suites.rows.parquet_process import UnreadableValue
+from services.scheduler.suites.rows.parquet_rows import _Values
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, Row, RowsMissing, UnreadableRow
 
 BOM = "\ufeff"
@@ -189,14 +196,53 @@ def test_parquet_that_would_have_to_be_held_whole_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * 1000] * 100}))
-    monkeypatch.setattr(parquet_file, "MAX_GROUP_BYTES", 10)
-    with pytest.raises(RowsMissing, match=r"a row group of \d+ bytes, more than the 10 allowed"):
-        open_rows(file)
+    monkeypatch.setattr(parquet_process, "MAX_GROUP_BYTES", 10)
+    with pytest.raises(parquet_process.LargeGroup, match="a row group has more than 0 MiB"):
+        parquet_process._check_groups(parquet.ParquetFile(file))
 
 
 def test_parquet_rows_that_are_too_large_are_reported(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * (MAX_ROW_BYTES + 1)] * 64}))
-    assert problem_of(iter(open_rows(file)[0])).startswith("row 1: it and those after it have more than")
+    assert problem_of(iter(open_rows(file)[0])).startswith("row 1: it has more than 4 MiB")
+
+
+def test_list_that_is_packed_to_nothing_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    cell = pa.ListArray.from_arrays(pa.array([0, 40_000_000]), pa.nulls(40_000_000))
+    file = written(tmp_path, pa.table({"a": cell}))
+    assert file.stat().st_size < 10_000
+    with pytest.raises(RowsMissing, match="a row group has more than 33554432 values in lists"):
+        open_rows(file)
+
+
+def test_rows_that_decode_to_more_than_the_process_may_hold_end_only_the_process(tmp_path: Path) -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 256, pa.int32()), ["x" * 30_000_000])
+    file = written(tmp_path, pa.table({"a": texts}), store_schema=False)
+    assert file.stat().st_size < 2_000_000
+    assert "more memory" in problem_of(iter(open_rows(file)[0]))
+
+
+def test_process_that_decodes_has_no_secrets_and_ends_with_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, command: list[str], **options: Any) -> None:
+            assert options["env"].keys() == {"PATH", "ARROW_DEFAULT_MEMORY_POOL"}
+            super().__init__(command, **options)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    rows = iter(open_rows(written(tmp_path, pa.table({"a": list(range(1000))})))[0])
+    assert next(rows) == {"a": 0}
+    del rows
+    gc.collect()
+    assert [process.poll() is not None for process in started] == [True]
+
+
+def test_value_that_is_no_value_is_not_read() -> None:
+    with pytest.raises(UnreadableValue, match=r"it is a builtins\.eval"):
+        _Values(io.BytesIO(pickle.dumps(eval))).load()
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])

@@ -1,0 +1,115 @@
+"""Rows of a Parquet file, decoded in a process of its own with limits of memory and time.
+
+A small file can decode to any size, and a hostile one can crash the library. Then only its process ends.
+"""
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from services.scheduler.suites.rows import parquet_process
+from services.scheduler.suites.rows.parquet_process import (
+    LENGTH,
+    UnfitRow,
+    UnreadableParquet,
+    UnreadableValue,
+)
+from services.scheduler.suites.rows.row_source import Row
+
+_MOST_FRAME_BYTES = 1024 * 1024 * 1024
+# Makes the context in which a thread waits for the process.
+Waiting = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRows:
+    """`rows` can be read once; it raises `UnreadableParquet`."""
+
+    columns: Sequence[str]
+    rows: Iterator[Row | UnfitRow]
+
+
+def open_parquet(content: IO[bytes], cpu_seconds: int, waiting: Waiting) -> ParquetRows:
+    """Raises `UnreadableParquet`. The process lives as long as the rows are read or kept."""
+    content.flush()
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-m", parquet_process.__name__, str(cpu_seconds)],
+        stdin=content,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.defpath, "ARROW_DEFAULT_MEMORY_POOL": "system"},
+    )
+    frames = _Frames(process, waiting)
+    return ParquetRows(frames.next(), _rows(frames))
+
+
+def _rows(frames: "_Frames") -> Iterator[Row | UnfitRow]:
+    while (part := frames.next()) is not None:
+        yield from part
+
+
+class _Frames:
+    """What the process writes: the columns, parts of rows, then None or what went wrong."""
+
+    def __init__(self, process: subprocess.Popen[bytes], waiting: Waiting) -> None:
+        self._process = process
+        self._waiting = waiting
+        weakref.finalize(self, _end, process)
+
+    def next(self) -> Any:
+        with self._waiting():
+            text = self._read()
+        frame = _Values(io.BytesIO(text)).load() if text else _KILLED
+        if frame is None or isinstance(frame, UnreadableParquet):
+            _end(self._process)
+        if isinstance(frame, UnreadableParquet):
+            raise frame
+        return frame
+
+    def _read(self) -> bytes:
+        """Empty if the process was killed, as by its limits."""
+        stream = self._process.stdout
+        assert stream is not None
+        head = stream.read(LENGTH.size)
+        [length] = LENGTH.unpack(head) if len(head) == LENGTH.size else (0,)
+        text = stream.read(length) if length <= _MOST_FRAME_BYTES else b""
+        return text if len(text) == length else b""
+
+
+_KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+class _Values(pickle.Unpickler):
+    """Reads values only: a process that decodes a hostile file is not believed."""
+
+    _KNOWN = frozenset(
+        [
+            *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
+            *(("uuid", name) for name in ("UUID", "SafeUUID")),
+            *(("pytz", name) for name in ("_UTC", "_p")),
+            ("decimal", "Decimal"),
+            ("zoneinfo", "ZoneInfo._unpickle"),
+        ]
+    )
+    _OWN = frozenset({"UnfitRow", "UnreadableParquet", "LargeGroup", "UnreadableValue"})
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "__main__" and name in self._OWN:
+            return getattr(parquet_process, name)
+        if (module, name) not in self._KNOWN:
+            raise UnreadableValue(f"it is a {module}.{name}")
+        return super().find_class(module, name)
