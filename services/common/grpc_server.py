@@ -15,7 +15,7 @@ from grpc_status import rpc_status
 
 from services.common.errors import DomainError
 from services.common.grpc_errors import masked_status, parsed, status_of
-from services.common.process import CannotListen, bound_socket
+from services.common.process import CannotListen, bound_socket, host_and_port
 from services.common.structured_logs import get_logger
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -155,8 +155,9 @@ async def serve_grpc(
     )
     # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
     bound_socket(address).close()
+    host, port_text = host_and_port(address)
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_insecure_port(f"[{host}]:{port_text}" if ":" in host else f"{host}:{port_text}")
     except RuntimeError as error:
         raise CannotListen(address=address, problem="gRPC could not bind it") from error
     running = GrpcServer(server, health, service_names, port)

@@ -58,8 +58,11 @@ def _sentence(error: ValidationError | KeyError, prefix: str) -> str:
     if isinstance(error, KeyError):
         level = os.environ.get("PROCTOR_LOG_LEVEL")
         return f"PROCTOR_LOG_LEVEL is {level}; it can be DEBUG, INFO, WARNING or ERROR."
-    problems = [f"{_variable(one['loc'], prefix)}: {one['msg']}" for one in error.errors()]
-    return f"Correct these variables: {'; '.join(problems)}."
+    of_variables = [one for one in error.errors() if one["loc"]]
+    problems = [f"{_variable(one['loc'], prefix)}: {one['msg']}" for one in of_variables]
+    if problems:
+        return f"Correct these variables: {'; '.join(problems)}."
+    return "; ".join(one["msg"] for one in error.errors())
 
 
 def _variable(place: tuple[int | str, ...], prefix: str) -> str:
@@ -102,16 +105,27 @@ class CannotListen(DomainError):
     kind = ErrorKind.CONFLICT
 
 
-def bound_socket(address: str) -> socket.socket:
-    """A socket on `host:port`, not yet listening; nothing before the colon means all interfaces."""
+def host_and_port(address: str) -> tuple[str, str]:
+    """Nothing before the colon means this machine only: all interfaces are `0.0.0.0` or `[::]`."""
     host, _, port = address.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", port
+
+
+def is_loopback(address: str) -> bool:
+    host, _ = host_and_port(address)
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def bound_socket(address: str) -> socket.socket:
+    """A socket on `host:port`, not yet listening."""
+    host, port = host_and_port(address)
     if not (port.isdecimal() and int(port) < 65536):
         raise CannotListen(address=address, problem="it is not host:port with a port up to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host.strip("[]"), int(port)))
+        bound.bind((host, int(port)))
     except OSError as error:
         bound.close()
         raise _refusal(address, error) from error

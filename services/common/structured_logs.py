@@ -5,7 +5,10 @@ import sys
 from typing import cast
 
 import structlog
-from structlog.typing import FilteringBoundLogger, Processor
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
+
+_MAX_FIELD = 1024
+_MAX_TRACEBACK = 32 * 1024
 
 
 def configure_logs(service: str, level: str) -> None:
@@ -19,6 +22,7 @@ def configure_logs(service: str, level: str) -> None:
     renderer: Processor = _terminal_renderer() if is_terminal else structlog.processors.JSONRenderer()
     if not is_terminal:
         shared.append(structlog.processors.format_exc_info)
+    shared.append(_capped)
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*shared, renderer],
@@ -30,6 +34,15 @@ def configure_logs(service: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def _capped(_logger: object, _method: str, fields: EventDict) -> EventDict:
+    """Some fields hold what a client sent: its 14 MiB are not a line of the log."""
+    for name, value in fields.items():
+        most = _MAX_TRACEBACK if name == "exception" else _MAX_FIELD
+        if isinstance(value, str) and len(value) > most:
+            fields[name] = f"{value[:most]}… ({len(value)} characters)"
+    return fields
 
 
 def _terminal_renderer() -> Processor:

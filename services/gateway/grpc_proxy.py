@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
+from structlog.contextvars import bind_contextvars
 
 from proctor.client.calls import send_chunks
 from proctor.v1 import (
@@ -37,6 +38,7 @@ from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc_errors import parsed
+from services.common.structured_logs import get_logger
 from services.gateway.api.suites.schemas import without_version
 from services.gateway.auth import DEFAULT_USER, Identity, RequestLimit
 from services.gateway.backends import RESULTS, SCHEDULER, backend_error
@@ -116,8 +118,20 @@ _RESULTS_FILES = (
 # An operator above the request limit must be able to raise it.
 _RATE_LIMIT_EXEMPT = frozenset({"/proctor.v1.QueueService/GetLimits", "/proctor.v1.QueueService/SetLimits"})
 
-# Metadata that belongs to one hop; gRPC sets it for the next one.
-_HOP_METADATA = ("grpc-", ":", "user-agent", "content-type", "te")
+# Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
+_HOP_METADATA = (
+    "grpc-",
+    ":",
+    "user-agent",
+    "content-type",
+    "te",
+    "authorization",
+    "x-api-key",
+    "x-proctor-",
+    "cookie",
+)
+
+log = get_logger()
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
@@ -132,6 +146,9 @@ class CallerPolicy:
     async def admit(self, path: str, context: Context) -> str:
         """The user that the call names, "" for none. Raises `TOO_MANY_REQUESTS` above the limit."""
         named = self.identity.named_by(context.invocation_metadata() or ())
+        # Later lines of this call have them too.
+        bind_contextvars(user=named or DEFAULT_USER, peer=context.peer())
+        log.info("grpc request", method=path)
         if path not in _RATE_LIMIT_EXEMPT:
             await self.limit.count(named or DEFAULT_USER)
         return named

@@ -1,12 +1,13 @@
 """Settings of the gateway, read from environment variables."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
 from proctor.values.run import is_user_name
+from services.common.process import is_loopback
 from services.common.shared_settings import LogLevel, ResultsAddress, SchedulerAddress, settings_of
 
 
@@ -36,6 +37,12 @@ class GatewaySettings(BaseSettings):
     log_level: LogLevel = "INFO"
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     """JSON object from user name to API key. Empty: requests need no key."""
+    allowed_hosts: frozenset[str] = frozenset()
+    """JSON list of names that clients call the gateway by, beside localhost and addresses. `*`: any name."""
+    allowed_origins: frozenset[str] = frozenset()
+    """JSON list of origins, such as `https://pages.example.com`, whose pages may send changes."""
+    allow_anonymous: bool = False
+    """Serve other machines without API keys: all who reach the port may do everything."""
     max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
     """Largest body of a request that is neither a suite nor an upload."""
     # A suite with its data files may have 3 MiB; JSON escapes make it larger.
@@ -51,3 +58,15 @@ class GatewaySettings(BaseSettings):
     """Time limit of one call to the scheduler or to results."""
     drain_seconds: int = Field(default=10, ge=0)
     """Time for open requests to finish after SIGTERM."""
+
+    @model_validator(mode="after")
+    def others_need_a_key(self) -> Self:
+        if self.api_keys or self.allow_anonymous:
+            return self
+        for address in (self.http_address, self.grpc_address):
+            if not is_loopback(address):
+                raise ValueError(
+                    f"{address} can be reached from other machines: set PROCTOR_GATEWAY_API_KEYS, "
+                    "or PROCTOR_GATEWAY_ALLOW_ANONYMOUS=true"
+                )
+        return self

@@ -23,6 +23,7 @@ from services.gateway.paths import FILES, SUITES, UPLOADS
 from services.gateway.server.app import HttpParts, http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.server.middleware import BodyLimit
+from services.gateway.server.trusted_sources import TrustedNames
 from services.gateway.settings import GatewaySettings
 
 _HEALTH_SECONDS = 0.5
@@ -81,6 +82,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             identity=policy.identity,
             limit=policy.limit,
             body_limit=_body_limit(settings),
+            trusted=TrustedNames(settings.allowed_hosts, settings.allowed_origins),
             clock=SystemClock(),
         )
         address = settings.http_address

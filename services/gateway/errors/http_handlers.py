@@ -113,9 +113,8 @@ def _retry_after(status: int, facts: Mapping[str, str]) -> int | None:
     return _DEFAULT_RETRY_SECONDS.get(status)
 
 
-def _plain_problem(request: Request, status: int, reason: str, detail: str) -> Problem:
+def plain_problem(instance: str, status: int, reason: str, detail: str) -> Problem:
     phrase = HTTPStatus(status).phrase
-    instance = request.url.path
     return Problem(
         type="about:blank", title=phrase, status=status, detail=detail, instance=instance, reason=reason
     )
@@ -130,7 +129,7 @@ async def _malformed_problem(request: Request, error: Exception) -> JSONResponse
     assert isinstance(error, RequestValidationError)
     faults = [_field_problem(fault) for fault in error.errors()]
     detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
-    problem = _plain_problem(request, 422, "INVALID_PARAMETER", detail)
+    problem = plain_problem(request.url.path, 422, "INVALID_PARAMETER", detail)
     return problem_response(problem.model_copy(update={"errors": faults}))
 
 
@@ -154,7 +153,7 @@ def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     reason = HTTPStatus(error.status_code).name
-    response = problem_response(_plain_problem(request, error.status_code, reason, str(error.detail)))
+    response = problem_response(plain_problem(request.url.path, error.status_code, reason, str(error.detail)))
     response.headers.update(error.headers or {})
     return response
 
@@ -163,4 +162,4 @@ async def _masked_problem(request: Request, error: Exception) -> JSONResponse:
     incident = uuid.uuid4().hex[:12]
     log.error("http request failed", path=request.url.path, incident=incident, exc_info=error)
     detail = f"Something went wrong inside (incident {incident}); the log of the gateway says what."
-    return problem_response(_plain_problem(request, 500, "INTERNAL", detail))
+    return problem_response(plain_problem(request.url.path, 500, "INTERNAL", detail))

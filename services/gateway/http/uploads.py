@@ -132,8 +132,8 @@ def cut(content: bytes) -> list[bytes]:
     return [content[start : start + _MESSAGE_BYTES] for start in range(0, len(content), _MESSAGE_BYTES)]
 
 
-def is_form(content_type: str) -> bool:
-    return content_type.partition(";")[0].strip().lower() == FORM
+def media_type_of(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def base_name(file_name: str) -> str:

@@ -22,6 +22,7 @@ from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters
 from services.gateway.server.middleware import BodyLimit, LimitedBodies, RateLimit, RequestLog
+from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
 _ROUTERS = (
     runs.router,
@@ -59,6 +60,7 @@ class HttpParts:
     identity: Identity
     limit: RequestLimit
     body_limit: BodyLimit
+    trusted: TrustedNames
     clock: Clock
 
 
@@ -69,11 +71,12 @@ def http_app(parts: HttpParts) -> FastAPI:
         version="1",
         description="Examines language models.",
         redoc_url=None,
+        # A redirect would repeat whatever Host the request has.
+        redirect_slashes=False,
         static_url="/docs/assets",
     )
     # Dependencies of the handlers.
-    app.state.scheduler, app.state.results = parts.scheduler, parts.results
-    app.state.identity, app.state.clock = parts.identity, parts.clock
+    app.state.scheduler, app.state.results, app.state.clock = parts.scheduler, parts.results, parts.clock
     handle_problems(app)
     for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(known_parameters)], responses=problems(429))
@@ -85,6 +88,7 @@ def http_app(parts: HttpParts) -> FastAPI:
     app.get("/", include_in_schema=False)(_front)
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
     app.add_middleware(RateLimit, identity=parts.identity, limit=parts.limit)
+    app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(RequestLog, clock=parts.clock)
     return app
 

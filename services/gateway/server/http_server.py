@@ -10,6 +10,13 @@ from fastapi import FastAPI
 
 from services.common.process import bound_socket
 
+# Nothing here is shown inside other pages, and nothing is guessed to be a script.
+_HEADERS = [
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "frame-ancestors 'none'"),
+    ("Referrer-Policy", "no-referrer"),
+]
+
 
 class _Server(uvicorn.Server):
     """Leaves signals to `lifecycle` and reports when it listens."""
@@ -44,6 +51,9 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
+            # Who calls is said by the connection, not by a header.
+            proxy_headers=False,
+            headers=_HEADERS,
             timeout_graceful_shutdown=drain_seconds,
         )
         server = _Server(config)

@@ -10,13 +10,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
-from services.gateway.auth import USER_HEADER, Identity, RequestLimit
+from services.gateway.auth import Identity, RequestLimit
 from services.gateway.errors.http_handlers import problem_of, problem_response
-from services.gateway.paths import RATE_LIMIT_EXEMPT, RATE_LIMITED
+from services.gateway.paths import PROBES, RATE_LIMIT_EXEMPT, RATE_LIMITED
 
 log = get_logger()
 
-_PROBES = frozenset({"/healthz", "/readyz"})
+# Larger than any limit of a body: what has more digits is not read as a number.
+_MAX_LENGTH_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class LimitedBodies:
 
 
 class RateLimit:
-    """Counts each request of a user before it is parsed, malformed ones too."""
+    """Finds the user of each request and counts it before it is parsed, malformed ones too."""
 
     def __init__(self, app: ASGIApp, *, identity: Identity, limit: RequestLimit) -> None:
         self._app = app
@@ -69,9 +70,12 @@ class RateLimit:
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_limited(scope["path"]):
+        if scope["type"] == "http" and scope["path"].startswith(RATE_LIMITED):
             try:
-                await self._limit.count(self._identity.user_of(Headers(scope=scope)))
+                user = self._identity.user_of(Headers(scope=scope))
+                scope["state"]["user"] = user
+                if scope["path"] not in RATE_LIMIT_EXEMPT:
+                    await self._limit.count(user)
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
@@ -87,7 +91,7 @@ class RequestLog:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _PROBES:
+        if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
         status = 500
@@ -103,19 +107,12 @@ class RequestLog:
             await self._app(scope, receive, with_status)
         finally:
             milliseconds = round((self._clock.monotonic() - started) * 1000, 2)
-            facts = {"method": scope["method"], "path": scope["path"], "user": _header(scope, USER_HEADER)}
+            # The name that counted. Other headers say what their sender likes.
+            user, (peer, _) = scope["state"].get("user", ""), scope.get("client") or ("", 0)
+            facts = {"method": scope["method"], "path": scope["path"], "user": user, "peer": peer}
             log.info("http request", status=status, ms=milliseconds, **facts)
 
 
-def _is_limited(path: str) -> bool:
-    return path.startswith(RATE_LIMITED) and path not in RATE_LIMIT_EXEMPT
-
-
 def _declared_bytes(scope: Scope) -> int:
-    declared = _header(scope, "Content-Length")
-    return int(declared) if declared.isdecimal() else 0
-
-
-def _header(scope: Scope, name: str) -> str:
-    wanted = name.lower().encode()
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
+    declared = Headers(scope=scope).get("content-length", "").lstrip("0")
+    return int(declared[:_MAX_LENGTH_DIGITS]) if declared.isdecimal() else 0

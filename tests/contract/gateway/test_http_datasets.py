@@ -226,7 +226,8 @@ async def test_upload_that_breaks_off_cancels_the_call_and_keeps_nothing(
 ) -> None:
     assert harness.gateway
     reader, writer = await asyncio.open_connection("127.0.0.1", harness.gateway.http.port)
-    head = f"POST {UPLOAD}?name=x HTTP/1.1\r\nHost: x\r\nContent-Length: {2 * len(ROWS)}\r\n\r\n"
+    fields = f"Host: localhost\r\nContent-Type: application/jsonl\r\nContent-Length: {2 * len(ROWS)}"
+    head = f"POST {UPLOAD}?name=x HTTP/1.1\r\n{fields}\r\n\r\n"
     writer.write(head.encode() + ROWS)
     await eventually(lambda: sum(datasets.piece_sizes) == len(ROWS), "the first half has arrived")
     writer.transport.abort()

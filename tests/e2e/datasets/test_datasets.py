@@ -164,7 +164,8 @@ async def test_upload_that_is_cut_off_leaves_nothing(stack: StackHarness) -> Non
     _, writer = await asyncio.open_connection(host, int(port))
     content = many_rows(60_000)
     length = f"Content-Length: {2 * len(content)}"
-    head = f"POST {DATASETS}/upload?name=x.jsonl HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n"
+    fields = f"Host: localhost\r\nContent-Type: application/jsonl\r\n{length}"
+    head = f"POST {DATASETS}/upload?name=x.jsonl HTTP/1.1\r\n{fields}\r\n\r\n"
     writer.write(head.encode() + content)
     await writer.drain()
     await eventually(lambda: bool(objects(stack)), "the first rows lie in the store")

@@ -43,6 +43,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
     most_requests: int = 1_000_000
     requests: Counter[str] = field(default_factory=Counter)
     asked: list[queue_pb2.GetQueueRequest] = field(default_factory=list)
+    metadata: list[tuple[str, str | bytes]] = field(default_factory=list)
     is_counting: bool = True
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -51,6 +52,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
 
     async def GetQueue(self, request: queue_pb2.GetQueueRequest, context: Any) -> queue_pb2.GetQueueResponse:
         self.asked.append(request)
+        self.metadata.extend(context.invocation_metadata())
         return self.queue
 
     async def GetLimits(

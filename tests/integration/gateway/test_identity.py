@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 from pydantic import ValidationError
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
@@ -173,3 +175,28 @@ def test_keys_that_would_let_everybody_in_are_no_settings(
     monkeypatch.setenv("PROCTOR_GATEWAY_API_KEYS", json.dumps(keys))
     with pytest.raises(ValidationError, match="api_keys"):
         GatewaySettings()
+
+
+@pytest.mark.parametrize("field", ["http_address", "grpc_address"])
+def test_gateway_serves_other_machines_only_with_keys_or_when_an_operator_says_so(field: str) -> None:
+    everywhere = {field: "0.0.0.0:8080"}
+    with pytest.raises(ValidationError, match="reached from other machines"):
+        GatewaySettings.model_validate(everywhere)
+    GatewaySettings.model_validate({**everywhere, "api_keys": {"carol": "secret-key"}})
+    GatewaySettings.model_validate({**everywhere, "allow_anonymous": True})
+
+
+async def test_log_of_a_grpc_call_names_its_user_and_keys_stay_in_the_gateway(
+    harness: GatewayHarness,
+) -> None:
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        async with grpc.aio.insecure_channel(harness.grpc) as channel:
+            stub = queue_service_pb2_grpc.QueueServiceStub(channel)
+            metadata = (KEY, ("x-proctor-user", "bob"), ("x-request-id", "r-1"))
+            await stub.GetQueue(queue_pb2.GetQueueRequest(page_size=1), metadata=metadata)
+    [line] = [line for line in lines if line["event"] == "grpc request"]
+    assert (line["user"], line["method"]) == ("carol", "/proctor.v1.QueueService/GetQueue")
+    assert line["peer"].startswith("ipv4:127.0.0.1")
+    received = {key for key, _ in harness.scheduler.queue.metadata}
+    assert "x-request-id" in received
+    assert not received & {"authorization", "x-proctor-user"}

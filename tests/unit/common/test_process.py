@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from services.common.grpc_server import serve_grpc
-from services.common.process import CannotListen, PortTaken, bound_socket
+from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback
 
 
 async def listen(address: str) -> None:
@@ -76,3 +76,18 @@ print(held_mib() - before)
 def test_large_blocks_that_were_freed_are_not_kept() -> None:
     reported = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
     assert int(reported.stdout) <= 2
+
+
+def test_nothing_before_the_colon_means_this_machine_only() -> None:
+    with bound_socket(":0") as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("address", [":80", "127.0.0.1:80", "localhost:80", "[::1]:80"])
+def test_address_of_this_machine_is_a_loopback(address: str) -> None:
+    assert is_loopback(address)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:80", "[::]:80", "10.0.0.1:80", "gateway:80"])
+def test_address_that_others_reach_is_none(address: str) -> None:
+    assert not is_loopback(address)

@@ -121,7 +121,7 @@ _ONE = problems(404, 422, 503)
 
 @router.post(
     UPLOADS,
-    responses=problems(408, 413, 422, 503),
+    responses=problems(408, 413, 415, 422, 503),
     openapi_extra=_BODY,
     summary="Upload a data set; the faulty lines of an invalid file are listed",
 )

@@ -3,14 +3,25 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.gateway.errors.gateway_errors import MalformedForm, NoUploadName
-from services.gateway.http.uploads import FormPart, base_name, body_chunks, cut, form_parts, is_form
+from services.gateway.http.uploads import (
+    FORM,
+    FormPart,
+    base_name,
+    body_chunks,
+    cut,
+    form_parts,
+    media_type_of,
+)
 
 FILE_FIELD = "file"
 _MAX_NAME = 255
+# A page sends these, or none, to any server without asking it first.
+_SENT_BY_FOREIGN_PAGES = frozenset({"", "text/plain", "application/x-www-form-urlencoded"})
 
 Messages = AsyncGenerator[dataset_pb2.UploadDatasetRequest]
 
@@ -22,9 +33,11 @@ async def upload_requests(request: Request, header: dataset_pb2.DatasetHeader) -
     """
     async with aclosing(body_chunks(request)) as body:
         content_type = request.headers.get("Content-Type", "")
-        if is_form(content_type):
+        if media_type_of(content_type) == FORM:
             async for message in _form_messages(content_type, body, header):
                 yield message
+        elif media_type_of(content_type) in _SENT_BY_FOREIGN_PAGES:
+            raise HTTPException(415, "Name the content of the file: Content-Type: application/octet-stream.")
         else:
             yield _header(header, "")
             async for chunk in body:

@@ -10,7 +10,15 @@ from starlette.requests import Request
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.api.openai import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
 from services.gateway.errors.gateway_errors import MalformedForm
-from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, cut, form_parts, is_form
+from services.gateway.http.uploads import (
+    FORM,
+    FormPart,
+    base_name,
+    body_chunks,
+    cut,
+    form_parts,
+    media_type_of,
+)
 
 FILE_FIELD = "file"
 PURPOSE = "purpose"
@@ -29,7 +37,7 @@ async def upload_requests(
     Some clients send the file before its purpose, so the purpose is checked at the end.
     """
     content_type = request.headers.get("Content-Type", "")
-    if not is_form(content_type):
+    if media_type_of(content_type) != FORM:
         raise MalformedForm(problem=f"its Content-Type is not {FORM}")
     form = _FileForm()
     async with aclosing(body_chunks(request)) as body:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -26,8 +27,10 @@ from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, 
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.parameters import INT32_MAX
 from services.gateway.http.presentation import Done, present
+from services.gateway.http.uploads import media_type_of
 from services.gateway.paths import SUITES
 
+_JSON = "application/json"
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 _IN_PATH = frozenset({"UNKNOWN_SUITE", "UNKNOWN_TASK"})
 # FastAPI cannot derive two kinds of body from a signature.
@@ -52,8 +55,11 @@ async def _document(
     request: Request,
     file_name: Annotated[str, Query(max_length=255, description="Name of a YAML body")] = "",
 ) -> suite_pb2.SuiteDocument:
+    media_type = media_type_of(request.headers.get("Content-Type", ""))
+    if media_type not in _YAML | {_JSON}:
+        raise HTTPException(415, f"Send a suite as {_JSON} or application/yaml, not as {media_type!r:.80}.")
     body = await request.body()
-    if _media_type(request) in _YAML:
+    if media_type in _YAML:
         return suite_pb2.SuiteDocument(text=_decoded(body), file_name=file_name)
     try:
         return NewSuite.model_validate_json(body).to_document()
@@ -73,7 +79,7 @@ async def list_suites(scheduler: SchedulerCalls) -> SuiteList:
 @router.post(
     "",
     status_code=201,
-    responses=_KNOWN | problems(413, 422, 503),
+    responses=_KNOWN | problems(413, 415, 422, 503),
     openapi_extra=_BODY,
     summary="Add a suite of your own",
 )
@@ -161,10 +167,6 @@ def _not_found_in_path() -> Iterator[None]:
                 {name: str(value) for name, value in error.facts.items()},
             ) from error
         raise
-
-
-def _media_type(request: Request) -> str:
-    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 def _decoded(body: bytes) -> str:
