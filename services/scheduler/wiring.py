@@ -102,6 +102,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         channel = open_channel(settings.results_address)
         opened.push_async_callback(channel.close)
         shared = Shared(settings, definitions, postgres=pool, nats=nats, results=channel)
+        await shared.clock.sync()
         await shared.subscribe()
         list_models = _list_models(shared)
         opened.push_async_callback(list_models.close)
@@ -111,6 +112,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         vital = asyncio.ensure_future(
             _together(
                 shared.registry.listen(),
+                shared.clock.keep(),
                 shared.forget_idle(),
                 lead_when_elected(election, _lead(shared)),
             )

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 
 from proctor.values.pools import PoolsFile
 from services.common import streams
-from services.common.clock import Clock, SystemClock
+from services.common.clock import SystemClock
 from services.common.jetstream import JetStream
 from services.common.lifecycle import every
 from services.common.postgres import PostgresSession
@@ -23,6 +23,7 @@ from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.leadership.postgres_clock import PostgresClock
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.plan_run import PlanRun
@@ -78,8 +79,8 @@ class Shared:
         self.settings = settings
         self.pools, self.aliases = definitions.pools.pools, definitions.pools.aliases
         self.allowed_base_urls = definitions.allowed_base_urls
-        self.clock: Clock = SystemClock()
         self.session = PostgresSession(postgres, QUERIES)
+        self.clock = PostgresClock(self.session, SystemClock())
         self.nats, self.results = nats, results
         self.jetstream = JetStream(nats)
         self.tracker = ProgressTracker()
