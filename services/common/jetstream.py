@@ -205,6 +205,14 @@ class JetStream:
         """Removes what waits under the subjects."""
         await self._on_stream(spec, lambda: self._js.purge_stream(spec.name, subject=subject_filter))
 
+    async def purge_key(self, spec: BucketSpec, key: str) -> None:
+        await self._js.purge_stream(f"KV_{spec.name}", subject=f"$KV.{spec.name}.{key}")
+
+    async def keys(self, spec: BucketSpec) -> list[str]:
+        prefix = f"$KV.{spec.name}."
+        info = await self._js.stream_info(f"KV_{spec.name}", subjects_filter=f"{prefix}>")
+        return [subject.removeprefix(prefix) for subject in info.state.subjects or {}]
+
     def puller(self, spec: ConsumerSpec) -> "Puller":
         """A way to pull from a consumer, which is made when first needed."""
         return Puller(self, spec)
@@ -322,6 +330,14 @@ class Bucket:
         """Removes a key; raises one of TRANSIENT_NATS when the server is away."""
         bucket = await self._jetstream.open_bucket(self._spec)
         await bucket.delete(key)
+
+    async def purge(self, key: str) -> None:
+        """Removes what is left of a deleted key: the marker that told watchers of its deletion."""
+        await self._jetstream.purge_key(self._spec, key)
+
+    async def keys(self) -> list[str]:
+        """All keys, and those whose deletion is still marked; reads no values."""
+        return await self._jetstream.keys(self._spec)
 
     async def get(self, key: str) -> bytes | None:
         """The value, or None where there is none (any more)."""

@@ -25,6 +25,8 @@ _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0
+# The rest waits for the next sweep: runs are admitted between two.
+_WITHDRAWN_AT_ONCE = 500
 # After this time without runs in the queue, a user counts as new.
 _ADMISSION_KEPT = timedelta(days=1)
 
@@ -141,7 +143,7 @@ class _Term:
         self._swept_at = now
         announced = await self._lead.controls.announced()
         leftovers = frozenset(announced) - frozenset(await self._lead.runs.live_among(announced))
-        for run_id in leftovers & self._leftovers:
+        for run_id in sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
         await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)

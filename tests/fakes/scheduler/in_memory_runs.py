@@ -173,8 +173,6 @@ class InMemoryRuns:
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
         return self.tasks.get(run_id, ())
 
-    # DeletedRunStore
-
     async def delete(self, run_id: RunId, now: datetime) -> None:
         run = await self.get(run_id)
         if not run.is_over:
@@ -185,6 +183,9 @@ class InMemoryRuns:
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:
         return [run_id for run_id, at in self.deletions.items() if at < before]
+
+    async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
+        self.deletions[run_id] = now
 
     async def forget_deleted(self, run_id: RunId) -> None:
         self.deletions.pop(run_id, None)

@@ -16,7 +16,7 @@ from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotStore
 from services.scheduler.runs.admission.show_forecast import QueueStore
-from services.scheduler.runs.lifecycle.ports import DeletedRunStore, LedRunStore, RunStore
+from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.postgres import PostgresLimits
@@ -41,7 +41,7 @@ class Stores:
     shards: ShardStore
     limits: LimitStore
     queue: QueueStore
-    deleted: DeletedRunStore
+    deleted: RunStore
     begin_term: Callable[[], Awaitable[FencingToken]]
 
 

@@ -90,6 +90,7 @@ class InMemoryRecord:
         self.closings: list[tuple[RunId, int, bool]] = []
         self.refusal: Exception | None = None
         self.deletion_refusal: Exception | None = None
+        self.undeletable: set[RunId] = set()
         self.listed_missing = 0
         self.tokens_of_sample = TokenUsage()
 
@@ -173,6 +174,8 @@ class InMemoryRecord:
     async def delete_run(self, run_id: RunId) -> None:
         if self.deletion_refusal is not None:
             raise self.deletion_refusal
+        if run_id in self.undeletable:
+            raise RemoteError(ErrorKind.INTERNAL, "INTERNAL", "something went wrong", {})
         self.records.pop(run_id, None)
 
     async def failure_example(self, run_id: RunId) -> str:

@@ -17,7 +17,7 @@ from services.scheduler.runs.lifecycle.errors import (
     RunNotPaused,
     RunNotRetryable,
 )
-from services.scheduler.runs.lifecycle.ports import DeletedRunStore, RecordDeletion, RunControls, RunStore
+from services.scheduler.runs.lifecycle.ports import RecordDeletion, RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, may_become
 
 log = get_logger()
@@ -81,7 +81,7 @@ def _check_cost(run: Run) -> None:
 
 @dataclass(frozen=True)
 class DeleteRun:
-    runs: DeletedRunStore
+    runs: RunStore
     record: RecordDeletion
     clock: Clock
 
@@ -98,9 +98,13 @@ class DeleteRun:
         await every(SWEEP_SECONDS, self.sweep, name="delete records of deleted runs")
 
     async def sweep(self) -> None:
-        """Tells results again of what it may still have."""
+        """Asks results again to delete what it may still have. A run that fails goes behind the others."""
         for run_id in await self.runs.deleted(self.clock.now() - FIRST_ATTEMPT):
-            await self._delete_record(run_id)
+            try:
+                await self._delete_record(run_id)
+            except DomainError as error:
+                log.warning("record of a deleted run not deleted", run=run_id, error=str(error))
+                await self.runs.postpone_deleted(run_id, self.clock.now())
 
     async def _delete_record(self, run_id: RunId) -> None:
         await self.record.delete_run(run_id)

@@ -45,7 +45,10 @@ class NatsRunControls:
             log.info("run control not put", run=run.run_id, error=repr(error))
 
     async def announced(self) -> Sequence[RunId]:
-        return [RunId(key) for key in await self._bucket.entries()]
+        return [RunId(key) for key in await self._bucket.keys()]
 
     async def withdraw(self, run_id: RunId) -> None:
-        await self._bucket.delete(run_id)
+        if await self._bucket.get(run_id) is None:
+            await self._bucket.purge(run_id)
+        else:
+            await self._bucket.delete(run_id)

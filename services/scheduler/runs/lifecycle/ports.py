@@ -10,7 +10,7 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding
 
 
 class RunStore(Protocol):
-    """Runs, as users submit, read and stop them."""
+    """Runs, as users submit, read, stop and delete them; results may still store deleted ones."""
 
     async def add(self, run: Run, request_id: str) -> Run:
         """Stores the run, or returns that of the user's first call with this id.
@@ -48,6 +48,22 @@ class RunStore(Protocol):
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
+    async def delete(self, run_id: RunId, now: datetime) -> None:
+        """Raises `RunNotFound`, or `RunNotOver`."""
+        ...
+
+    async def deleted(self, before: datetime) -> Sequence[RunId]:
+        """Runs deleted before a time that results may still store, earliest first."""
+        ...
+
+    async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
+        """As if it had been deleted only now."""
+        ...
+
+    async def forget_deleted(self, run_id: RunId) -> None:
+        """Called once results has deleted the run."""
+        ...
+
 
 class LedRunStore(Protocol):
     """Runs, as the leader changes them. Writes raise `LeadershipLost` once another scheduler leads.
@@ -76,22 +92,6 @@ class LedRunStore(Protocol):
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None: ...
 
 
-class DeletedRunStore(Protocol):
-    """Deletes runs, and remembers those that results may still store."""
-
-    async def delete(self, run_id: RunId, now: datetime) -> None:
-        """Raises `RunNotFound`, or `RunNotOver`."""
-        ...
-
-    async def deleted(self, before: datetime) -> Sequence[RunId]:
-        """Runs deleted before a time that results may still store, earliest first."""
-        ...
-
-    async def forget_deleted(self, run_id: RunId) -> None:
-        """Called once results has deleted the run."""
-        ...
-
-
 class RecordDeletion(Protocol):
     async def delete_run(self, run_id: RunId) -> None:
         """Makes results delete the run. Repeatable."""
@@ -110,7 +110,9 @@ class RunControls(Protocol):
         ...
 
     async def announced(self) -> Sequence[RunId]:
-        """Runs whose state is stored for workers."""
+        """Runs of which anything is stored for workers."""
         ...
 
-    async def withdraw(self, run_id: RunId) -> None: ...
+    async def withdraw(self, run_id: RunId) -> None:
+        """Tells workers to forget a run that is over; called again later, removes the notice of that too."""
+        ...

@@ -10,7 +10,7 @@ import asyncpg
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.leadership.postgres import run_as_leader
+from services.scheduler.leadership.postgres import write_as_leader
 from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
     QueueFull,
@@ -112,6 +112,9 @@ class PostgresRuns:
     async def deleted(self, before: datetime) -> Sequence[RunId]:
         rows = await self._session.fetch("deleted_runs", before, _MOST_DELETED_AT_ONCE)
         return run_ids_from_rows(rows)
+
+    async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
+        await self._session.execute("postpone_deleted_run", run_id, now)
 
     async def forget_deleted(self, run_id: RunId) -> None:
         await self._session.execute("forget_deleted_run", run_id)
@@ -228,10 +231,11 @@ class PostgresLedRuns:
         return run_ids_from_rows(await self._session.fetch("live_among", list(runs)))
 
     async def set_step(self, token: FencingToken, run: Run, step: str) -> bool:
-        return await self._write(token, "set_step", run.run_id, run.epoch, step)
+        return await write_as_leader(self._session, token, "set_step", run.run_id, run.epoch, step)
 
     async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
-        return await self._write(
+        return await write_as_leader(
+            self._session,
             token,
             "finish_run",
             run.run_id,
@@ -245,13 +249,9 @@ class PostgresLedRuns:
         )
 
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
-        await self._write(token, "close_run", run.run_id, run.epoch, *_counts_values(counts))
-
-    async def _write(self, token: FencingToken, query: str, *values: object) -> bool:
-        changed = await run_as_leader(
-            self._session, token, lambda transaction: transaction.fetchval(query, *values)
+        await write_as_leader(
+            self._session, token, "close_run", run.run_id, run.epoch, *_counts_values(counts)
         )
-        return changed is not None
 
 
 def _counts_values(counts: RunCounts | None) -> tuple[str | None, str]:

@@ -90,6 +90,9 @@ SELECT EXISTS (SELECT FROM deleted_runs WHERE run_id = $1 AND deleted_at = $2);
 -- name: deleted_runs: Return runs that results may still store, earliest first ($1 deleted before, $2 most)
 SELECT run_id FROM deleted_runs WHERE deleted_at < $1 ORDER BY deleted_at LIMIT $2;
 
+-- name: postpone_deleted_run: Put a run behind the others whose record could not be deleted ($1 run, $2 time)
+UPDATE deleted_runs SET deleted_at = $2 WHERE run_id = $1;
+
 -- name: forget_deleted_run: Record that results no longer stores a run ($1 run)
 DELETE FROM deleted_runs WHERE run_id = $1;
 

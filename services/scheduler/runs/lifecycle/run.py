@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import FINAL_STATES, RunCounts, RunId, RunState
 from proctor.values.scoring import OutputType, ScoringMethod
 from proctor.values.usage import ModelPrice
-from services.scheduler.runs.orders.run_order import RunOrder, params_for
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
 
 # The step of a run that only waits for its figures and has no slot. How far they are may follow the word.
@@ -146,18 +145,21 @@ class RunEnding:
     counts: RunCounts | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
-    """Its samples have the run's numbers `first_sample` up to `first_sample + sample_count`."""
+    """Its samples have the run's numbers `first_sample` up to `first_sample + sample_count`.
+
+    Until they are stored it has no sample set and no place among the others.
+    """
 
     task: str
     version: str
-    sample_set_id: str
-    first_sample: int
-    sample_count: int
+    sample_set_id: str = ""
+    first_sample: int = 0
+    sample_count: int = 0
     output_type: OutputType
-    num_fewshot: int
-    is_stand_in: bool
+    num_fewshot: int = 0
+    is_stand_in: bool = False
     dataset: str
     dataset_revision: str
     generation: Generation | None = None
@@ -165,7 +167,3 @@ class PlannedTask:
     @property
     def stop(self) -> tuple[str, ...]:
         return self.generation.until if self.generation else ()
-
-
-def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
-    return params_for(ordered, task.generation)

@@ -10,7 +10,7 @@ from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Trunca
 from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.pricing.prices import ResolvePrice
-from services.scheduler.requests import user_problem
+from services.scheduler.requests import refuse, user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.order_rules import first_problem
@@ -76,7 +76,8 @@ class SubmitRun:
 
     async def prepare(self, submission: Submission) -> Run:
         """The run that the order becomes, checked but for the limits of this moment. Nothing is stored."""
-        _check(submission.order, submission.user)
+        refuse(first_problem(submission.order), of="order")
+        refuse(user_problem(submission.user))
         examined = await self._examined(self._named_in_full(submission.order))
         order = examined.order
         pool = self._pool(order)
@@ -129,15 +130,6 @@ class SubmitRun:
         if order.truncation is not Truncation.NONE and not pool.can_truncate:
             raise CannotTruncate(pool=pool.name)
         return pool
-
-
-def _check(order: RunOrder, user: str) -> None:
-    problem = first_problem(order)
-    if problem:
-        raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
-    problem = user_problem(user)
-    if problem:
-        raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
 
 
 def _check_form(order: RunOrder, pool: Pool, asked_form: PromptForm | None) -> None:

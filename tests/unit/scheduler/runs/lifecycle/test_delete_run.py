@@ -48,3 +48,22 @@ async def test_results_that_does_not_answer_is_reported_later(refusal: Exception
     await harness.deleting.sweep()
     assert run.run_id not in harness.record.records
     assert harness.runs.deletions == {}
+
+
+async def test_the_sweep_goes_on_behind_a_run_that_cannot_be_deleted() -> None:
+    harness = SchedulerHarness()
+    runs = []
+    for _ in range(3):
+        run, driver = await harness.start()
+        runs.append(await harness.finish(run.run_id, driver))
+    harness.record.deletion_refusal = AWAY
+    for run in runs:
+        await harness.deleting.delete(run.run_id)
+    harness.record.deletion_refusal = None
+    stuck = runs[0].run_id
+    harness.record.undeletable.add(stuck)
+    harness.clock.seconds += 60
+    await harness.deleting.sweep()
+    assert set(harness.record.records) == {stuck}
+    # It waits behind those that are deleted from now on.
+    assert harness.runs.deletions == {stuck: harness.clock.now()}
