@@ -12,16 +12,21 @@ from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.values.run import RunId, RunKind, RunState
 from proctor.wire.convert import member_of
-from services.scheduler.errors import InvalidParameter
-from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id, nul_problem
+from services.scheduler.requests import (
+    DEFAULT_USER,
+    checked_page_size,
+    checked_request_id,
+    nul_problem,
+    refuse,
+)
 from services.scheduler.runs.lifecycle import change_state, submit_run
 from services.scheduler.runs.lifecycle.errors import RunNotFound
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
-from services.scheduler.runs.orders.proto import order_from_proto
 from services.scheduler.runs.reads.proto import (
     brief_to_proto,
     cursor_from_token,
+    order_from_proto,
     snapshot_to_proto,
     token_behind,
 )
@@ -153,9 +158,8 @@ def _run_id(text: str) -> RunId:
 
 def _filter(request: messages.ListRunsRequest) -> RunFilter:
     texts = {"suite": request.suite, "model": request.model, "dataset_id": request.dataset_id}
-    problem = next(filter(None, (nul_problem(field, text) for field, text in texts.items())), None)
-    if problem:
-        raise InvalidParameter(field=problem.field, sentence=problem.sentence)
+    for field, text in texts.items():
+        refuse(nul_problem(field, text))
     return RunFilter(
         state=member_of(RunState, request.state),
         suite=request.suite,

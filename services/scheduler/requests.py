@@ -13,6 +13,13 @@ MAX_PAGE_SIZE = 500
 DEFAULT_USER = "local"
 
 
+def refuse(problem: Problem | None, *, of: str = "") -> None:
+    """Raises `InvalidParameter` if there is a problem; its field is a part of the message field `of`."""
+    if problem is not None:
+        field = f"{of}.{problem.field}" if of else problem.field
+        raise InvalidParameter(field=field, sentence=problem.sentence)
+
+
 def checked_request_id(text: str) -> str:
     try:
         return str(UUID(text)) if text else ""

@@ -18,7 +18,7 @@ from services.scheduler.batches.stored_batch import (
     window_of,
 )
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.requests import user_problem
+from services.scheduler.requests import refuse, user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
@@ -169,9 +169,7 @@ def _same_order(stored: Batch, submission: BatchSubmission) -> Batch:
 
 def _check(submission: BatchSubmission) -> None:
     order = submission.order
-    problem = user_problem(submission.user)
-    if problem:
-        raise InvalidParameter(field=problem.field, sentence=problem.sentence)
+    refuse(user_problem(submission.user))
     if order.endpoint not in ENDPOINTS:
         allowed = " or ".join(ENDPOINTS)
         sentence = f"endpoint is {order.endpoint!a}, but must be {allowed}."

@@ -6,7 +6,6 @@ from enum import Enum, auto
 
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
-from services.common.structured_logs import get_logger
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
@@ -18,8 +17,6 @@ from services.scheduler.runs.lifecycle.cost_limit import limit_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.workers.worker import WorkerRegistry
-
-log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +142,7 @@ class DispatchRun:
         await self._context.dispatcher.save_done(target)
         if self._is_complete(target):
             return
-        found = await reconciler.reconcile(target)
-        log.info(
-            "reconciled",
-            run=target.run.run_id,
-            done=found.done,
-            again=found.returned,
-            orphans=found.orphaned,
-        )
+        await reconciler.reconcile(target)
         self._is_suspicious = False
         self._target = None
 

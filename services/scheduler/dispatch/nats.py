@@ -17,7 +17,8 @@ from services.common import streams
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
-from services.scheduler.runs.lifecycle.run import PlannedTask, Run, merged_params
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
+from services.scheduler.runs.orders.run_order import params_for
 
 # What one call may read.
 _MAX_POSITIONS = 1024
@@ -133,7 +134,7 @@ def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         model=order.model,
         task=task.task,
         scoring_method=number_of(method),
-        params=PARAMS.to_proto(merged_params(order.params, task)),
+        params=PARAMS.to_proto(params_for(order.params, task.generation)),
         stop=task.stop,
         prompt_form=number_of(order.prompt_form or _default_form(method)),
         truncation=number_of(order.truncation),

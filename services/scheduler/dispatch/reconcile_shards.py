@@ -4,20 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
+from services.common.structured_logs import get_logger
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.planning.ports import ShardMoves, ShardStore
 from services.scheduler.planning.shard import MissingSample, Shard, shards_of_missing
 from services.scheduler.progress.progress_tracker import ProgressTracker
 
-
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """What was found: shards done after all, shards to send again, samples that no stored shard holds."""
-
-    done: int
-    returned: int
-    orphaned: int
+log = get_logger()
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class ReconcileShards:
     async def refresh_counts(self, target: DispatchedRun) -> None:
         self.tracker.record(await self.record.counts(target.run.run_id), self.clock.monotonic())
 
-    async def reconcile(self, target: DispatchedRun) -> Reconciled:
+    async def reconcile(self, target: DispatchedRun) -> None:
         """Compares the stored shards in flight with what results misses; only for a quiet run."""
         in_flight = target.ledger.in_flight
         shard_of = {
@@ -59,7 +53,13 @@ class ReconcileShards:
         returned = [replace(in_flight[number], samples=samples) for number, samples in lost.items()]
         await self._store(target, done, returned)
         await self._adopt(target, orphans)
-        return Reconciled(len(done), len(returned), len(orphans))
+        log.info(
+            "reconciled",
+            run=target.run.run_id,
+            done=len(done),
+            again=len(returned),
+            orphans=len(orphans),
+        )
 
     async def _store(self, target: DispatchedRun, done: Sequence[int], returned: Sequence[Shard]) -> None:
         if done:

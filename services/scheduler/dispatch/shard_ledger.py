@@ -2,36 +2,31 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from services.scheduler.planning.shard import Shard
 
 
+@dataclass
 class ShardLedger:
-    """A view of the stored shards, bounded by the credit; made anew from the store when in doubt."""
+    """A view of the stored shards, bounded by the credit; made anew from the store when in doubt.
 
-    def __init__(self) -> None:
-        self._on_wire: dict[int, Shard] = {}
-        self._ready: deque[Shard] = deque()
-        self._unsaved_done: list[int] = []
-        self._last_read = -1
-        self.has_read_all = False
+    `last_read` is the highest number that was read from the store.
+    """
+
+    in_flight: dict[int, Shard] = field(default_factory=dict)
+    last_read: int = -1
+    has_read_all: bool = False
+    _ready: deque[Shard] = field(default_factory=deque)
+    _unsaved_done: list[int] = field(default_factory=list)
 
     def reset(self, in_flight: Sequence[Shard]) -> None:
         """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
-        self._on_wire = {shard.number: shard for shard in in_flight}
+        self.in_flight = {shard.number: shard for shard in in_flight}
+        self.last_read = -1
+        self.has_read_all = False
         self._ready.clear()
         self._unsaved_done = []
-        self._last_read = -1
-        self.has_read_all = False
-
-    @property
-    def in_flight(self) -> Mapping[int, Shard]:
-        return self._on_wire
-
-    @property
-    def last_read(self) -> int:
-        """The highest number that was read from the store."""
-        return self._last_read
 
     @property
     def is_drained(self) -> bool:
@@ -47,7 +42,7 @@ class ShardLedger:
         self._ready.extend(shards)
         self.has_read_all = len(shards) < wanted
         if shards:
-            self._last_read = shards[-1].number
+            self.last_read = shards[-1].number
 
     def next_ready(self, limit: int) -> Sequence[Shard]:
         """The next ones, in order; they stay until `sent`."""
@@ -55,17 +50,15 @@ class ShardLedger:
 
     def done_among(self, recorded: Mapping[int, int]) -> Sequence[int]:
         """Shards in flight of which every outcome is recorded."""
-        in_flight = self._on_wire
+        shards = self.in_flight
         return [
-            number
-            for number, count in recorded.items()
-            if number in in_flight and count >= in_flight[number].size
+            number for number, count in recorded.items() if number in shards and count >= shards[number].size
         ]
 
     def mark_done(self, done: Sequence[int]) -> None:
         """Frees their credit; the next write stores it."""
         for number in done:
-            self._on_wire.pop(number, None)
+            self.in_flight.pop(number, None)
         self._unsaved_done += done
 
     def take_unsaved_done(self) -> Sequence[int]:
@@ -76,4 +69,4 @@ class ShardLedger:
         """The first of the ready shards are in flight now."""
         for shard in shards:
             self._ready.popleft()
-            self._on_wire[shard.number] = shard
+            self.in_flight[shard.number] = shard

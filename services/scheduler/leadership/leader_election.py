@@ -25,8 +25,7 @@ class LeadershipLost(SchedulerError):
 class LeaderTerm(Protocol):
     """Leadership for as long as the lock is held."""
 
-    @property
-    def fencing_token(self) -> FencingToken: ...
+    fencing_token: FencingToken
 
     async def lost(self) -> None:
         """Returns when the lock is lost."""

@@ -34,16 +34,18 @@ async def run_as_leader(
     return await session.run(fenced)
 
 
+async def write_as_leader(session: PostgresSession, token: FencingToken, query: str, *values: object) -> bool:
+    """Whether the statement, run as above, returned a row."""
+    found = await run_as_leader(session, token, lambda transaction: transaction.fetchval(query, *values))
+    return found is not None
+
+
 class PostgresLeaderTerm:
     """Ends with its connection. A server that does not answer is noticed by a ping."""
 
     def __init__(self, connection: asyncpg.Connection, token: FencingToken) -> None:
         self._connection = connection
-        self._token = token
-
-    @property
-    def fencing_token(self) -> FencingToken:
-        return self._token
+        self.fencing_token = token
 
     def give_up(self) -> None:
         self._connection.terminate()

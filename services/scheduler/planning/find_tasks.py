@@ -103,12 +103,7 @@ class FindTasks:
         planned = PlannedTask(
             task=TASK,
             version=VERSION,
-            sample_set_id="",
-            first_sample=0,
-            sample_count=0,
             output_type=OutputType.GENERATE_UNTIL,
-            num_fewshot=0,
-            is_stand_in=False,
             dataset=named.name,
             dataset_revision=named.content.digest,
         )
@@ -127,9 +122,6 @@ def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: Ren
     return PlannedTask(
         task=task.name,
         version=task.version,
-        sample_set_id="",
-        first_sample=0,
-        sample_count=0,
         output_type=task.scoring.output_type,
         num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
         is_stand_in=rendered.is_stand_in,

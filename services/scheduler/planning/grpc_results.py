@@ -29,7 +29,8 @@ from services.scheduler.planning.ports import ClosingProgress, CommittedSet, Pla
 from services.scheduler.planning.shard import MissingSample
 from services.scheduler.progress.nats import report_from_proto
 from services.scheduler.progress.progress_tracker import ProgressReport
-from services.scheduler.runs.lifecycle.run import PlannedTask, Run, merged_params
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
+from services.scheduler.runs.orders.run_order import params_for
 from services.scheduler.suites.rendering.sample import RenderedSample
 
 Response = TypeVar("Response")
@@ -58,7 +59,7 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
         "scoring_method": method,
         "prompt_form": order.prompt_form,
         "truncation": order.truncation,
-        "params": None if is_loglikelihood else asdict(merged_params(order.params, task)),
+        "params": None if is_loglikelihood else asdict(params_for(order.params, task.generation)),
         "stop": None if is_loglikelihood else task.stop,
     }
     if order.dataset_id:
@@ -69,7 +70,7 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
 def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
     planned = task.planned
     is_text = planned.output_type is OutputType.GENERATE_UNTIL
-    params = merged_params(run.order.params, planned) if is_text else GenerationParams()
+    params = params_for(run.order.params, planned.generation) if is_text else GenerationParams()
     return sample_pb2.PlannedTask(
         task=planned.task,
         version=planned.version,

@@ -8,7 +8,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.leadership.postgres import run_as_leader
+from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.lifecycle.postgres_rows import to_json
@@ -20,11 +20,7 @@ class PostgresShards:
         self._session = session
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
-        await run_as_leader(
-            self._session,
-            token,
-            lambda transaction: transaction.execute("delete_shards", run.run_id, run.epoch),
-        )
+        await write_as_leader(self._session, token, "delete_shards", run.run_id, run.epoch)
 
     async def next_shard_number(self, run: Run) -> int:
         number: int = await self._session.fetchval("next_shard_number", run.run_id)
@@ -81,10 +77,7 @@ class PostgresShards:
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
         numbers = [shard.number for shard in shards]
         samples = [_array_literal(shard.samples) for shard in shards]
-        values = (run.run_id, run.epoch, numbers, samples)
-        await run_as_leader(
-            self._session, token, lambda transaction: transaction.execute("return_shards", *values)
-        )
+        await write_as_leader(self._session, token, "return_shards", run.run_id, run.epoch, numbers, samples)
 
 
 def _shards(rows: Sequence[asyncpg.Record]) -> list[Shard]:

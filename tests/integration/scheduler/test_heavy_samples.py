@@ -24,7 +24,15 @@ from tests.harness.servers import nats_server
 
 MEBIBYTE = 1024 * 1024
 ANSWER_BYTES = 16 * MEBIBYTE
-TASK = PlannedTask("heavy", "1", "set", 0, 1024, OutputType.GENERATE_UNTIL, 0, False, "rows", "1")  # noqa: FBT003
+TASK = PlannedTask(
+    task="heavy",
+    version="1",
+    sample_set_id="set",
+    sample_count=1024,
+    output_type=OutputType.GENERATE_UNTIL,
+    dataset="rows",
+    dataset_revision="1",
+)
 RUN = Run(
     RunId(str(uuid4())),
     RunOrder("heavy", "openai/fake"),

@@ -12,7 +12,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.leadership.postgres import run_as_leader
+from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.runs.admission.run_estimate import History, PastRun
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
@@ -78,11 +78,7 @@ class PostgresSlots:
         return await run_as_leader(self._session, token, admit)
 
     async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
-        await run_as_leader(
-            self._session,
-            token,
-            lambda transaction: transaction.execute("forget_admissions", before),
-        )
+        await write_as_leader(self._session, token, "forget_admissions", before)
 
 
 async def _apply(

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY
-from services.scheduler.errors import InvalidParameter
-from services.scheduler.requests import user_problem
+from services.scheduler.requests import refuse, user_problem
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 
 _MOST_RUNNING = 10_000
@@ -22,9 +21,7 @@ class ChangeLimits:
     limits: LimitStore
 
     async def change(self, changes: LimitChanges) -> QueueLimits:
-        problem = next(_problems(changes), None)
-        if problem:
-            raise InvalidParameter(field=f"limits.{problem.field}", sentence=problem.sentence)
+        refuse(next(_problems(changes), None), of="limits")
         return await self.limits.change(changes)
 
 
@@ -37,16 +34,14 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
     for field, count, most in counts:
         if count is not None and not 1 <= count <= most:
             yield Problem(field, f"{field} is {count}, but must be at least 1 and at most {most}.")
-    if changes.run_time_limit is not None and not timedelta() < changes.run_time_limit <= _LONGEST:
-        seconds = changes.run_time_limit.total_seconds()
-        yield Problem(
-            "run_time_limit", f"run_time_limit is {seconds:g} s, but must be above 0 and at most a year."
-        )
-    if changes.min_run_time is not None and not timedelta() <= changes.min_run_time <= _LONGEST:
-        seconds = changes.min_run_time.total_seconds()
-        yield Problem(
-            "min_run_time", f"min_run_time is {seconds:g} s, but must be at least 0 and at most a year."
-        )
+    times = (
+        ("run_time_limit", changes.run_time_limit, timedelta(microseconds=1), "above 0"),
+        ("min_run_time", changes.min_run_time, timedelta(), "at least 0"),
+    )
+    for field, time, least, bound in times:
+        if time is not None and not least <= time <= _LONGEST:
+            seconds = f"{time.total_seconds():g} s"
+            yield Problem(field, f"{field} is {seconds}, but must be {bound} and at most a year.")
     yield from _priority_problems(changes)
 
 

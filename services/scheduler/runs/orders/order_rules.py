@@ -16,31 +16,12 @@ from services.scheduler.suites.suite import MAX_FEWSHOT
 # Its parameters go out with every shard.
 MAX_ORDER_BYTES = 64 * 1024
 
-
+_ASKED = {"model", "prompt", "messages", "stream", "stream_options", "n", "best_of", "echo", "stop"}
+_SAMPLING = {"temperature", "top_p", "top_k", "seed", "repetition_penalty"}
+_LENGTHS = {"max_tokens", "max_completion_tokens"}
+_PROBABILITIES = {"logprobs", "top_logprobs", "prompt_logprobs"}
 # Fields of a request that Proctor sets itself: a parameter of this name would ask something else.
-OWN_FIELDS = frozenset(
-    {
-        "model",
-        "prompt",
-        "messages",
-        "stream",
-        "stream_options",
-        "n",
-        "best_of",
-        "echo",
-        "logprobs",
-        "top_logprobs",
-        "prompt_logprobs",
-        "stop",
-        "temperature",
-        "top_p",
-        "top_k",
-        "max_tokens",
-        "max_completion_tokens",
-        "seed",
-        "repetition_penalty",
-    }
-)
+OWN_FIELDS = frozenset(_ASKED | _SAMPLING | _LENGTHS | _PROBABILITIES)
 
 MIN_WINDOW_SECONDS = 3600
 MAX_WINDOW_SECONDS = 7 * 24 * 3600

@@ -9,6 +9,7 @@ from proctor.values.providers import ProviderRules, rules_for
 from services.common.errors import ErrorKind
 from services.scheduler import errors
 from services.scheduler.errors import SchedulerError
+from services.scheduler.requests import refuse
 from services.scheduler.runs.orders.order_rules import own_field_problem
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
@@ -61,9 +62,7 @@ def refuse_unfit(
     if order.base_url:
         _refuse_base_url(order.base_url, pool, allowed)
     rules = rules_of(pool, order.base_url)
-    problem = _problem_of_order(rules, order.params) or _problem_of_tasks(rules, order, tasks)
-    if problem:
-        raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
+    refuse(_problem_of_order(rules, order.params) or _problem_of_tasks(rules, order, tasks), of="order")
 
 
 def rules_of(pool: Pool, base_url: str = "") -> ProviderRules:

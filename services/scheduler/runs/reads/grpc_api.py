@@ -1,24 +1,68 @@
-"""QueueService and RequestCountService: converts, calls a use case, converts."""
+"""QueueService and RequestCountService: the queue, and the limits that order it."""
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import grpc
 
 from proctor.v1 import queue_service_pb2 as messages
 from proctor.v1 import queue_service_pb2_grpc, request_count_service_pb2_grpc
 from proctor.v1 import request_count_service_pb2 as count_messages
-from proctor.wire.convert import Codec
+from proctor.values.priority import Priority
+from proctor.wire.convert import Codec, member_of, number_of
 from services.common.clock import Clock
+from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.limits.change_limits import ChangeLimits
-from services.scheduler.runs.limits.proto import changes_from_proto, limits_to_proto
-from services.scheduler.runs.limits.queue_limits import LimitStore
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
 from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.workers.proto import WORKER
+
+_LONGEST_SECONDS = 10**9
+_NAMES = {"max_running": "max_running_runs", "max_pending_per_user": "max_pending_runs_per_user"}
+_LIMITS = Codec(QueueLimits, messages.QueueLimits, names=_NAMES, unpaired={"priorities"})
+_CHANGES = Codec(LimitChanges, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "reset"})
+
+
+def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
+    message = _LIMITS.to_proto(limits)
+    for user, highest in sorted(limits.priorities.items()):
+        message.priorities.add(user=user, highest=number_of(highest))
+    return message
+
+
+def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
+    limits = messages.QueueLimits()
+    limits.CopyFrom(request.limits)
+    # A time that Python cannot hold is refused like any other that is too long.
+    for name in {"run_time_limit", "min_run_time"} & {field.name for field, _ in limits.ListFields()}:
+        duration = getattr(limits, name)
+        duration.seconds = min(max(duration.seconds, -_LONGEST_SECONDS), _LONGEST_SECONDS)
+    return replace(
+        _CHANGES.from_proto(limits),
+        priorities={each.user: _priority(each) for each in limits.priorities},
+        reset=frozenset(map(_limit_name, request.reset)),
+    )
+
+
+def _limit_name(text: str) -> LimitName:
+    try:
+        return LimitName(text)
+    except ValueError as error:
+        sentence = f'reset names "{text}", but there is no such limit: there are {", ".join(LimitName)}.'
+        raise InvalidParameter(field="reset", sentence=sentence) from error
+
+
+def _priority(each: messages.UserPriority) -> Priority:
+    highest = member_of(Priority, each.highest)
+    if highest is None:
+        sentence = f'The highest priority of user "{each.user}" is missing: say high, normal or low.'
+        raise InvalidParameter(field="limits.priorities", sentence=sentence)
+    return highest
+
 
 SERVICE_NAMES = (
     messages.DESCRIPTOR.services_by_name["QueueService"].full_name,

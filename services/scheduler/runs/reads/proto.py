@@ -1,18 +1,39 @@
-"""Runs with their progress as messages, and page tokens of lists of runs."""
+"""Orders and runs as messages: what is unset in an order stays unset, or has its default."""
 
 from dataclasses import replace
 from uuid import UUID
 
 from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
-from proctor.values.scoring import MetricUse
-from proctor.wire.convert import Codec
-from services.scheduler.errors import InvalidPageToken
+from proctor.values.priority import default_priority
+from proctor.values.scoring import MetricUse, Truncation
+from proctor.wire.convert import Codec, UnknownNumber, number_of
+from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import list_token, read_list_token
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
+
+ORDER = Codec(RunOrder, run_pb2.RunOrder)
+
+
+def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
+    order = run_pb2.RunOrder()
+    order.CopyFrom(message)
+    order.priority = order.priority or number_of(default_priority(is_dataset=bool(order.dataset_id)))
+    order.truncation = order.truncation or number_of(Truncation.NONE)
+    if not order.HasField("rollouts"):
+        order.rollouts = 1
+    try:
+        read = ORDER.from_proto(order)
+    except UnknownNumber as error:
+        sentence = f"{error}. Take one that this version of Proctor knows."
+        raise InvalidParameter(field=f"order.{error.field}", sentence=sentence) from error
+    tasks, line_models = dict.fromkeys(read.tasks), dict.fromkeys(read.line_models)
+    return replace(read, tasks=tuple(tasks), line_models=tuple(line_models))
+
 
 # What only the scheduler itself needs, and what is written apart.
 _APART = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}

@@ -51,25 +51,22 @@ class RunSnapshot:
     wait: RunWait | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LiveFigures:
-    """What is known of a run at this moment beside its row."""
-
-    tasks: Sequence[PlannedTask] = ()
-    counts: RunCounts | None = None
-    speed: RunSpeed | None = None
-    workers: Sequence[Worker] = ()
-
-
-def progress_of(run: Run, live: LiveFigures) -> RunProgress:
-    counts = live.counts or RunCounts(run.epoch)
-    speed = live.speed if run.state is RunState.RUNNING else None
+def progress_of(
+    run: Run,
+    known: RunCounts | None,
+    speed: RunSpeed | None,
+    workers: Sequence[Worker],
+    tasks: Sequence[PlannedTask] = (),
+) -> RunProgress:
+    """By what is known of the run at this moment beside its row."""
+    counts = known or RunCounts(run.epoch)
+    speed = speed if run.state is RunState.RUNNING else None
     left = time_left(run.total - counts.recorded, speed) if run.is_planned else None
     return RunProgress(
         total=run.total,
         completed=counts.recorded,
-        current_step=current_step(run, counts, live.workers),
-        tasks=_task_progress(run, live.tasks, counts),
+        current_step=current_step(run, counts, workers),
+        tasks=_task_progress(run, tasks, counts),
         samples_per_second=speed.samples if speed else None,
         tokens_per_second=speed.tokens if speed else None,
         eta_seconds=left.seconds if left else None,

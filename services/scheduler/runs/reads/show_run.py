@@ -16,7 +16,6 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RecordedCounts, RunCursor, RunFilter, RunLists
 from services.scheduler.runs.reads.run_snapshot import (
-    LiveFigures,
     RunForecast,
     RunSnapshot,
     estimated_cost,
@@ -154,5 +153,4 @@ class ShowRun:
         tasks: Sequence[PlannedTask] = (),
     ) -> RunSnapshot:
         speed = self.tracker.speed(run.run_id, self.clock.monotonic())
-        live = LiveFigures(tasks, counts, speed, self.registry.workers())
-        return RunSnapshot(run, progress_of(run, live), wait)
+        return RunSnapshot(run, progress_of(run, counts, speed, self.registry.workers(), tasks), wait)

@@ -25,7 +25,13 @@ class Samples:
 
 def task_of(output_type: OutputType) -> PlannedTask:
     return PlannedTask(
-        "t", "1", "set", 0, 1, output_type, 0, is_stand_in=False, dataset="", dataset_revision=""
+        task="t",
+        version="1",
+        sample_set_id="set",
+        sample_count=1,
+        output_type=output_type,
+        dataset="",
+        dataset_revision="",
     )
 
 

@@ -163,7 +163,13 @@ async def test_results_is_reported_of_rows_parameters_and_metrics() -> None:
 
 
 TEXT = PlannedTask(
-    "rows", "1", "set", 0, 1, OutputType.GENERATE_UNTIL, 0, is_stand_in=False, dataset="", dataset_revision=""
+    task="rows",
+    version="1",
+    sample_set_id="set",
+    sample_count=1,
+    output_type=OutputType.GENERATE_UNTIL,
+    dataset="",
+    dataset_revision="",
 )
 
 

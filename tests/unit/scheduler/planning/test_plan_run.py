@@ -12,8 +12,8 @@ from proctor.values.scoring import OutputType, TaskScoring
 from services.scheduler.planning.grpc_results import task_to_proto
 from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.planning.ports import TaskToOpen
-from services.scheduler.runs.lifecycle.run import merged_params
 from services.scheduler.runs.limits.queue_limits import LimitChanges
+from services.scheduler.runs.orders.run_order import params_for
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 
@@ -117,10 +117,10 @@ async def test_order_overrides_what_the_task_says() -> None:
     run, _ = await harness.start()
     await harness.tools.planner.plan(harness.fencing_token, run)
     say = (await harness.runs.planned_tasks(run.run_id))[1]
-    merged = merged_params(GenerationParams(temperature=0.7, seed=3), say)
+    merged = params_for(GenerationParams(temperature=0.7, seed=3), say.generation)
     assert (merged.temperature, merged.seed, merged.max_tokens) == (0.7, 3, 8)
     choose = replace(say, generation=None)
-    assert merged_params(GenerationParams(), choose).max_tokens is None
+    assert params_for(GenerationParams(), choose.generation).max_tokens is None
 
 
 async def test_results_is_reported_how_was_generated_and_of_choices_nothing() -> None:
@@ -142,5 +142,5 @@ async def test_top_p_of_0_is_sent_as_greedy() -> None:
     run, _ = await harness.start()
     await harness.tools.planner.plan(harness.fencing_token, run)
     for task in await harness.runs.planned_tasks(run.run_id):
-        merged = merged_params(GenerationParams(temperature=0.7, top_p=0.0), task)
+        merged = params_for(GenerationParams(temperature=0.7, top_p=0.0), task.generation)
         assert (merged.temperature, merged.top_p) == (0.0, None)
