@@ -1,6 +1,6 @@
 """Shards go out by credit: what is done frees it, what waits takes it. Attempts count before sending."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -37,9 +37,9 @@ class Demand:
     samples_per_second: float | None
 
 
-def capacity_of(concurrencies: Iterable[int]) -> int:
-    """A worker takes a whole shard, however few samples it processes at a time."""
-    return sum(max(concurrency, MAX_SHARD_SAMPLES) for concurrency in concurrencies)
+def capacity_of(concurrencies: Mapping[int, int]) -> int:
+    """Of so many workers of each concurrency. A worker takes a whole shard, however little it processes."""
+    return sum(max(each, MAX_SHARD_SAMPLES) * workers for each, workers in concurrencies.items())
 
 
 def worth_sending(credit: int) -> int:
@@ -133,7 +133,5 @@ class DispatchShards:
         return int(max(min(credit, samples // largest), 1))
 
     def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
-        capacity = capacity_of(
-            worker.concurrency for worker in self.registry.workers() if worker.pool == run.pool
-        )
+        capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         return Demand(capacity, runs_of_pool, self.tracker.samples_per_second(run.run_id, now))

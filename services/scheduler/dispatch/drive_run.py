@@ -12,7 +12,6 @@ from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext,
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.runs.lifecycle.run import Run, RunError, deadline_error
-from services.scheduler.workers.worker import loading_problem, provider_refusal
 
 log = get_logger()
 
@@ -131,12 +130,12 @@ class RunDriver:
         late = deadline_error(run, self._context.clock.now())
         if late:
             return late
-        workers = self._context.registry.workers()
-        reason = loading_problem(run.order.model, run.pool, workers)
+        workers = self._context.registry.table().pool(run.pool)
+        reason = workers.loading_problem(run.order.model)
         if reason:
             message = f"No worker of pool {run.pool} can load {run.order.model}: {reason}"
             return RunError("MODEL_CANNOT_LOAD", message)
-        refusal = provider_refusal(run.run_id, run.epoch, workers)
+        refusal = workers.provider_refusal(run.run_id, run.epoch)
         return RunError("PROVIDER_REFUSED", f"AI provider error: {refusal}") if refusal else None
 
     async def _plan(self, run: Run) -> None:

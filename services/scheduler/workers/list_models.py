@@ -1,7 +1,7 @@
 """Lists the models that can be examined: asks all pools at once, waits for none of them for long."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -10,7 +10,7 @@ from proctor.values.pools import Pool
 from proctor.values.providers import ModelInfo
 from services.common.clock import Clock
 from services.scheduler.workers.pool import UnknownProvider, model_names, supported_providers
-from services.scheduler.workers.worker import Worker, WorkerRegistry, loading_problem
+from services.scheduler.workers.worker import PoolWorkers, WorkerRegistry, WorkerTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +40,30 @@ class ModelList:
 
 
 def merge_listings(
-    pools: Sequence[Pool], workers: Sequence[Worker], listings: Mapping[str, PoolListing]
+    pools: Sequence[Pool], workers: WorkerTable, listings: Mapping[str, PoolListing]
 ) -> ModelList:
     """Sorted by name. If two pools list a model, it is that of the pool that an order for it goes to."""
     found: dict[str, ModelInfo] = {}
     for pool in sorted(pools, key=lambda pool: pool.serves_any_model):
-        for model in _models_of(pool, workers, listings[pool.name]):
+        for model in _models_of(pool, workers.pool(pool.name), listings[pool.name]):
             found.setdefault(model.model, model)
     sources = (_source(pool, listings[pool.name]) for pool in sorted(pools, key=lambda pool: pool.name))
     return ModelList(tuple(sorted(found.values(), key=lambda model: model.model)), tuple(sources))
 
 
-def _models_of(pool: Pool, workers: Sequence[Worker], listing: PoolListing) -> Iterator[ModelInfo]:
+def _models_of(pool: Pool, workers: PoolWorkers, listing: PoolListing) -> Iterator[ModelInfo]:
     """Models that the pool or its heartbeats name are listed even if no worker answers."""
-    live = [worker for worker in workers if worker.pool == pool.name]
+    live = workers.by_key.values()
     listed = {model.model: model for model in listing.models if pool.serves(model.model)}
-    for name in dict.fromkeys((*model_names([pool]), *_names_of(live, pool), *listed)):
+    named = (name for worker in live for name in worker.models if pool.serves(name))
+    for name in dict.fromkeys((*model_names([pool]), *named, *listed)):
         model = listed.get(name, ModelInfo(name, pool.name))
         yield replace(
             model,
             pool=pool.name,
             is_loaded=model.is_loaded or any(worker.answers_for(name) for worker in live),
-            problem=model.problem or loading_problem(name, pool.name, live) or "",
+            problem=model.problem or workers.loading_problem(name) or "",
         )
-
-
-def _names_of(workers: Iterable[Worker], pool: Pool) -> Iterator[str]:
-    return (name for worker in workers for name in worker.models if pool.serves(name))
 
 
 def _source(pool: Pool, listing: PoolListing) -> ModelSource:
@@ -122,7 +119,7 @@ class ListModels:
         if not pools:
             supported = ", ".join(supported_providers(self._pools))
             raise UnknownProvider(provider=provider, advice="", supported=supported)
-        merged = merge_listings(pools, self._registry.workers(), await self._listings(pools))
+        merged = merge_listings(pools, self._registry.table(), await self._listings(pools))
         if not provider:
             return merged
         models = tuple(model for model in merged.models if model.model.startswith(f"{provider}/"))

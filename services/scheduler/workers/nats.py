@@ -16,7 +16,7 @@ from services.common.lifecycle import raise_if_cancelled
 from services.common.structured_logs import get_logger
 from services.scheduler.workers.list_models import PoolListing
 from services.scheduler.workers.proto import HEARTBEAT
-from services.scheduler.workers.worker import Worker
+from services.scheduler.workers.worker import Worker, WorkerTable
 
 log = get_logger()
 
@@ -31,14 +31,18 @@ class NatsWorkerRegistry:
         self._bucket = bucket
         self._clock = clock
         self._changed = changed
+        # The one that was heard longest ago comes first.
         self._heartbeats: dict[str, tuple[float, Worker]] = {}
+        self._table = WorkerTable()
 
     def workers(self) -> Sequence[Worker]:
+        return self.table().workers()
+
+    def table(self) -> WorkerTable:
         oldest = self._clock.monotonic() - _SILENT_SECONDS
-        self._heartbeats = {
-            key: heartbeat for key, heartbeat in self._heartbeats.items() if heartbeat[0] >= oldest
-        }
-        return [worker for _, (_, worker) in sorted(self._heartbeats.items())]
+        while self._heartbeats and (first := next(iter(self._heartbeats.items())))[1][0] < oldest:
+            self._forget(first[0])
+        return self._table
 
     async def listen(self) -> NoReturn:
         async for entry in self._bucket.watch():
@@ -46,7 +50,7 @@ class NatsWorkerRegistry:
         raise RuntimeError("the watch of the bucket WORKERS ended")
 
     def _hear(self, key: str, value: bytes | None) -> None:
-        before = self._heartbeats.pop(key, None)
+        before = self._forget(key)
         if value is not None:
             try:
                 worker = HEARTBEAT.from_proto(work_messages_pb2.WorkerStatus.FromString(value))
@@ -54,9 +58,16 @@ class NatsWorkerRegistry:
                 log.warning("unreadable heartbeat", worker=key)
                 return
             self._heartbeats[key] = (self._clock.monotonic(), worker)
+            self._table.put(key, worker)
         after = self._heartbeats.get(key)
         if _relevant_fields(before) != _relevant_fields(after):
             self._changed()
+
+    def _forget(self, key: str) -> tuple[float, Worker] | None:
+        known = self._heartbeats.pop(key, None)
+        if known is not None:
+            self._table.drop(key, known[1].pool)
+        return known
 
 
 def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ...]:

@@ -1,8 +1,10 @@
 """Live workers as of their last heartbeats, and what a run still waits for from them."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Protocol
 
 from proctor.values.providers import EngineLoad
@@ -40,17 +42,81 @@ class Worker:
         return model == self.loaded_model or model in self.ready_models
 
 
-def loading_problem(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
-    """The engine's reason, if every live worker of the pool reports that it cannot load the model."""
-    live = [worker for worker in workers if worker.pool == pool]
-    reasons = [worker.cannot_load[model] for worker in live if model in worker.cannot_load]
-    return reasons[0] if reasons and len(reasons) == len(live) else None
+class PoolWorkers:
+    """The live workers of a pool, with what the leader asks of them at each step added up by heartbeat.
+
+    So a step costs the same however many workers there are. `concurrencies` counts the workers of each.
+    """
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, Worker] = {}
+        self.concurrencies: Counter[int] = Counter()
+        self._cannot_load: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        self._refused_runs: defaultdict[str, dict[str, str]] = defaultdict(dict)
+
+    def put(self, key: str, worker: Worker) -> None:
+        self.drop(key)
+        self.by_key[key] = worker
+        self.concurrencies[worker.concurrency] += 1
+        for model, reason in worker.cannot_load.items():
+            self._cannot_load[model][key] = reason
+        for run, reason in worker.refused_runs.items():
+            self._refused_runs[run][key] = reason
+
+    def drop(self, key: str) -> None:
+        worker = self.by_key.pop(key, None)
+        if worker is None:
+            return
+        self.concurrencies -= Counter((worker.concurrency,))
+        for known, reported in (
+            (self._cannot_load, worker.cannot_load),
+            (self._refused_runs, worker.refused_runs),
+        ):
+            for name in reported:
+                del known[name][key]
+                if not known[name]:
+                    del known[name]
+
+    def loading_problem(self, model: str) -> str | None:
+        """The engine's reason, if every live worker reports that it cannot load the model."""
+        reasons = self._cannot_load.get(model, {})
+        return next(iter(reasons.values()), None) if len(reasons) == len(self.by_key) else None
+
+    def provider_refusal(self, run: str, epoch: int) -> str | None:
+        """The provider's reason for rejecting a run, as one worker got it: all workers use the same key."""
+        reasons = self._refused_runs.get(f"{run}/{epoch}", {})
+        return next((reason for reason in reasons.values() if reason), None)
 
 
-def provider_refusal(run: str, epoch: int, workers: Sequence[Worker]) -> str | None:
-    """The provider's reason for rejecting a run, as one worker got it: all workers use the same key."""
-    reasons = (worker.refused_runs.get(f"{run}/{epoch}") for worker in workers)
-    return next((reason for reason in reasons if reason), None)
+class WorkerTable:
+    """The live workers by pool; a pool without any is not listed."""
+
+    def __init__(self, workers: Iterable[Worker] = ()) -> None:
+        self._pools: dict[str, PoolWorkers] = {}
+        for worker in workers:
+            self.put(f"{worker.pool} {worker.worker_id}", worker)
+
+    def put(self, key: str, worker: Worker) -> None:
+        self._pools.setdefault(worker.pool, PoolWorkers()).put(key, worker)
+
+    def drop(self, key: str, pool: str) -> None:
+        workers = self._pools.get(pool)
+        if workers is not None:
+            workers.drop(key)
+            if not workers.by_key:
+                del self._pools[pool]
+
+    def pool(self, name: str) -> PoolWorkers:
+        return self._pools.get(name) or PoolWorkers()
+
+    @property
+    def pools(self) -> frozenset[str]:
+        return frozenset(self._pools)
+
+    def workers(self) -> Sequence[Worker]:
+        """In the order of their keys."""
+        found = [entry for pool in self._pools.values() for entry in pool.by_key.items()]
+        return [worker for _, worker in sorted(found, key=itemgetter(0))]
 
 
 def engine_facts(model: str, base_url: str, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
@@ -105,3 +171,7 @@ class WorkerRegistry(Protocol):
     """Live workers, by their heartbeats."""
 
     def workers(self) -> Sequence[Worker]: ...
+
+    def table(self) -> WorkerTable:
+        """The same by pool, kept up to date by each heartbeat; it is read, not changed."""
+        ...

@@ -16,7 +16,7 @@ from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
 from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.workers.worker import Worker
+from services.scheduler.workers.worker import Worker, WorkerTable
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -40,6 +40,9 @@ class ListedWorkers:
 
     def workers(self) -> Sequence[Worker]:
         return self.live
+
+    def table(self) -> WorkerTable:
+        return WorkerTable(self.live)
 
 
 @dataclass

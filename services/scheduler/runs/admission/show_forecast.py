@@ -210,5 +210,5 @@ class ForecastQueue:
             )
             for run in known
         }
-        pools = frozenset(worker.pool for worker in self.registry.workers())
+        pools = self.registry.table().pools
         return QueueForecast(QueueMoment(queue, limits, self.clock.now(), pools), rates, history)

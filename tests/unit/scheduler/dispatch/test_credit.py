@@ -20,7 +20,7 @@ def test_credit_is_twice_what_the_workers_ask_at_a_time() -> None:
 
 
 def test_ten_workers_that_ask_little_at_a_time_have_two_shards_each() -> None:
-    assert shard_credit(RULE, Demand(capacity_of([8] * 10), runs=1, samples_per_second=None)) == 20
+    assert shard_credit(RULE, Demand(capacity_of({8: 10}), runs=1, samples_per_second=None)) == 20
 
 
 def test_runs_of_a_pool_share_its_workers() -> None:

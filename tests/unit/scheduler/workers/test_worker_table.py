@@ -1,0 +1,69 @@
+"""Workers by pool: what the leader asks is added up by heartbeat, in whatever order they come and go."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from services.scheduler.workers.nats import NatsWorkerRegistry
+from services.scheduler.workers.proto import HEARTBEAT
+from services.scheduler.workers.worker import Worker, WorkerTable
+from tests.fakes.scheduler.surroundings import SetClock
+
+
+def some_worker(draw: random.Random, number: int) -> Worker:
+    broken = {model: "no config.json" for model in ("a/x", "a/y") if draw.random() < 0.6}
+    refused = {"run/1": draw.choice(["", "wrong key"])} if draw.random() < 0.2 else {}
+    return Worker(
+        f"w{number}",
+        draw.choice(["one", "two"]),
+        "vllm",
+        concurrency=draw.choice([1, 8, 64]),
+        cannot_load=broken,
+        refused_runs=refused,
+    )
+
+
+def test_table_says_what_a_look_at_each_worker_says() -> None:
+    draw, table, live = random.Random(7), WorkerTable(), dict[str, Worker]()
+    for _ in range(2000):
+        key = f"w{draw.randrange(6)}"
+        if key in live:
+            table.drop(key, live.pop(key).pool)
+        if draw.random() < 0.7:
+            live[key] = some_worker(draw, int(key[1:]))
+            table.put(key, live[key])
+        assert table.workers() == [live[key] for key in sorted(live)]
+        assert table.pools == {worker.pool for worker in live.values()}
+        for name in ("one", "two", "three"):
+            own = [worker for worker in live.values() if worker.pool == name]
+            pool = table.pool(name)
+            assert pool.concurrencies == Counter(worker.concurrency for worker in own)
+            for model in ("a/x", "a/z"):
+                cannot = bool(own) and all(model in worker.cannot_load for worker in own)
+                assert pool.loading_problem(model) == ("no config.json" if cannot else None)
+            refused = any(worker.refused_runs.get("run/1") for worker in own)
+            assert pool.provider_refusal("run", 1) == ("wrong key" if refused else None)
+
+
+class NoBucket:
+    """Heartbeats are given by hand."""
+
+
+def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
+    clock, changes = SetClock(), list[int]()
+    registry = NatsWorkerRegistry(NoBucket(), clock, lambda: changes.append(1))  # type: ignore[arg-type]  # not listened to
+
+    def hear(worker: Worker) -> None:
+        registry._hear(worker.worker_id, HEARTBEAT.to_proto(worker).SerializeToString())
+
+    first = Worker("a", "one", "vllm", concurrency=8)
+    hear(first)
+    clock.seconds += 10
+    hear(replace(first, worker_id="b"))
+    hear(replace(first, worker_id="b", in_flight=3))
+    assert len(changes) == 2
+    clock.seconds += 10
+    assert [worker.worker_id for worker in registry.workers()] == ["b"]
+    assert registry.table().pool("one").concurrencies == {8: 1}
+    registry._hear("b", None)
+    assert registry.table().pools == frozenset()
