@@ -19,6 +19,7 @@ from services.common.process import CannotListen, bound_socket, host_and_port
 from services.common.structured_logs import get_logger
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 
 log = get_logger()
@@ -100,7 +101,11 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
         raise
     except DomainError as error:
         log.info("rpc refused", method=method, code=error.kind, ms=milliseconds(), message=error.message)
-        await context.abort_with_status(rpc_status.to_status(status_of(error)))
+        refusal = rpc_status.to_status(status_of(error))
+        # Where the caller is told when to try again, its transport does not do so by itself.
+        no_retry = (NO_RETRY,) if "retry_after_seconds" in error.facts else ()
+        metadata = (*(refusal.trailing_metadata or ()), *no_retry)
+        await context.abort(refusal.code, refusal.details, metadata)
     except Exception as error:  # the edge: nothing may leave unmapped
         incident = uuid.uuid4().hex[:12]
         log.error("rpc failed", method=method, incident=incident, exc_info=error)

@@ -85,18 +85,29 @@ async def retrying(
     return await attempts(operation)
 
 
-async def connect_pool(dsn: str, *, schema: str, min_size: int = 1, max_size: int = 8) -> asyncpg.Pool:
-    """A pool whose connections see one schema. Waits for the server for a while."""
+async def connect_pool(
+    dsn: str, *, schema: str, max_size: int = 8, statement_seconds: float = 0.0
+) -> asyncpg.Pool:
+    """A pool whose connections see one schema. Waits for the server for a while.
+
+    A statement that takes longer than `statement_seconds` is cancelled by the server; 0: never.
+    """
+    settings = {
+        "search_path": schema,
+        "application_name": f"proctor-{schema}",
+        "jit": "off",
+        "statement_timeout": str(round(statement_seconds * 1000)),
+    }
 
     async def connect() -> asyncpg.Pool:
         return await asyncpg.create_pool(
             dsn,
-            min_size=min_size,
+            min_size=1,
             max_size=max_size,
             timeout=5,
             command_timeout=60,
             reset=_keep_session,
-            server_settings={"search_path": schema, "application_name": f"proctor-{schema}", "jit": "off"},
+            server_settings=settings,
         )
 
     return await _connected(dsn, connect)

@@ -24,7 +24,15 @@ class ResultsSettings(BaseSettings):
     keep_staged_seconds: float = Field(default=3600.0, gt=0)
     """Sample sets that were staged and never committed are deleted after this time."""
     postgres_connections: int = Field(default=8, ge=2)
-    """Most connections to Postgres."""
+    """Most connections to Postgres for runs that are planned, closed, compared and deleted."""
+    recording_connections: int = Field(default=4, ge=1)
+    """Most connections to Postgres for outcomes that are recorded; nothing else uses them."""
+    read_connections: int = Field(default=8, ge=1)
+    """Most connections to Postgres for what users read, which is so many queries at a time."""
+    read_wait_seconds: float = Field(default=5.0, gt=0)
+    """A read that has waited this long for its turn is refused (503 with `Retry-After`)."""
+    read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
+    """A query of a reader that takes longer is cancelled and refused likewise."""
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""
     patience_seconds: float = Field(default=10.0, gt=0)

@@ -1,12 +1,13 @@
 """The only module that knows all concrete parts of results: makes them, joins them, closes them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
 import asyncpg
+import grpc
 from nats.aio.client import Client
 
 from services.common.clock import Clock, SystemClock
@@ -58,7 +59,7 @@ from services.results.outcomes.nats import BatchLimits, NatsOutcomeConsumer, Nat
 from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
-from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA, ReadLimits, ReadSession
 from services.results.rescoring import grpc_api as grpc_rescore_api
 from services.results.rescoring.grpc_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
@@ -91,6 +92,15 @@ class ResultsParts:
     sample_sets: StoreSampleSet
     add_baselines: AddBaselines
     compare_peers: ComparePeers
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Each with a pool of its own, so that none waits for the connections of another."""
+
+    recording: PostgresSession
+    work: PostgresSession
+    reads: PostgresSession
 
 
 class RunningResults:
@@ -137,66 +147,93 @@ class RunningResults:
 async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningResults]:
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
-        pool = await connect_pool(
-            settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections
-        )
-        opened.push_async_callback(close_pool, pool)
+        sessions = await _connect(settings, opened)
         nats = await connect_nats(settings.nats_url, "results")
         opened.push_async_callback(nats.close)
         scorer = ScorerPool(settings.scoring_processes)
         opened.push_async_callback(scorer.close)
-        parts = await _parts(settings, pool, nats, scorer)
+        parts = await _parts(settings, sessions, nats, scorer)
         opened.push_async_callback(parts.grpc.stop, 0)
         results = RunningResults(parts, settings.drain_seconds)
         opened.push_async_callback(results.close)
         yield results
 
 
+async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Sessions:
+    async def pool(most: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
+        made = await connect_pool(
+            settings.postgres_dsn, schema=SCHEMA, max_size=most, statement_seconds=statement_seconds
+        )
+        opened.push_async_callback(close_pool, made)
+        return made
+
+    patience = settings.patience_seconds
+    limits = ReadLimits(settings.read_connections, settings.read_wait_seconds, settings.read_timeout_seconds)
+    reads = await pool(limits.at_once, limits.statement_seconds)
+    return Sessions(
+        PostgresSession(await pool(settings.recording_connections), QUERIES, patience_seconds=patience),
+        PostgresSession(await pool(settings.postgres_connections), QUERIES, patience_seconds=patience),
+        ReadSession(reads, limits, patience_seconds=patience),
+    )
+
+
 async def _parts(
-    settings: ResultsSettings, pool: asyncpg.Pool, nats: Client, scorer: AnswerScorer
+    settings: ResultsSettings, sessions: Sessions, nats: Client, scorer: AnswerScorer
 ) -> ResultsParts:
-    session = PostgresSession(pool, QUERIES, patience_seconds=settings.patience_seconds)
-    clock = SystemClock()
-    stores = _stores(session)
+    work, reads, clock = sessions.work, sessions.reads, SystemClock()
+    stores = _stores(work)
     sample_sets = StoreSampleSet(
         sample_sets=stores.sample_sets,
         clock=clock,
         keep_staged=timedelta(seconds=settings.keep_staged_seconds),
     )
-    summarize_run = SummarizeRun(stores=stores, clock=clock)
+    apis = {
+        grpc_record_api.SERVICE_NAME: _record_api(stores, work, sample_sets, clock).register,
+        **_read_apis(reads, scorer, clock),
+    }
+    return ResultsParts(
+        grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
+        consumer=_consumer(settings, _stores(sessions.recording), nats, scorer),
+        sample_sets=sample_sets,
+        add_baselines=AddBaselines(
+            records=stores.records, sample_sets=stores.sample_sets, baselines=PostgresBaselines(work)
+        ),
+        compare_peers=ComparePeers(
+            records=stores.records,
+            leaderboard=PostgresLeaderboard(work),
+            comparisons=PostgresComparisons(work),
+            peers=PostgresPeers(work),
+            store_comparison=_store_comparison(stores, work),
+        ),
+    )
+
+
+def _read_apis(
+    session: PostgresSession, scorer: AnswerScorer, clock: Clock
+) -> Mapping[str, Callable[[grpc.aio.Server], None]]:
+    """What users ask for, by the names of the services."""
+    stores = _stores(session)
     show_summary = ShowSummary(
         records=stores.records,
         summaries=stores.summaries,
-        partials=PartialSummaries(summarize_run.summarize, clock),
+        partials=PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock),
     )
-    compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session))
-    comparisons = PostgresComparisons(session)
-    store_comparison = StoreComparison(
-        records=stores.records, comparisons=comparisons, compare_pair=compare_pair
-    )
-    apis = {
-        grpc_record_api.SERVICE_NAME: _record_api(stores, session, sample_sets, summarize_run).register,
+    store_comparison = _store_comparison(stores, session)
+    return {
         grpc_public_api.SERVICE_NAME: _public_api(stores, session, show_summary, clock).register,
         grpc_answer_api.SERVICE_NAME: _answer_api(stores, session, clock).register,
         grpc_export_api.SERVICE_NAME: _export_api(stores, session, show_summary).register,
         grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary, scorer).register,
         grpc_leaderboard_api.SERVICE_NAME: _leaderboard_api(session, store_comparison, clock).register,
-        grpc_comparison_api.SERVICE_NAME: _comparison_api(stores, compare_pair).register,
+        grpc_comparison_api.SERVICE_NAME: _comparison_api(stores, store_comparison.compare_pair).register,
     }
-    return ResultsParts(
-        grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
-        consumer=_consumer(settings, stores, nats, scorer),
-        sample_sets=sample_sets,
-        add_baselines=AddBaselines(
-            records=stores.records, sample_sets=stores.sample_sets, baselines=PostgresBaselines(session)
-        ),
-        compare_peers=ComparePeers(
-            records=stores.records,
-            leaderboard=PostgresLeaderboard(session),
-            comparisons=comparisons,
-            peers=PostgresPeers(session),
-            store_comparison=store_comparison,
-        ),
+
+
+def _store_comparison(stores: Stores, session: PostgresSession) -> StoreComparison:
+    return StoreComparison(
+        records=stores.records,
+        comparisons=PostgresComparisons(session),
+        compare_pair=ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session)),
     )
 
 
@@ -210,9 +247,10 @@ def _stores(session: PostgresSession) -> Stores:
 
 
 def _record_api(
-    stores: Stores, session: PostgresSession, sample_sets: StoreSampleSet, summarize_run: SummarizeRun
+    stores: Stores, session: PostgresSession, sample_sets: StoreSampleSet, clock: Clock
 ) -> GrpcRecordApi:
     records, outcomes = stores.records, stores.outcomes
+    summarize_run = SummarizeRun(stores=stores, clock=clock)
     return GrpcRecordApi(
         RecordUseCases(
             store_sample_set=sample_sets,

@@ -114,13 +114,15 @@ class ResultsHarness:
 
 
 @asynccontextmanager
-async def results_harness() -> AsyncIterator[ResultsHarness]:
+async def results_harness(**changed: object) -> AsyncIterator[ResultsHarness]:
+    """`changed`: settings that are not the usual ones."""
     async with AsyncExitStack() as opened:
         postgres = await opened.enter_async_context(postgres_server())
         nats = await opened.enter_async_context(nats_server())
         connection = await connect_nats(nats.address, "test")
         opened.push_async_callback(connection.close)
-        results = await opened.enter_async_context(running_results(harness_settings(postgres, nats)))
+        settings = harness_settings(postgres, nats).model_copy(update=changed)
+        results = await opened.enter_async_context(running_results(settings))
         await results.set_ready(True)
         channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{results.grpc.port}"))
         reports: dict[str, list[work_messages_pb2.ProgressReport]] = {}
