@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from proctor.values.row_fields import content_part_problem
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines.engine import RequestRefused, UnsupportedRequest
 from services.worker.engines.parsed_json import Json, object_of
@@ -72,8 +73,16 @@ def require_chat(prompt: Prompt, provider: str) -> None:
 
 
 def _object(message: ChatMessage) -> Json:
+    """Parts of content are checked as at the upload: no server fetches an address for a row."""
     turn: Json = {"role": message.role, "content": message.content}
-    return turn | _fields(message) if message.fields_json else turn
+    if not message.fields_json:
+        return turn
+    fields = _fields(message)
+    parts = fields.get("content")
+    for part in parts if isinstance(parts, list) else ():
+        if problem := content_part_problem(part):
+            raise RequestRefused(problem)
+    return turn | fields
 
 
 def _fields(message: ChatMessage) -> Json:

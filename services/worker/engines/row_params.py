@@ -7,6 +7,7 @@ from functools import lru_cache
 import orjson
 
 from proctor.values.providers import ProviderRules
+from proctor.values.row_fields import row_field_problem
 from services.worker.engines.engine import RequestRefused, Sampling, UnsupportedRequest
 
 _KEPT_TEXTS = 4096
@@ -44,6 +45,10 @@ def _read(params_json: str) -> RowParams:
         known = {name: read(name, given.pop(name)) for name, read in _READERS.items() if name in given}
         if limits:
             known["max_tokens"] = _limit("max_tokens", limits[-1])
+        # Checked at the upload too, but a shard may come from elsewhere.
+        for name, value in given.items():
+            if problem := row_field_problem(name, value):
+                return RowParams(refusal=f"The line is refused: {problem}")
     except orjson.JSONDecodeError:
         return RowParams(refusal="The line's parameters are no valid JSON.")
     except RequestRefused as refusal:

@@ -65,7 +65,7 @@ class VllmEngine:
 
     async def generate(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
         async with self._serving(model) as runtime:
-            ids = prompt_ids(runtime, prompt, sampling)
+            ids = await prompt_ids(runtime, prompt, sampling)
             return await runtime.generate(ids, sampling, is_chat=prompt.is_chat)
 
     async def score_choices(
@@ -151,11 +151,11 @@ def _is_built_for_cpu() -> bool:
     return "cpu" in metadata.version("vllm")
 
 
-def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sampling) -> Sequence[int]:
+async def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sampling) -> Sequence[int]:
     """A prompt cut from the left leaves room for the whole answer, as in lm-evaluation-harness."""
     if prompt.is_chat:
-        fields = template_fields(sampling)
-        ids = runtime.encode_templated([runtime.apply_chat_template(prompt.messages, fields)])[0]
+        text = await runtime.render(prompt.messages, template_fields(sampling))
+        ids = runtime.encode_templated([text])[0]
     else:
         ids = runtime.encode_all([prompt.as_text])[0]
     if sampling.truncate_left:

@@ -46,6 +46,8 @@ _NAMES = (_RUNNING, _WAITING, _CACHE_USE, _QUERIES, _HITS, _GENERATED)
 
 
 _CPU_STOP_SECONDS = 1.0
+_RENDER_SECONDS = 10.0
+_LONGEST_RENDERED = 16_000_000
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -103,10 +105,27 @@ class VllmRuntime:
         ids: list[list[int]] = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
         return ids
 
+    async def render(self, messages: Sequence[ChatMessage], fields: Mapping[str, object]) -> str:
+        """`fields` are a row's values for the template: nobody knows for how long it renders with them."""
+        if not fields:
+            return self.apply_chat_template(messages)
+        rendering = asyncio.to_thread(self.apply_chat_template, messages, fields)
+        try:
+            text = await asyncio.wait_for(rendering, _RENDER_SECONDS)
+        except TimeoutError as error:
+            raise engine.RequestRefused(
+                f"The chat template of {self.model.name} takes more than {_RENDER_SECONDS:g} s for the line."
+            ) from error
+        if len(text) > _LONGEST_RENDERED:
+            raise engine.RequestRefused(
+                f"The chat template of {self.model.name} makes more than {_LONGEST_RENDERED:,} characters "
+                "of the line."
+            )
+        return text
+
     def apply_chat_template(
         self, messages: Sequence[ChatMessage], fields: Mapping[str, object] = _NOTHING
     ) -> str:
-        """`fields` are passed to the template with the messages."""
         if not self._tokenizer.chat_template:
             raise engine.ModelRefused(
                 f"The model {self.model.name} has no chat template: order prompt_form completion."

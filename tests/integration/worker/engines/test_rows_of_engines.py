@@ -38,7 +38,10 @@ IMAGE = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {
 
 
 def asking(**params: Any) -> engine.Sampling:
-    return apply_row_params(read_row_params(json.dumps(params)), OPEN, 0)
+    read = read_row_params(json.dumps(params))
+    if read.refusal:
+        raise engine.RequestRefused(read.refusal)
+    return apply_row_params(read, OPEN, 0)
 
 
 def with_fields(content: str, fields: dict[str, Any]) -> Prompt:
@@ -86,7 +89,7 @@ async def test_only_the_rows_parameters_are_sent(openai: HttpEngine, state: Mode
 
 async def test_row_reaches_the_server_as_it_is(openai: HttpEngine, state: ModelServer) -> None:
     state.answer = answered()
-    given = {"n": 2, "tools": TOOLS, "user": "u", "no_such": {"x": 1}, "temperature": 0, "stop": ["a"]}
+    given = {"n": 2, "tools": TOOLS, "user": "u", "guided_choice": ["a"], "temperature": 0, "stop": ["a"]}
     prompt = with_fields("What?", {"content": IMAGE, "name": "Ann"})
     await openai.generate(MODEL, prompt, asking(**given, max_tokens=4))
     messages = [{"role": "user", "content": IMAGE, "name": "Ann"}]
@@ -155,12 +158,12 @@ async def test_what_cannot_be_streamed_as_a_text_is_asked_unstreamed(
 async def test_what_is_of_no_account_is_left_out_elsewhere(harness: NativeStand) -> None:
     await harness.ask(sampling=OPEN)
     plain = harness.server.last_body
-    await harness.ask(sampling=asking(user="u", metadata={"a": "b"}, n=1, logprobs=False, store=True))
+    await harness.ask(sampling=asking(user="u", metadata={"a": "b"}, n=1, logprobs=False, store=False))
     assert harness.server.last_body == plain
 
 
 async def test_what_a_provider_cannot_do_is_refused_by_name(harness: NativeStand) -> None:
-    refused = {"n": 2, "tools": TOOLS, "logprobs": True, "logit_bias": {"5": 1}, "no_such": 1}
+    refused = {"n": 2, "tools": TOOLS, "logprobs": True, "logit_bias": {"5": 1}, "guided_choice": ["a"]}
     for name, value in refused.items():
         with pytest.raises(engine.RequestRefused, match=f"takes no {name} here"):
             await harness.ask(sampling=asking(**{name: value}))

@@ -48,7 +48,10 @@ REFUSED: Mapping[str, Mapping[str, Any]] = {
 
 
 def asked(**params: object) -> engine.Sampling:
-    return apply_row_params(read_row_params(json.dumps(params)), OPEN, 0)
+    read = read_row_params(json.dumps(params))
+    if read.refusal:
+        raise engine.RequestRefused(read.refusal)
+    return apply_row_params(read, OPEN, 0)
 
 
 def turn(content: str, role: str = "user", fields: Mapping[str, object] | None = None) -> ChatMessage:

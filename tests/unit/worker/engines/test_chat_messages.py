@@ -72,3 +72,9 @@ def test_template_gets_the_arguments_of_a_call_as_an_object() -> None:
 def test_developer_messages_are_system_messages() -> None:
     messages = [ChatMessage("developer", "Be brief."), ChatMessage("user", "Hi")]
     assert split_system(messages) == ("Be brief.", (messages[1],))
+
+
+def test_no_server_fetches_an_address_for_a_row() -> None:
+    image = {"type": "image_url", "image_url": {"url": "http://169.254.169.254/latest"}}
+    with pytest.raises(RequestRefused, match="no server fetches an address"):
+        message_objects([with_parts(TEXTS[0], image)])

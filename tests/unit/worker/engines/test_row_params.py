@@ -38,6 +38,27 @@ def test_what_is_not_known_to_every_engine_is_kept_as_it_is() -> None:
     assert over_run(max_tokens=1, **given).row_extra == given
 
 
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        (
+            {"chat_template_kwargs": {"chat_template": "{% for a in range(99999) %}{% endfor %}"}},
+            "chat_template",
+        ),
+        ({"chat_template_kwargs": {"tools": [1]}}, "tools"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"n": 100}, "n must be a whole number from 1 to 8"),
+        ({"service_tier": "priority"}, "service_tier"),
+        ({"num_ctx": 10**9}, "num_ctx"),
+        ({"keep_alive": -1}, "keep_alive"),
+    ],
+)
+def test_what_no_upload_lets_through_is_refused_here_too(params: dict[str, Any], named: str) -> None:
+    refusal = read_row_params(json.dumps(params)).refusal
+    assert refusal.startswith("The line is refused: ")
+    assert named in refusal
+
+
 def test_newer_name_of_the_limit_wins() -> None:
     assert over_run(max_tokens=3, max_completion_tokens=4).max_tokens == 4
     assert over_run(max_completion_tokens=4).max_tokens == 4
