@@ -6,7 +6,7 @@ import asyncio
 from tests.bench import cost_per_sample
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
 from tests.bench.gateway import traffic
-from tests.bench.results import comparing, exporting, leaderboard, reusing
+from tests.bench.results import closing, comparing, exporting, leaderboard, reusing
 from tests.bench.scheduler import (
     batches,
     cancelling,
@@ -19,6 +19,7 @@ from tests.bench.scheduler import (
 
 BENCHES = {
     "render": rendering.main,
+    "close": closing.main,
     "compare": comparing.main,
     "reuse": reusing.main,
     "leaderboard": leaderboard.main,

@@ -82,7 +82,7 @@ class BaselineColumns:
         """Targets by the number of their sample. Raises ScoringImpossible."""
         for sample, target in targets:
             for name, answers in self._answers(target).items():
-                self._columns[name].add(self._rows(sample, target, answers))
+                self._columns[name].add_rows(self._rows(sample, target, answers))
 
     def figures(self, task: PlannedTask, clusters: Mapping[int, str]) -> TaskBaselines:
         """An expectation has no error; the others are figures over these samples."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.outcome import OutcomeStatus
-from services.results.outcomes.outcome import ScoredOutcome, ScoredRow
-from services.results.outcomes.timing_summary import TimingSummary
+from services.results.outcomes.outcome import ScoredOutcome
+from services.results.outcomes.timing_summary import TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunProgress, RunRecord
+from services.results.statistics.columns import ScoreChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,11 @@ class OutcomeStore(Protocol):
         """Outcomes as sample and rollout, in order. Failures of earlier epochs are missing and left out."""
         ...
 
-    def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
-        """Chunks of what the answers to a window of sample numbers scored, by sample and rollout."""
+    def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
+        """What the answers to a window of sample numbers scored, by sample and rollout.
+
+        All answers to a sample are in one chunk.
+        """
         ...
 
     async def count_reused(self, run_id: str) -> int:
@@ -54,6 +58,10 @@ class OutcomeStore(Protocol):
 
     async def timing(self, run_id: str) -> TimingSummary:
         """Over the answers that models gave in this run, without reused ones."""
+        ...
+
+    def time_buckets(self, run_id: str, window: range, width: float) -> AsyncIterator[Sequence[TimeBucket]]:
+        """The same answers counted by the logarithm of each time; a bucket may come several times."""
         ...
 
 

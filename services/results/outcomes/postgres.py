@@ -6,19 +6,21 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 import asyncpg
+import numpy as np
 import orjson
 
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
-from services.results.outcomes.outcome import BEFORE_ALL, Outcome, ScoredOutcome, ScoredRow
+from services.results.outcomes.outcome import BEFORE_ALL, Outcome, ScoredOutcome
 from services.results.outcomes.ports import MOST_SOURCES, OutcomePage, Source
-from services.results.outcomes.timing_summary import Percentiles, TimingSummary
+from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.choice_metrics import has_logprobs_only
+from services.results.statistics.columns import ScoreChunk
 
-CHUNK_SAMPLES = 1000
+CHUNK_OUTCOMES = 50_000
 DELETED_AT_A_TIME = 5000
 NO_CHOICES = "[]"
 NO_SCORES = "{}"
@@ -61,15 +63,35 @@ class PostgresOutcomes:
             rows = await self.session.fetch("list_outcomes_of_status", *arguments, page.status)
         return [(row["sample"], row["rollout"]) for row in rows]
 
-    async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
-        for start in range(window.start, window.stop, CHUNK_SAMPLES):
-            end = min(start + CHUNK_SAMPLES, window.stop)
-            rows = await self.session.fetch("read_scores", run_id, start, end)
-            yield [(row["sample"], row["rollout"], orjson.loads(row["scores"])) for row in rows]
+    async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
+        async for start, end in self._parts(run_id, window):
+            rows = await self.session.fetch("read_scores", run_id, start, end, metrics)
+            if not rows or not rows[0]["samples"]:
+                continue
+            yield ScoreChunk(
+                np.array(rows[0]["samples"], dtype=np.int64),
+                np.array(rows[0]["rollouts"], dtype=np.int64),
+                {row["metric"]: np.array(row["firsts"], dtype=np.float64) for row in rows},
+                {row["metric"]: np.array(row["seconds"], dtype=np.float64) for row in rows},
+            )
 
     async def count_reused(self, run_id: str) -> int:
         reused: int = await self.session.fetchval("count_reused", run_id)
         return reused
+
+    async def time_buckets(
+        self, run_id: str, window: range, width: float
+    ) -> AsyncIterator[Sequence[TimeBucket]]:
+        async for start, end in self._parts(run_id, window):
+            rows = await self.session.fetch("count_times", run_id, start, end, width)
+            yield [TimeBucket(*row) for row in rows]
+
+    async def _parts(self, run_id: str, window: range) -> AsyncIterator[tuple[int, int]]:
+        """Windows of samples with some `CHUNK_OUTCOMES` outcomes each, so that statements are short."""
+        rollouts = await self.session.fetchval("read_rollouts", run_id) or 1
+        step = max(CHUNK_OUTCOMES // rollouts, 1)
+        for start in range(window.start, window.stop, step):
+            yield start, min(start + step, window.stop)
 
     async def timing(self, run_id: str) -> TimingSummary:
         rows = await self.session.fetch("summarize_timing", run_id)

@@ -122,11 +122,46 @@ WHERE run_id = $1::uuid
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: read_scores: what the answers to some samples scored ($1 run, $2 first sample, $3 end, exclusive)
-SELECT sample, rollout, scores
-FROM outcomes
-WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND status <> 'failed'
-ORDER BY sample, rollout;
+-- name: read_scores: what the answers to some samples scored, a row of columns for each metric ($1 run, $2 first sample, $3 end, exclusive, $4 metrics)
+-- The aggregates take the rows in the order of the common table.
+WITH answers AS MATERIALIZED (
+    SELECT sample, rollout, scores
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND status <> 'failed'
+    ORDER BY sample, rollout
+)
+SELECT wanted.metric, columns.samples, columns.rollouts, columns.firsts, columns.seconds
+FROM unnest($4::text[]) WITH ORDINALITY AS wanted (metric, place)
+CROSS JOIN LATERAL (
+    SELECT
+        CASE WHEN wanted.place = 1 THEN array_agg(sample) END AS samples,
+        CASE WHEN wanted.place = 1 THEN array_agg(rollout) END AS rollouts,
+        array_agg(CASE jsonb_typeof(score) WHEN 'number' THEN score WHEN 'array' THEN score -> 0 END::double precision) AS firsts,
+        array_agg(CASE jsonb_typeof(score) WHEN 'array' THEN score -> 1 END::double precision) AS seconds
+    FROM (SELECT sample, rollout, scores -> wanted.metric AS score FROM answers) AS scored
+) AS columns
+ORDER BY wanted.place;
+
+-- name: read_rollouts: how often each sample of a run is answered ($1 run)
+SELECT rollouts FROM run_records WHERE run_id = $1::uuid;
+
+-- name: count_times: the times of summarize_timing counted by the logarithm of each ($1 run, $2 first sample, $3 end, exclusive, $4 width of a bucket)
+SELECT
+    reported.name,
+    CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4::double precision)::integer ELSE -2147483648 END AS bucket,
+    count(*) AS n, sum(reported.value) AS total
+FROM outcomes AS o
+CROSS JOIN LATERAL (
+    VALUES
+        ('queue', o.queue_seconds),
+        ('first_token', o.first_token_seconds),
+        ('between_tokens', o.between_tokens_seconds),
+        ('total', o.total_seconds),
+        ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
+) AS reported (name, value)
+WHERE o.run_id = $1::uuid AND o.sample >= $2::bigint AND o.sample < $3::bigint AND o.status <> 'failed' AND NOT o.is_reused
+    AND reported.value IS NOT NULL
+GROUP BY 1, 2;
 
 -- name: summarize_timing: mean, deviation and percentiles of each time that answers report ($1 run)
 -- In one pass over the rows. Between two answers percentiles are interpolated, as numpy does.

@@ -58,7 +58,7 @@ class RescoredAnswers:
     def add(self, outcomes: Sequence[ListedOutcome], scores: Mapping[int, Scored]) -> None:
         """Outcomes with new scores by their places."""
         rows = [self._row(listed, scores.get(place, _NO_TARGET)) for place, listed in enumerate(outcomes)]
-        self.columns.add([row for row in rows if row is not None])
+        self.columns.add_rows([row for row in rows if row is not None])
 
     def _row(self, listed: ListedOutcome, score: Scored) -> ScoredRow | None:
         outcome = listed.scored.outcome

@@ -1,6 +1,6 @@
-"""The scores of one task and metric as columns, with what must be known of rollouts and clusters."""
+"""The labels or numbers of a task as columns, with what must be known of rollouts and clusters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,101 +11,16 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class SampleMeans:
-    """One value per sample. `clusters` numbers what each belongs to; None where every sample is its own."""
+class ScoreChunk:
+    """What some answers scored, one row each, by sample and rollout.
 
-    values: Array
-    clusters: Numbers | None
+    `first` by metric, and `second` where it scores a pair; NaN where an answer has no number.
+    """
 
-    @property
-    def has_clusters(self) -> bool:
-        return self.clusters is not None
-
-    def mean(self) -> float:
-        """Equal values have exactly this mean, which their sum may miss by a rounding error."""
-        return float(np.clip(self.values.mean(), self.values.min(), self.values.max()))
-
-    def cluster_sums_around(self, mean: float) -> Array:
-        deviations = self.values - mean
-        if self.clusters is None:
-            return deviations
-        return np.bincount(self._cluster_numbers(), weights=deviations).astype(np.float64)
-
-    def cluster_sizes(self) -> Array:
-        if self.clusters is None:
-            return np.ones_like(self.values)
-        return np.bincount(self._cluster_numbers()).astype(np.float64)
-
-    def intraclass_correlation(self) -> float:
-        """How alike samples of a cluster are, 0 to 1: from the mean squares between and within clusters."""
-        sizes, mean = self.cluster_sizes(), self.mean()
-        total, clusters = len(self.values), len(sizes)
-        if not 1 < clusters < total:
-            return 0.0
-        of_means = np.square(self.cluster_sums_around(mean)) / sizes
-        between = of_means.sum() / (clusters - 1)
-        within = (np.square(self.values - mean).sum() - of_means.sum()) / (total - clusters)
-        typical_size = (total - np.square(sizes).sum() / total) / (clusters - 1)
-        spread = between + (typical_size - 1) * within
-        return float(np.clip((between - within) / spread, 0.0, 1.0)) if spread > 0 else 0.0
-
-    def _cluster_numbers(self) -> Numbers:
-        assert self.clusters is not None
-        numbers: Numbers = np.unique(self.clusters, return_inverse=True)[1]
-        return numbers
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreColumns:
-    """One row per outcome. `samples` and `rollouts`: None with one rollout; `clusters`: None without."""
-
-    scores: Array
-    samples: Numbers | None = None
-    rollouts: Numbers | None = None
-    clusters: Numbers | None = None
-
-    @property
-    def count(self) -> int:
-        return len(self.scores)
-
-    @property
-    def has_rollouts(self) -> bool:
-        return self.rollouts is not None and len(np.unique(self.rollouts)) > 1
-
-    def only_numbers(self) -> "ScoreColumns":
-        """Without the rows whose score is NaN."""
-        is_number = ~np.isnan(self.scores)
-        return self if is_number.all() else self._chosen(is_number)
-
-    def sample_means(self) -> SampleMeans:
-        if self.samples is None:
-            return SampleMeans(self.scores, self.clusters)
-        _, first, numbers = np.unique(self.samples, return_index=True, return_inverse=True)
-        sums = np.bincount(numbers, weights=self.scores)
-        clusters = None if self.clusters is None else self.clusters[first]
-        return SampleMeans(sums / np.bincount(numbers), clusters)
-
-    def within_sample_std(self) -> float | None:
-        """The standard deviation of a sample's scores over its rollouts, averaged over samples."""
-        if self.samples is None:
-            return None
-        _, numbers, counts = np.unique(self.samples, return_inverse=True, return_counts=True)
-        deviations = self.scores - (np.bincount(numbers, weights=self.scores) / counts)[numbers]
-        squares = np.bincount(numbers, weights=np.square(deviations))
-        has_several = counts > 1
-        if not has_several.any():
-            return None
-        return float(np.sqrt(squares[has_several] / (counts[has_several] - 1)).mean())
-
-    def rollout_means(self) -> Array:
-        assert self.rollouts is not None
-        _, numbers = np.unique(self.rollouts, return_inverse=True)
-        means: Array = np.bincount(numbers, weights=self.scores) / np.bincount(numbers)
-        return means
-
-    def _chosen(self, rows: NDArray[np.bool_]) -> "ScoreColumns":
-        keys = (self.samples, self.rollouts, self.clusters)
-        return ScoreColumns(self.scores[rows], *(None if key is None else key[rows] for key in keys))
+    samples: Numbers
+    rollouts: Numbers
+    first: Mapping[str, Array]
+    second: Mapping[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +39,14 @@ class ResamplingUnits:
     @property
     def count(self) -> int:
         return int(self.sizes.sum())
+
+    def of_units(self, chosen: Numbers) -> "ResamplingUnits":
+        """Some of the units, numbered pattern by pattern."""
+        pattern_of = np.searchsorted(np.cumsum(self.sizes), chosen, side="right")
+        sizes = np.bincount(pattern_of, minlength=len(self.sizes)).astype(np.int64)
+        kept = sizes > 0
+        own = np.eye(len(self.sizes)) if self.contributions is None else self.contributions
+        return ResamplingUnits(self.gold, self.predicted, own[kept], sizes[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +79,16 @@ class LabelColumns:
             yield LabelColumns(self.gold[chosen], self.predicted[chosen])
 
     def resampling_units(self) -> ResamplingUnits:
-        pairs = np.stack([self.gold, self.predicted], axis=1)
-        cells, cell_of = np.unique(pairs, axis=0, return_inverse=True)
-        cell_of = cell_of.reshape(-1)
+        least = int(min(self.gold.min(), self.predicted.min()))
+        labels = int(max(self.gold.max(), self.predicted.max())) - least + 1
+        cells, cell_of = np.unique(
+            (self.gold - least) * labels + (self.predicted - least), return_inverse=True
+        )
+        gold, predicted = cells // labels + least, cells % labels + least
         if self.samples is None and self.clusters is None:
-            return ResamplingUnits(cells[:, 0], cells[:, 1], None, np.bincount(cell_of).astype(np.int64))
+            return ResamplingUnits(gold, predicted, None, np.bincount(cell_of).astype(np.int64))
         contributions, sizes = self._patterns(cell_of, len(cells))
-        return ResamplingUnits(cells[:, 0], cells[:, 1], contributions, sizes)
+        return ResamplingUnits(gold, predicted, contributions, sizes)
 
     def _patterns(self, cell_of: Numbers, cell_count: int) -> tuple[Array, Numbers]:
         units = self.samples if self.clusters is None else self.clusters
@@ -218,6 +144,10 @@ class NumberColumns:
 
     def weights(self) -> Array:
         return _sample_weights(self.samples, self.count)
+
+    def of_units(self, chosen: Numbers) -> "NumberColumns":
+        """The rows of some units."""
+        return self._chosen(np.isin(self.units(), chosen))
 
     def _chosen(self, rows: NDArray[np.bool_]) -> "NumberColumns":
         def of(column: Numbers | None) -> Numbers | None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.results.statistics.columns import Array, LabelColumns, NumberColumns, SampleMeans, ScoreColumns
+from services.results.statistics.columns import Array, LabelColumns, NumberColumns, Numbers
 from services.results.statistics.correlations import (
     NUMBER_FIGURES,
+    SEED,
     Correlation,
     correlated,
     resampled_correlations,
@@ -24,8 +25,12 @@ from services.results.statistics.intervals import (
 )
 from services.results.statistics.label_figures import Measure, label_measure, left_out, measured, resampled
 from services.results.statistics.metrics import is_right_or_wrong
+from services.results.statistics.sample_scores import SampleScores, ScoreColumns
 
 BOOTSTRAP = "bootstrap"
+
+MOST_UNITS = 20_000
+"""Bounds the work of a bootstrap: of more samples (or patterns of them) a random part is drawn from."""
 
 ROUNDING = 1e-12
 """Errors below this share of the largest number come from computing: the numbers are the same."""
@@ -49,7 +54,7 @@ class Figure:
     within_std: float | None = None
 
 
-Columns = ScoreColumns | LabelColumns | NumberColumns
+Columns = SampleScores | ScoreColumns | LabelColumns | NumberColumns
 
 
 def figure_of(metric: str, columns: Columns, average: str = "binary", label_count: int = 0) -> Figure:
@@ -57,6 +62,8 @@ def figure_of(metric: str, columns: Columns, average: str = "binary", label_coun
 
     `average` is for f1 over several labels, of which the task has `label_count` (0: as many as were seen).
     """
+    if isinstance(columns, ScoreColumns):
+        columns = columns.by_sample()
     if columns.count == 0:
         return Figure()
     # The largest numbers have no squares: what is made of those is undefined.
@@ -64,14 +71,15 @@ def figure_of(metric: str, columns: Columns, average: str = "binary", label_coun
         return only_finite(_figure(metric.partition(",")[0], columns, average, label_count))
 
 
-def _figure(name: str, columns: Columns, average: str, label_count: int) -> Figure:
+def _figure(
+    name: str, columns: SampleScores | LabelColumns | NumberColumns, average: str, label_count: int
+) -> Figure:
     if isinstance(columns, LabelColumns):
         return _label_figure(label_measure(name, average, label_count), columns)
     if isinstance(columns, NumberColumns):
         return _number_figure(NUMBER_FIGURES[name], columns.only_read())
     # pass@k is a metric of right and wrong whose estimates may lie between.
-    is_share = is_right_or_wrong(name) and bool(np.isin(columns.scores, (0.0, 1.0)).all())
-    return _mean_figure(columns, is_share=is_share)
+    return _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
 
 
 def only_finite(figure: Figure) -> Figure:
@@ -95,42 +103,38 @@ def only_finite(figure: Figure) -> Figure:
     )
 
 
-def _mean_figure(columns: ScoreColumns, *, is_share: bool) -> Figure:
+def _mean_figure(scores: SampleScores, *, is_share: bool) -> Figure:
     """Rollouts are averaged per sample first; samples of a cluster are not taken for independent.
 
     `is_share`: every score is right or wrong.
     """
-    samples = columns.sample_means()
+    samples = scores.samples
     mean = samples.mean()
     figure = Figure(mean=mean, n=len(samples.values))
     rounding = ROUNDING * float(np.abs(samples.values).max())
-    if columns.has_rollouts:
-        within_std = columns.within_sample_std()
-        figure = replace(
-            figure,
-            std=_rounded(_spread(columns.rollout_means()), rounding),
-            within_std=None if within_std is None else _rounded(within_std, rounding),
-        )
+    if scores.has_rollouts:
+        within_std = None if scores.within_std is None else _rounded(scores.within_std, rounding)
+        std = _rounded(_spread(scores.rollout_means), rounding)
+        figure = replace(figure, std=std, within_std=within_std)
     groups = samples.cluster_sums_around(mean)
     if len(groups) < 2:
         return figure
     error = math.sqrt(len(groups) / (len(groups) - 1) * float(np.square(groups).sum())) / figure.n
     stderr = _rounded(error, rounding)
     figure = replace(figure, stderr=stderr, std=stderr if figure.std is None else figure.std)
-    interval = _interval_of_mean(columns, samples, mean, stderr, is_share=is_share)
+    interval = _interval_of_mean(scores, mean, stderr, is_share=is_share)
     if interval is None:
         return figure
     return replace(figure, ci_low=interval.low, ci_high=interval.high, interval_method=interval.method)
 
 
-def _interval_of_mean(
-    columns: ScoreColumns, samples: SampleMeans, mean: float, stderr: float, *, is_share: bool
-) -> Interval | None:
+def _interval_of_mean(scores: SampleScores, mean: float, stderr: float, *, is_share: bool) -> Interval | None:
+    samples = scores.samples
     if not is_share:
         return student_t_interval(mean, stderr, degrees_of_freedom(samples))
-    if columns.has_rollouts or samples.has_clusters:
-        return effective_wilson_interval(mean, stderr, samples, columns.count)
-    return wilson_interval(mean, columns.count)
+    if scores.has_rollouts or samples.has_clusters:
+        return effective_wilson_interval(mean, stderr, samples, scores.count)
+    return wilson_interval(mean, scores.count)
 
 
 def _label_figure(measure: Measure, columns: LabelColumns) -> Figure:
@@ -142,7 +146,8 @@ def _label_figure(measure: Measure, columns: LabelColumns) -> Figure:
         figure = replace(figure, std=_spread(rollouts))
     if units.count < 2:
         return figure
-    draws = resampled(measure, units)
+    part = units.of_units(some_units(units.count)) if len(units.sizes) > MOST_UNITS else units
+    draws = _of_all(resampled(measure, part), measured(measure, part), mean, part.count / units.count)
     figure = _with_stderr(figure, draws)
     if figure.stderr is None:
         return figure
@@ -162,9 +167,23 @@ def _number_figure(correlation: Correlation, columns: NumberColumns) -> Figure:
         rollouts = np.array([correlated(correlation, rollout) for rollout in columns.by_rollout()])
         defined = rollouts[~np.isnan(rollouts)]
         figure = replace(figure, std=_spread(defined) if len(defined) > 1 else None)
-    draws = resampled_correlations(correlation, columns)
+    units = int(columns.units().max()) + 1
+    part = columns.of_units(some_units(units)) if units > MOST_UNITS else columns
+    share = min(MOST_UNITS / units, 1.0)
+    draws = _of_all(resampled_correlations(correlation, part), correlated(correlation, part), mean, share)
     figure = _with_stderr(figure, draws)
     return _with_ends(figure, *percentile_interval(draws)) if figure.stderr is not None else figure
+
+
+def some_units(count: int) -> Numbers:
+    """A random part of many units, in order."""
+    chosen: Numbers = np.sort(np.random.default_rng(SEED).choice(count, MOST_UNITS, replace=False))
+    return chosen
+
+
+def _of_all(draws: Array, figure_of_part: float, figure: float, share: float) -> Array:
+    """Draws of a part of the units as draws of all: errors shrink with the root of their number."""
+    return draws if share == 1 else figure + (draws - figure_of_part) * math.sqrt(share)
 
 
 def _with_stderr(figure: Figure, draws: Array) -> Figure:

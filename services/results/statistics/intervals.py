@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from services.results.statistics.columns import Array, Numbers, SampleMeans
+from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.sample_scores import SampleMeans
 
 NORMAL_975 = 1.959963984540054
 

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from services.results.statistics.columns import Array, Numbers, ScoreColumns
+from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.sample_scores import SampleMeans, SampleScores
 
 
 def rows_of_majority(samples: Numbers, rollouts: Numbers, votes: Array) -> Numbers:
@@ -28,22 +29,20 @@ def pass_sizes(rollouts: int) -> list[int]:
     return sorted({*powers, rollouts})
 
 
-def pass_at(k: int, columns: ScoreColumns) -> ScoreColumns:
+def pass_at(k: int, scores: SampleScores) -> SampleScores:
     """Each sample's unbiased estimate: 1 − C(n−c, k) / C(n, k) with c right answers of n (Chen et al. 2021).
 
     Scores are 0 or 1. Samples with fewer than k answers allow no estimate and are left out.
     """
     if k == 1:
-        return columns
-    assert columns.samples is not None
-    _, first, numbers, answers = np.unique(
-        columns.samples, return_index=True, return_inverse=True, return_counts=True
-    )
-    right = np.bincount(numbers, weights=columns.scores).astype(np.int64)
-    is_enough = answers >= k
-    estimates = _estimates(answers[is_enough].astype(np.int64), right[is_enough], k)
-    clusters = None if columns.clusters is None else columns.clusters[first][is_enough]
-    return ScoreColumns(estimates, clusters=clusters)
+        return scores
+    is_enough = scores.answers >= k
+    answers, samples = scores.answers[is_enough], scores.samples
+    right = np.rint(samples.values[is_enough] * answers).astype(np.int64)
+    clusters = None if samples.clusters is None else samples.clusters[is_enough]
+    estimates = _estimates(answers, right, k)
+    is_whole = bool(np.isin(estimates, (0.0, 1.0)).all())
+    return SampleScores(SampleMeans(estimates, clusters), np.ones_like(answers), np.zeros(0), None, is_whole)
 
 
 def _estimates(answers: Numbers, right: Numbers, k: int) -> Array:

@@ -6,12 +6,19 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import uuid4
 
+import numpy as np
+
 from proctor.values.run import TaskCounts
 from proctor.values.scoring import TaskGroup
 from services.common.clock import Clock
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
-from services.results.outcomes.timing_summary import TimingSummary
+from services.results.outcomes.timing_summary import (
+    BUCKET_WIDTH,
+    MOST_EXACT,
+    TimingHistograms,
+    TimingSummary,
+)
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import CompiledScoring
@@ -88,7 +95,7 @@ class SummarizeRun:
         work.total = sum(task.sample_count for task in plan.tasks)
         [progress] = await self.stores.records.counts([plan], [])
         counts = progress.counts
-        timing = await work.tried("Times of answers", outcomes.timing(plan.run_id), TimingSummary())
+        timing = await work.tried("Times of answers", self._timing(plan, counts.recorded), TimingSummary())
         tasks = [
             await self._task_summary(plan, index, count, work) for index, count in enumerate(counts.tasks)
         ]
@@ -112,6 +119,15 @@ class SummarizeRun:
             reused_answers=reused,
             problems=tuple(work.problems),
         )
+
+    async def _timing(self, plan: RunPlan, recorded: int) -> TimingSummary:
+        outcomes = self.stores.outcomes
+        if recorded <= MOST_EXACT:
+            return await outcomes.timing(plan.run_id)
+        histograms = TimingHistograms()
+        async for rows in outcomes.time_buckets(plan.run_id, range(plan.end_sample), BUCKET_WIDTH):
+            histograms.add(rows)
+        return histograms.summary()
 
     async def _task_summary(
         self, plan: RunPlan, index: int, count: TaskCounts, work: SummaryWork
@@ -138,9 +154,10 @@ class SummarizeRun:
         if scoring.is_unscored:
             return {}
         columns = TaskColumns(scoring, await find_label_count(self.stores.sample_sets, task, scoring))
-        async for rows in self.stores.outcomes.scores(plan.run_id, range(task.first_sample, task.end_sample)):
-            columns.add(rows)
-            work.read += len({sample for sample, _, _ in rows})
+        window = range(task.first_sample, task.end_sample)
+        async for chunk in self.stores.outcomes.scores(plan.run_id, window, columns.keys):
+            columns.add(chunk)
+            work.read += len(np.unique(chunk.samples))
         clusters = cluster_numbers(task, await self.stores.sample_sets.clusters(task.sample_set_id))
 
         def computed() -> Mapping[str, Figure]:

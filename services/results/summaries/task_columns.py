@@ -1,22 +1,25 @@
-"""Collects the scores of a task's answers row by row and computes its figures."""
+"""Collects the scores of a task's answers chunk by chunk and computes its figures."""
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.answer import UNREAD
+from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
-from services.results.statistics.columns import Array, LabelColumns, NumberColumns, Numbers, ScoreColumns
-from services.results.statistics.figure import Columns, Figure, figure_of
+from services.results.statistics.columns import Array, LabelColumns, NumberColumns, Numbers, ScoreChunk
+from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import is_label_metric, is_number_metric, is_right_or_wrong
 from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
+from services.results.statistics.sample_scores import ScoreColumns, ScoreSums
 
-_NO_NUMBER = (math.nan, math.nan)
+PENDING_ROWS = 5000
 
 Clusters = Callable[[Numbers], Numbers]
 OnError = Callable[[str, Exception], None]
@@ -27,98 +30,112 @@ def _raise(_: str, error: Exception) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
-    """Sample, rollout, cluster of each row: `rollouts` is None with one rollout, `clusters` without any."""
+class _MeanColumn:
+    """Of a metric whose figure is a mean: sums by sample."""
 
-    samples: Numbers
-    rollouts: Numbers | None
-    clusters: Numbers | None
+    scored: ScoredMetric
+    sums: ScoreSums = field(default_factory=ScoreSums)
 
-    @property
-    def keys(self) -> Mapping[str, Numbers | None]:
-        samples = None if self.rollouts is None else self.samples
-        return {"samples": samples, "rollouts": self.rollouts, "clusters": self.clusters}
+    def add(self, chunk: ScoreChunk) -> None:
+        self.sums.add(chunk.samples, chunk.rollouts, chunk.first[self.scored.key])
 
-    def of_majority(self, votes: Array) -> tuple[Numbers, "_Places"]:
-        """The rows that represent their samples, with their sample and cluster."""
-        if self.rollouts is None:
-            return np.arange(len(votes)), self
-        rows = rows_of_majority(self.samples, self.rollouts, votes)
-        return rows, _Places(self.samples[rows], None, None if self.clusters is None else self.clusters[rows])
+    def figure(self, clusters: Clusters | None, *, has_rollouts: bool) -> Figure:  # noqa: ARG002  # as of pairs
+        return self._figure(self.scored.key, clusters)
+
+    def passes(self, clusters: Clusters | None, rollouts: int) -> Mapping[str, Figure]:
+        """pass@k for each size."""
+        names = [f"pass@{k}" for k in pass_sizes(rollouts)]
+        keys = [self.scored.key.replace(self.scored.metric.name, name, 1) for name in names]
+        return {
+            key: self._figure(key, clusters, k) for key, k in zip(keys, pass_sizes(rollouts), strict=True)
+        }
+
+    def _figure(self, key: str, clusters: Clusters | None, k: int = 1) -> Figure:
+        samples = np.array(self.sums.samples, dtype=np.int64)
+        scores = self.sums.scores(clusters(samples) if clusters else None)
+        return figure_of(key, pass_at(k, scores))
 
 
-@dataclass(slots=True)
-class _Column:
-    """What a metric scored: eight bytes per answer and number. `second`: of metrics that score a pair."""
+@dataclass(frozen=True, slots=True)
+class _PairColumn:
+    """Of a metric that scores a pair, whose figure is of all answers together: 32 bytes per answer."""
 
     scored: ScoredMetric
     label_count: int
+    samples: "array[int]" = field(default_factory=lambda: array("q"))
+    rollouts: "array[int]" = field(default_factory=lambda: array("q"))
     first: "array[float]" = field(default_factory=lambda: array("d"))
     second: "array[float]" = field(default_factory=lambda: array("d"))
 
-    @property
-    def key(self) -> str:
-        return self.scored.key
+    def add(self, chunk: ScoreChunk) -> None:
+        first, second = chunk.first[self.scored.key], chunk.second[self.scored.key]
+        is_pair = np.isfinite(first) & np.isfinite(second)
+        self.samples.frombytes(chunk.samples[is_pair].tobytes())
+        self.rollouts.frombytes(chunk.rollouts[is_pair].tobytes())
+        self.first.frombytes(first[is_pair].tobytes())
+        self.second.frombytes(second[is_pair].tobytes())
 
-    @property
-    def is_majority(self) -> bool:
-        return self.scored.pipeline.is_majority
+    def figure(self, clusters: Clusters | None, *, has_rollouts: bool) -> Figure:
+        samples, first, second = np.array(self.samples), np.array(self.first), np.array(self.second)
+        rollouts = np.array(self.rollouts) if has_rollouts else None
+        if self.scored.pipeline.is_majority:
+            if rollouts is not None:
+                rows = rows_of_majority(samples, rollouts, self._votes(second))
+                samples, first, second = samples[rows], first[rows], second[rows]
+            rollouts = None
+        of_clusters = clusters(samples) if clusters else None
+        of_samples = None if rollouts is None else samples
+        key = self.scored.key
+        if is_number_metric(key):
+            return figure_of(key, NumberColumns(first, second, of_samples, rollouts, of_clusters))
+        if not is_label_metric(key):
+            return figure_of(key, ScoreColumns(first, clusters=of_clusters))
+        gold, predicted = first.astype(np.int64), second.astype(np.int64)
+        columns = LabelColumns(gold, predicted, of_samples, rollouts, of_clusters)
+        return figure_of(key, columns, self.scored.metric.average, self.label_count)
 
-    @property
-    def is_pair(self) -> bool:
-        return self.is_majority or is_label_metric(self.key) or is_number_metric(self.key)
+    def _votes(self, second: Array) -> Array:
+        """What could not be read does not vote."""
+        return second if is_number_metric(self.scored.key) else np.where(second == UNREAD, np.nan, second)
 
-    @property
-    def is_right_or_wrong(self) -> bool:
-        return not self.is_majority and is_right_or_wrong(self.key)
 
-    def add(self, rows: Sequence[ScoredRow]) -> None:
-        """A stored null (NaN or infinity) becomes NaN, which no figure counts."""
-        if not self.is_pair:
-            scored = np.array([scores[self.key] for _, _, scores in rows], dtype=np.float64)
-            self.first.frombytes(scored.tobytes())
-            return
-        # A number that could not be read of an answer is left out of its scores.
-        pairs = np.array([scores.get(self.key, _NO_NUMBER) for _, _, scores in rows], dtype=np.float64)
-        for column, scored in zip((self.first, self.second), pairs.reshape(-1, 2).T, strict=True):
-            column.frombytes(scored.tobytes())
+_Column = _MeanColumn | _PairColumn
 
-    def figure(self, places: _Places) -> Figure:
-        first, second = np.array(self.first), np.array(self.second)
-        if self.is_majority:
-            votes = second if is_number_metric(self.key) else np.where(second == UNREAD, np.nan, second)
-            rows, places = places.of_majority(votes)
-            first, second = first[rows], second[rows]
-        columns = self._columns(first, second, places)
-        return figure_of(self.key, columns, self.scored.metric.average, self.label_count)
 
-    def passes(self, places: _Places, sizes: Sequence[int]) -> Iterator[tuple[str, Figure]]:
-        scores = ScoreColumns(np.array(self.first), **places.keys)
-        for k in sizes:
-            key = self.key.replace(self.scored.metric.name, f"pass@{k}", 1)
-            yield key, figure_of(key, pass_at(k, scores))
-
-    def _columns(self, first: Array, second: Array, places: _Places) -> Columns:
-        if is_label_metric(self.key):
-            return LabelColumns(first.astype(np.int64), second.astype(np.int64), **places.keys)
-        if is_number_metric(self.key):
-            return NumberColumns(first, second, **places.keys)
-        return ScoreColumns(first, **places.keys).only_numbers()
+def _column_of(scored: ScoredMetric, label_count: int) -> _Column:
+    is_pair = scored.pipeline.is_majority or is_label_metric(scored.key) or is_number_metric(scored.key)
+    return _PairColumn(scored, label_count) if is_pair else _MeanColumn(scored)
 
 
 class TaskColumns:
     """`label_count`: how many choices every sample has, for figures over all labels; 0: that is not known."""
 
     def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
-        self._samples = array("q")
-        self._rollouts = array("q")
-        self._columns = [_Column(scored, label_count) for scored in scoring.scored_metrics]
+        self._columns = [_column_of(scored, label_count) for scored in scoring.scored_metrics]
+        self._rollouts = 0
+        self._pending: list[ScoredRow] = []
 
-    def add(self, rows: Sequence[ScoredRow]) -> None:
-        self._samples.extend([sample for sample, _, _ in rows])
-        self._rollouts.extend([rollout for _, rollout, _ in rows])
+    @property
+    def keys(self) -> list[str]:
+        return [column.scored.key for column in self._columns]
+
+    def add_rows(self, rows: Sequence[ScoredRow]) -> None:
+        """By sample and rollout. The answers to the last sample may go on in the next call."""
+        self._pending.extend(rows)
+        if len(self._pending) >= PENDING_ROWS:
+            self._add_pending(self._pending[-1][0])
+
+    def _add_pending(self, before_sample: float) -> None:
+        end = bisect_left(self._pending, before_sample, key=itemgetter(0))
+        rows, self._pending = self._pending[:end], self._pending[end:]
+        if rows:
+            self.add(chunk_of(rows, self.keys))
+
+    def add(self, chunk: ScoreChunk) -> None:
+        """By sample and rollout, all answers to a sample in one chunk."""
+        self._rollouts = max(self._rollouts, int(chunk.rollouts.max(initial=-1)) + 1)
         for column in self._columns:
-            column.add(rows)
+            column.add(chunk)
 
     def figures(
         self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
@@ -139,28 +156,49 @@ class TaskColumns:
         self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
     ) -> dict[str, Figure]:
         """Without pass@k."""
-        places = self._places(clusters, has_rollouts=has_rollouts)
+        self._add_pending(math.inf)
         figures = {}
         for column in self._columns:
             try:
-                figures[column.key] = column.figure(places)
+                figures[column.scored.key] = column.figure(clusters, has_rollouts=has_rollouts)
             except Exception as error:  # noqa: BLE001  # taken by the caller
-                on_error(column.key, error)
-                figures[column.key] = Figure()
+                on_error(column.scored.key, error)
+                figures[column.scored.key] = Figure()
         return figures
 
     def _pass_figures(self, clusters: Clusters | None) -> dict[str, Figure]:
         """Of the first metric that is right or wrong, for each filter."""
-        places = self._places(clusters, has_rollouts=True)
-        sizes = pass_sizes(max(self._rollouts, default=0) + 1)
-        judged = [column for column in reversed(self._columns) if column.is_right_or_wrong]
-        first = {column.scored.pipeline.name: column for column in judged}
-        return {key: figure for one in reversed(first.values()) for key, figure in one.passes(places, sizes)}
+        judged = [
+            column
+            for column in self._columns
+            if isinstance(column, _MeanColumn) and is_right_or_wrong(column.scored.key)
+        ]
+        first = {column.scored.pipeline.name: column for column in reversed(judged)}
+        rollouts = max(self._rollouts, 1)
+        return {
+            key: figure
+            for one in reversed(first.values())
+            for key, figure in one.passes(clusters, rollouts).items()
+        }
 
-    def _places(self, clusters: Clusters | None, *, has_rollouts: bool) -> _Places:
-        samples = np.array(self._samples, dtype=np.int64)
-        rollouts = np.array(self._rollouts, dtype=np.int64) if has_rollouts else None
-        return _Places(samples, rollouts, clusters(samples) if clusters else None)
+
+def chunk_of(rows: Sequence[ScoredRow], keys: Iterable[str]) -> ScoreChunk:
+    """A stored null (NaN or infinity) becomes NaN, as does what an answer has no number for."""
+    samples = np.array([sample for sample, _, _ in rows], dtype=np.int64)
+    rollouts = np.array([rollout for _, rollout, _ in rows], dtype=np.int64)
+    pairs = {
+        key: np.array([_pair(scores.get(key)) for _, _, scores in rows], dtype=np.float64) for key in keys
+    }
+    return ScoreChunk(
+        samples,
+        rollouts,
+        {key: np.ascontiguousarray(pair[:, 0]) for key, pair in pairs.items()},
+        {key: np.ascontiguousarray(pair[:, 1]) for key, pair in pairs.items()},
+    )
+
+
+def _pair(score: ScoreValue | None) -> Sequence[float | None]:
+    return score if isinstance(score, Sequence) else (score, None)
 
 
 def cluster_numbers(task: PlannedTask, clusters: Mapping[int, str]) -> Clusters | None:

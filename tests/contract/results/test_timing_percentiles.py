@@ -14,7 +14,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.outcomes.outcome import Outcome
 from services.results.outcomes.postgres import PostgresOutcomes
-from services.results.outcomes.timing_summary import TimingSummary
+from services.results.outcomes.timing_summary import BUCKET_WIDTH, TimingHistograms, TimingSummary
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunPlan
@@ -91,6 +91,22 @@ async def test_percentiles_of_postgres_are_those_of_numpy(
 ) -> None:
     answers = random_answers(count, seed)
     assert_equal(await spread(pool, plan, [*answers, failed(count)]), timing_summary(answers))
+
+
+async def test_percentiles_of_a_histogram_are_within_a_thousandth(pool: asyncpg.Pool, plan: RunPlan) -> None:
+    answers = [
+        replace(one, timing=replace(one.timing, queue_seconds=0.0)) for one in random_answers(SAMPLES, 7)
+    ]
+    exact = await spread(pool, plan, answers)
+    histograms, store = TimingHistograms(), PostgresOutcomes(PostgresSession(pool, QUERIES))
+    for window in (range(123), range(123, SAMPLES)):
+        async for rows in store.time_buckets(plan.run_id, window, BUCKET_WIDTH):
+            histograms.add(rows)
+    found = histograms.summary()
+    for field in fields(TimingSummary):
+        mine, other = getattr(found, field.name), getattr(exact, field.name)
+        assert astuple(mine) == pytest.approx(astuple(other), rel=0.001), field.name
+    assert TimingHistograms().summary() == TimingSummary()
 
 
 async def test_what_no_answer_tells_is_undefined(pool: asyncpg.Pool, plan: RunPlan) -> None:

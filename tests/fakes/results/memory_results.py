@@ -5,6 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,17 +16,19 @@ from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteResult, suite_result
-from services.results.outcomes.outcome import Outcome, ScoredOutcome, ScoredRow, supersedes
+from services.results.outcomes.outcome import Outcome, ScoredOutcome, supersedes
 from services.results.outcomes.ports import OutcomePage
-from services.results.outcomes.timing_summary import Percentiles, TimingSummary
+from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardKey
 from services.results.runs.run_plan import RunPlan, RunProgress, RunRecord
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import Target
+from services.results.statistics.columns import ScoreChunk
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
+from services.results.summaries.task_columns import chunk_of
 
 Key = tuple[str, int, int]
 
@@ -255,12 +259,20 @@ class MemoryOutcomes:
         ]
         return wanted[: page.page_size]
 
-    async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
-        yield [
+    async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
+        rows = [
             (one.outcome.sample, one.outcome.rollout, one.scores)
             for one in self._rows.of_run(run_id)
             if one.outcome.sample in window and not one.failure_class
         ]
+        for _, of_sample in groupby(rows, key=itemgetter(0)):
+            yield chunk_of(list(of_sample), metrics)
+
+    async def time_buckets(
+        self, run_id: str, window: range, width: float
+    ) -> AsyncIterator[Sequence[TimeBucket]]:
+        raise NotImplementedError(f"{run_id} is too small for {window} and {width}")
+        yield []
 
     async def count_reused(self, run_id: str) -> int:
         return sum(one.is_reused for one in self._rows.of_run(run_id))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from proctor.values.scoring import TaskGroup
-from services.results.statistics.columns import ScoreColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import SCORE
+from services.results.statistics.sample_scores import ScoreColumns
 from services.results.summaries.group_figures import group_summary
 
 VARYING = figure_of("squad_f1", ScoreColumns(np.array([0.1, 0.9, 0.4, 0.6])))

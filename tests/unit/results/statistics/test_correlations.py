@@ -11,6 +11,7 @@ from proctor.values.scoring import OutputType
 from services.results.scoring.answer import Target
 from services.results.scoring.compiled_scoring import CompiledScoring, Metric
 from services.results.scoring.score_answer import score_answer
+from services.results.statistics import figure as figure_module
 from services.results.statistics.columns import NumberColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.summaries.task_columns import TaskColumns
@@ -65,6 +66,21 @@ def test_a_huge_number_neither_overflows_nor_hides_the_order_of_the_others(huge:
     assert figure_of("spearman", columns).mean == pytest.approx(stats.spearmanr(gold, named)[0], abs=1e-12)
 
 
+@pytest.mark.parametrize("metric", ["pearson", "spearman"])
+def test_the_error_over_many_samples_is_that_of_a_part_of_them(
+    metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = (np.arange(4000) % 7).astype(np.float64)
+    columns = NumberColumns(gold, gold + np.random.default_rng(1).normal(0, 3, 4000))
+    whole = figure_of(metric, columns)
+    monkeypatch.setattr(figure_module, "MOST_UNITS", 1000)
+    part = figure_of(metric, columns)
+    assert (part.mean, part.n) == (whole.mean, whole.n)
+    assert part.stderr == pytest.approx(whole.stderr, rel=0.15)
+    assert (part.ci_low, part.ci_high) == pytest.approx((whole.ci_low, whole.ci_high), abs=0.01)
+    assert figure_of(metric, columns) == part
+
+
 def test_every_sample_counts_once_however_many_rollouts_it_has() -> None:
     samples = np.repeat(np.arange(80), 3)
     thrice = NumberColumns(GOLD[samples], NAMED[samples], samples, np.tile(np.arange(3), 80))
@@ -89,7 +105,7 @@ def test_answers_without_a_number_are_left_out_and_counted_as_unparsed() -> None
     answers = [("1", "2"), ("2", "It is 3.5."), ("3", "no idea"), ("4", "4.0 points"), ("5", "3 or 4")]
     for sample, (expected, text) in enumerate(answers):
         score = score_answer(scoring, Target(texts=(expected,)), Answer(text))
-        columns.add([(sample, 0, score.scores)])
+        columns.add_rows([(sample, 0, score.scores)])
         unparsed += score.is_unparsed
     found = columns.figures(has_rollouts=False, clusters=None)
     assert unparsed == 2
@@ -103,7 +119,7 @@ def test_a_stored_null_is_no_number_and_stops_no_figure() -> None:
     stored = "[[[1, 2], 0.5], [[2, null], null], [[3, 3], 0.7], [[null, 1], 0.6], [[5, 4], 0.8]]"
     columns = TaskColumns(scoring)
     for sample, (pair, score) in enumerate(json.loads(stored)):
-        columns.add([(sample, 0, {"pearson": pair, "rouge1": score})])
+        columns.add_rows([(sample, 0, {"pearson": pair, "rouge1": score})])
     found = columns.figures(has_rollouts=False, clusters=None)
     assert (found["pearson"].n, found["rouge1"].n) == (3, 4)
     assert found["pearson"].mean == pytest.approx(stats.pearsonr([1, 3, 5], [2, 3, 4])[0])
@@ -113,5 +129,5 @@ def test_a_stored_null_is_no_number_and_stops_no_figure() -> None:
 def test_where_no_answer_has_a_number_there_is_no_figure() -> None:
     scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (Metric("pearson"),))
     columns = TaskColumns(scoring)
-    columns.add([(0, 0, score_answer(scoring, Target(texts=("1",)), Answer("none")).scores)])
+    columns.add_rows([(0, 0, score_answer(scoring, Target(texts=("1",)), Answer("none")).scores)])
     assert columns.figures(has_rollouts=False, clusters=None) == {"pearson": Figure()}

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from services.results.statistics.columns import LabelColumns, ScoreColumns
+from services.results.statistics import figure as figure_module
+from services.results.statistics.columns import LabelColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import is_label_metric, is_right_or_wrong
+from services.results.statistics.sample_scores import ScoreColumns
 
 GENERATOR = np.random.default_rng(7)
 
@@ -240,6 +242,19 @@ def test_clusters_of_labels_are_resampled_as_a_whole() -> None:
     )
     assert figure_of("f1", tripled).stderr == pytest.approx(figure_of("f1", once).stderr, rel=0.1)
     assert figure_of("f1", tripled).n == 300
+
+
+@pytest.mark.parametrize("metric", ["f1", "mcc"])
+def test_the_error_over_many_patterns_is_that_of_a_part_of_the_units(
+    metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = labels(6000, classes=3)
+    clustered = LabelColumns(columns.gold, columns.predicted, clusters=np.arange(6000) // 3)
+    whole = figure_of(metric, clustered)
+    monkeypatch.setattr(figure_module, "MOST_UNITS", 60)
+    part = figure_of(metric, clustered)
+    assert (part.mean, part.n) == (whole.mean, whole.n)
+    assert part.stderr == pytest.approx(whole.stderr, rel=0.3)
 
 
 def test_the_metric_of_one_filter_is_known_by_its_first_part() -> None:

@@ -9,8 +9,9 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.proportion import proportion_confint
 
-from services.results.statistics.columns import LabelColumns, NumberColumns, ScoreColumns
+from services.results.statistics.columns import LabelColumns, NumberColumns
 from services.results.statistics.figure import Columns, figure_of
+from services.results.statistics.sample_scores import ScoreColumns
 
 Values = NDArray[np.float64]
 

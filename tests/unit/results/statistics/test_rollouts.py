@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -9,13 +11,13 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.outcomes.outcome import ScoredRow
-from services.results.scoring.answer import Target
+from services.results.scoring.answer import ScoreValue, Target
 from services.results.scoring.compiled_scoring import CompiledScoring, Metric, read_filters
 from services.results.scoring.score_answer import score_answer
-from services.results.statistics.columns import ScoreColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
-from services.results.summaries.task_columns import TaskColumns
+from services.results.statistics.sample_scores import ScoreColumns
+from services.results.summaries.task_columns import TaskColumns, chunk_of
 
 LAST_NUMBER = '{"function": "regex", "regex_pattern": "(\\\\d+)", "group_select": -1}'
 ONE_BY_ONE = f'{{"name": "one", "filter": [{LAST_NUMBER}]}}'
@@ -43,7 +45,7 @@ def figures(scoring: CompiledScoring, target: Target, *samples: list[str]) -> di
         for rollout, text in enumerate(texts)
     ]
     columns = TaskColumns(scoring)
-    columns.add(rows)
+    columns.add_rows(rows)
     return columns.figures(has_rollouts=len(samples[0]) > 1, clusters=None)
 
 
@@ -57,13 +59,13 @@ def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(k: int) -> None:
     samples = [[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 0]]
     shares = [np.mean([max(draw) for draw in itertools.combinations(one, k)]) for one in samples]
     columns = rollouts_of(*[[float(score) for score in one] for one in samples])
-    assert figure_of("pass@k", pass_at(k, columns)).mean == pytest.approx(np.mean(shares))
+    assert figure_of("pass@k", pass_at(k, columns.by_sample())).mean == pytest.approx(np.mean(shares))
 
 
 def test_samples_with_too_few_answers_have_no_pass_at_k() -> None:
-    figure = figure_of("pass@4", pass_at(4, rollouts_of([1, 0, 0, 0], [1, 1])))
+    figure = figure_of("pass@4", pass_at(4, rollouts_of([1, 0, 0, 0], [1, 1]).by_sample()))
     assert (figure.mean, figure.n) == (1.0, 1)
-    assert figure_of("pass@4", pass_at(4, rollouts_of([1, 0]))) == Figure()
+    assert figure_of("pass@4", pass_at(4, rollouts_of([1, 0]).by_sample())) == Figure()
 
 
 def test_the_spread_within_samples_is_the_mean_of_their_deviations() -> None:
@@ -124,3 +126,30 @@ def test_pass_at_k_is_of_the_first_metric_that_is_right_or_wrong() -> None:
     found = figures(task("squad_f1", "contains", "exact_match"), Target(texts=("a b",)), ["x a b", "a"])
     assert list(found) == ["squad_f1", "contains", "exact_match", "pass@1", "pass@2"]
     assert found["pass@1"].mean == found["contains"].mean == 0.5
+
+
+def test_figures_do_not_depend_on_how_the_answers_came() -> None:
+    scoring = task("exact_match", "mcc", "pearson")
+    generator = np.random.default_rng(4)
+    rows: list[ScoredRow] = [
+        (sample, rollout, {key: value(generator) for key, value in DRAWN.items()})
+        for sample in range(3000)
+        for rollout in range(generator.integers(1, 4))
+    ]
+    whole, bit_by_bit = TaskColumns(scoring), TaskColumns(scoring)
+    whole.add(chunk_of(rows, whole.keys))
+    for start in range(0, len(rows), 7):
+        bit_by_bit.add_rows(rows[start : start + 7])
+    expected = whole.figures(has_rollouts=True, clusters=None)
+    found = bit_by_bit.figures(has_rollouts=True, clusters=None)
+    assert found.keys() == expected.keys()
+    for key, figure in found.items():
+        assert figure.interval_method == expected[key].interval_method
+        assert astuple(figure)[:6] == pytest.approx(astuple(expected[key])[:6], rel=1e-12), key
+
+
+DRAWN: dict[str, Callable[[np.random.Generator], ScoreValue]] = {
+    "exact_match": lambda generator: float(generator.integers(2)),
+    "mcc": lambda generator: (int(generator.integers(3)), int(generator.integers(3))),
+    "pearson": lambda generator: (float(generator.normal()), float(generator.normal())),
+}

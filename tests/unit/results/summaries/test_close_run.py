@@ -5,17 +5,18 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, TaskGroup
 from services.common.errors import DependencyUnavailable
-from services.results.outcomes.outcome import ScoredRow
 from services.results.outcomes.timing_summary import TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
+from services.results.statistics.columns import ScoreChunk
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
 from services.results.summaries.close_run import TRIES
@@ -206,9 +207,9 @@ async def test_partial_figures_are_kept_for_a_moment() -> None:
 async def test_figures_are_computed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[int] = set()
 
-    def noting_thread(metric: str, columns: Columns, average: str, label_count: int) -> Figure:
+    def noting_thread(metric: str, columns: Columns, *more: Any) -> Figure:
         threads.add(threading.get_ident())
-        return figure_of(metric, columns, average, label_count)
+        return figure_of(metric, columns, *more)
 
     monkeypatch.setattr(task_columns, "figure_of", noting_thread)
     recorder = Recorder()
@@ -220,10 +221,10 @@ async def test_figures_are_computed_beside_the_event_loop(monkeypatch: pytest.Mo
 async def test_a_figure_that_cannot_be_computed_is_named_and_stops_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(metric: str, columns: Columns, average: str, label_count: int) -> Figure:
+    def broken(metric: str, columns: Columns, *more: Any) -> Figure:
         if metric == "acc":
             raise ZeroDivisionError
-        return figure_of(metric, columns, average, label_count)
+        return figure_of(metric, columns, *more)
 
     monkeypatch.setattr(task_columns, "figure_of", broken)
     recorder = Recorder()
@@ -280,11 +281,10 @@ class SlowOutcomes(MemoryOutcomes):
         super().__init__(rows)
         self.may_go_on = asyncio.Event()
 
-    async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
-        async for rows in super().scores(run_id, window):
-            yield rows[:1]
+    async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
+        async for chunk in super().scores(run_id, window, metrics):
+            yield chunk
             await self.may_go_on.wait()
-            yield rows[1:]
 
 
 async def test_a_close_that_takes_long_says_how_far_it_is_and_is_computed_once(

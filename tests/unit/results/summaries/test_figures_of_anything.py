@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.statistics.columns import LabelColumns, NumberColumns, Numbers, ScoreColumns
+from services.results.statistics.columns import LabelColumns, NumberColumns, Numbers
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.rollouts import pass_at, pass_sizes
+from services.results.statistics.sample_scores import ScoreColumns
 from services.results.summaries.group_figures import group_summary
 
 drawn = settings(
@@ -83,7 +84,7 @@ def figures(draw: st.DrawFn) -> list[Figure]:
     found = [figure_of(metric, drawn_columns, average)]
     if metric == "acc" and isinstance(drawn_columns, ScoreColumns) and drawn_columns.rollouts is not None:
         sizes = pass_sizes(int(drawn_columns.rollouts.max(initial=0)) + 1)
-        found += [figure_of(f"pass@{k}", pass_at(k, drawn_columns)) for k in sizes]
+        found += [figure_of(f"pass@{k}", pass_at(k, drawn_columns.by_sample())) for k in sizes]
     return found
 
 
@@ -96,7 +97,7 @@ def assert_sound(figure: Figure) -> None:
     assert all(error >= 0 for error in errors), figure
     if figure.ci_low is not None and figure.ci_high is not None and figure.mean is not None:
         assert figure.ci_low <= figure.ci_high
-        if figure.interval_method != "bootstrap":
+        if figure.interval_method in ("wilson", "student-t"):
             assert figure.ci_low <= figure.mean <= figure.ci_high, figure
 
 

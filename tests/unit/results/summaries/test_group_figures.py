@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.statistics.columns import ScoreColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import SCORE
+from services.results.statistics.sample_scores import ScoreColumns
 from services.results.summaries.group_figures import group_summary
 
 LARGE = Figure(0.8, 0.02, 0.02, 0.71, 0.87, 100, "wilson")

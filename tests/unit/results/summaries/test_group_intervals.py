@@ -10,9 +10,10 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from proctor.values.scoring import TaskGroup
-from services.results.statistics.columns import LabelColumns, ScoreColumns
+from services.results.statistics.columns import LabelColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import SCORE
+from services.results.statistics.sample_scores import ScoreColumns
 from services.results.summaries.group_figures import group_summary
 
 SCALE = (0.31, 0.42, 0.55, 0.63, 0.7, 0.78, 0.85, 0.91, 0.95, 0.99)
