@@ -8,7 +8,9 @@ from uuid import uuid4
 
 import grpc
 
-from proctor.v1 import dataset_service_pb2, dataset_service_pb2_grpc, file_service_pb2, file_service_pb2_grpc
+from proctor.v1 import dataset_service_pb2 as datasets
+from proctor.v1 import dataset_service_pb2_grpc, file_service_pb2_grpc
+from proctor.v1 import file_service_pb2 as files
 from proctor.wire.convert import member_of
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import checked_page_size
@@ -33,15 +35,15 @@ from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePurpose
 
 SERVICE_NAMES = (
-    dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"].full_name,
-    file_service_pb2.DESCRIPTOR.services_by_name["FileService"].full_name,
+    datasets.DESCRIPTOR.services_by_name["DatasetService"].full_name,
+    files.DESCRIPTOR.services_by_name["FileService"].full_name,
 )
 DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100
 
 Context = grpc.aio.ServicerContext[object, object]
-DatasetChunks = AsyncIterable[dataset_service_pb2.UploadDatasetRequest]
+DatasetChunks = AsyncIterable[datasets.UploadDatasetRequest]
 
 
 @dataclass(frozen=True)
@@ -62,48 +64,48 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
 
     async def UploadDataset(
         self, request_iterator: DatasetChunks, context: Context
-    ) -> dataset_service_pb2.UploadDatasetResponse:
+    ) -> datasets.UploadDatasetResponse:
         first, contents = await open_upload(request_iterator)
         header = header_from_proto(first.header)
         dataset_id = DatasetId(f"ds_{uuid4().hex}")
         return added_to_proto(await self._use.add.add(dataset_id, header, contents))
 
     async def GetDataset(
-        self, request: dataset_service_pb2.GetDatasetRequest, context: Context
-    ) -> dataset_service_pb2.GetDatasetResponse:
+        self, request: datasets.GetDatasetRequest, context: Context
+    ) -> datasets.GetDatasetResponse:
         dataset = await self._use.show.datasets.get(dataset_id_from_proto(request.dataset_id))
-        return dataset_service_pb2.GetDatasetResponse(dataset=dataset_to_proto(dataset))
+        return datasets.GetDatasetResponse(dataset=dataset_to_proto(dataset))
 
     async def ListDatasets(
-        self, request: dataset_service_pb2.ListDatasetsRequest, context: Context
-    ) -> dataset_service_pb2.ListDatasetsResponse:
+        self, request: datasets.ListDatasetsRequest, context: Context
+    ) -> datasets.ListDatasetsResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
         page = await self._use.show.datasets.page(size, dataset_cursor_from_token(request.page_token))
-        return dataset_service_pb2.ListDatasetsResponse(
+        return datasets.ListDatasetsResponse(
             datasets=[dataset_to_proto(dataset) for dataset in page.datasets],
             next_page_token=dataset_page_token(page.next),
             total=page.total,
         )
 
     async def PreviewDataset(
-        self, request: dataset_service_pb2.PreviewDatasetRequest, context: Context
-    ) -> dataset_service_pb2.PreviewDatasetResponse:
+        self, request: datasets.PreviewDatasetRequest, context: Context
+    ) -> datasets.PreviewDatasetResponse:
         dataset_id = dataset_id_from_proto(request.dataset_id)
         if request.first_row < 0 or not 0 <= request.row_count <= MAX_ROWS:
             sentence = f"first_row must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
             raise InvalidParameter(field="row_count", sentence=sentence)
         rows = await self._use.show.rows(dataset_id, request.first_row, request.row_count or DEFAULT_ROWS)
-        return dataset_service_pb2.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
+        return datasets.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
 
     async def DeleteDataset(
-        self, request: dataset_service_pb2.DeleteDatasetRequest, context: Context
-    ) -> dataset_service_pb2.DeleteDatasetResponse:
+        self, request: datasets.DeleteDatasetRequest, context: Context
+    ) -> datasets.DeleteDatasetResponse:
         await self._use.delete.delete(dataset_id_from_proto(request.dataset_id))
-        return dataset_service_pb2.DeleteDatasetResponse()
+        return datasets.DeleteDatasetResponse()
 
 
 MAX_PAGE_SIZE = 10_000
-FileChunks = AsyncIterable[file_service_pb2.UploadFileRequest]
+FileChunks = AsyncIterable[files.UploadFileRequest]
 
 
 @dataclass(frozen=True)
@@ -122,24 +124,18 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     def register(self, server: grpc.aio.Server) -> None:
         file_service_pb2_grpc.add_FileServiceServicer_to_server(self, server)
 
-    async def UploadFile(
-        self, request_iterator: FileChunks, context: Context
-    ) -> file_service_pb2.UploadFileResponse:
+    async def UploadFile(self, request_iterator: FileChunks, context: Context) -> files.UploadFileResponse:
         first, contents = await open_upload(request_iterator)
         header = file_header_from_proto(first.header)
         file_id = FileId(f"file-{uuid4().hex}")
         file = await self._use.add.add(file_id, header, contents)
-        return file_service_pb2.UploadFileResponse(file=file_to_proto(file))
+        return files.UploadFileResponse(file=file_to_proto(file))
 
-    async def GetFile(
-        self, request: file_service_pb2.GetFileRequest, context: Context
-    ) -> file_service_pb2.GetFileResponse:
+    async def GetFile(self, request: files.GetFileRequest, context: Context) -> files.GetFileResponse:
         file = await self._use.show.files.get(file_id_from_proto(request.file_id))
-        return file_service_pb2.GetFileResponse(file=file_to_proto(file))
+        return files.GetFileResponse(file=file_to_proto(file))
 
-    async def ListFiles(
-        self, request: file_service_pb2.ListFilesRequest, context: Context
-    ) -> file_service_pb2.ListFilesResponse:
+    async def ListFiles(self, request: files.ListFilesRequest, context: Context) -> files.ListFilesResponse:
         wanted = FileList(
             size=checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
             after=file_id_from_proto(request.after_file_id) if request.after_file_id else None,
@@ -147,21 +143,21 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
             is_ascending=request.is_ascending,
         )
         page = await self._use.show.files.page(wanted)
-        return file_service_pb2.ListFilesResponse(
+        return files.ListFilesResponse(
             files=[file_to_proto(file) for file in page.files], has_more=page.has_more
         )
 
     async def ReadFile(
-        self, request: file_service_pb2.ReadFileRequest, context: Context
-    ) -> AsyncIterator[file_service_pb2.ReadFileResponse]:
+        self, request: files.ReadFileRequest, context: Context
+    ) -> AsyncIterator[files.ReadFileResponse]:
         file = await self._use.show.files.get(file_id_from_proto(request.file_id))
         pieces = self._use.show.chunks(file, request.first_byte)
-        yield file_service_pb2.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
+        yield files.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:
-            yield file_service_pb2.ReadFileResponse(data=piece)
+            yield files.ReadFileResponse(data=piece)
 
     async def DeleteFile(
-        self, request: file_service_pb2.DeleteFileRequest, context: Context
-    ) -> file_service_pb2.DeleteFileResponse:
+        self, request: files.DeleteFileRequest, context: Context
+    ) -> files.DeleteFileResponse:
         await self._use.delete.delete(file_id_from_proto(request.file_id))
-        return file_service_pb2.DeleteFileResponse()
+        return files.DeleteFileResponse()

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeVar
 
-from proctor.v1 import dataset_service_pb2, file_service_pb2
+from proctor.v1 import dataset_service_pb2 as datasets
+from proctor.v1 import file_service_pb2 as files
 from proctor.wire.convert import Codec, member_of, number_of
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_request_id, list_token, read_list_token
@@ -22,12 +23,12 @@ from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, Upl
 from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
 
 MAX_CHUNK_BYTES = 1024 * 1024
-FAULT = Codec(DatasetFault, dataset_service_pb2.DatasetFault, unpaired={"kind"})
+FAULT = Codec(DatasetFault, datasets.DatasetFault, unpaired={"kind"})
 
-Chunk = TypeVar("Chunk", dataset_service_pb2.UploadDatasetRequest, file_service_pb2.UploadFileRequest)
+Chunk = TypeVar("Chunk", datasets.UploadDatasetRequest, files.UploadFileRequest)
 
 
-def header_from_proto(message: dataset_service_pb2.DatasetHeader) -> DatasetHeader:
+def header_from_proto(message: datasets.DatasetHeader) -> DatasetHeader:
     return DatasetHeader(
         name=message.name,
         user=message.user or DEFAULT_USER,
@@ -44,17 +45,17 @@ def dataset_id_from_proto(text: str) -> DatasetId:
     return DatasetId(text)
 
 
-def added_to_proto(added: AddedDataset) -> dataset_service_pb2.UploadDatasetResponse:
+def added_to_proto(added: AddedDataset) -> datasets.UploadDatasetResponse:
     if added.dataset is not None:
-        return dataset_service_pb2.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
-    return dataset_service_pb2.UploadDatasetResponse(
+        return datasets.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
+    return datasets.UploadDatasetResponse(
         faults=[FAULT.to_proto(fault) for fault in added.faults], fault_count=added.fault_count
     )
 
 
-def dataset_to_proto(dataset: Dataset) -> dataset_service_pb2.Dataset:
+def dataset_to_proto(dataset: Dataset) -> datasets.Dataset:
     content, facts = dataset.content, dataset.content.facts
-    message = dataset_service_pb2.Dataset(
+    message = datasets.Dataset(
         dataset_id=dataset.dataset_id,
         name=dataset.name,
         row_count=facts.row_count,
@@ -70,8 +71,8 @@ def dataset_to_proto(dataset: Dataset) -> dataset_service_pb2.Dataset:
     return message
 
 
-def row_to_proto(row: DatasetRow) -> dataset_service_pb2.DatasetRow:
-    return dataset_service_pb2.DatasetRow(
+def row_to_proto(row: DatasetRow) -> datasets.DatasetRow:
+    return datasets.DatasetRow(
         row=row.row,
         id=row.row_id,
         body_json=row.body_json.decode(),
@@ -80,7 +81,7 @@ def row_to_proto(row: DatasetRow) -> dataset_service_pb2.DatasetRow:
     )
 
 
-def file_header_from_proto(message: file_service_pb2.FileHeader) -> FileHeader:
+def file_header_from_proto(message: files.FileHeader) -> FileHeader:
     if message.purpose != FilePurpose.BATCH.number:
         sentence = "purpose must be batch: files are uploaded for batches only."
         raise InvalidParameter(field="header.purpose", sentence=sentence)
@@ -100,8 +101,8 @@ def file_id_from_proto(text: str) -> FileId:
     return FileId(text)
 
 
-def file_to_proto(file: StoredFile) -> file_service_pb2.File:
-    message = file_service_pb2.File(
+def file_to_proto(file: StoredFile) -> files.File:
+    message = files.File(
         file_id=file.file_id,
         name=file.name,
         purpose=number_of(file.purpose),

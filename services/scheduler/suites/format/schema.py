@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path as FilePath
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import regex
 from jsonschema import Draft202012Validator, FormatChecker, TypeChecker
@@ -69,14 +69,13 @@ _SuiteValidator = extend(  # type: ignore[no-untyped-call]  # its types leave it
 
 SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
 
-Definition = Literal["suite", "task", "group", "aggregates", "name"]
-
 _LONGEST_SENTENCE = 300
 # Unknown keys reported per mapping.
 MAX_KEYS = 100
 
 
-def schema_faults(value: object, definition: Definition) -> list[Fault]:
+def schema_faults(value: object, definition: str) -> list[Fault]:
+    """`definition` is a path below the schema's definitions: "task", or "metric/properties/pattern"."""
     return [fault for error in _validator(definition).iter_errors(value) for fault in _faults(error)]
 
 
@@ -109,6 +108,8 @@ def _faults(violation: ValidationError) -> Iterator[Fault]:
             yield Fault(path, f"exactly one of {', '.join(names)} is needed")
         case "enum":
             yield Fault(path, f"{error.instance!r:.60} is none of {', '.join(schema['enum'])}")
+        case "minLength":
+            yield Fault(path, "it is empty")
         case "maxLength":
             yield Fault(
                 path, f"it has {len(str(error.instance))} letters, and may have {schema['maxLength']}"

@@ -1,12 +1,15 @@
-"""Finds duplicate ids in a file of any length: sorted runs are spilled to disk.
+"""Finds duplicate ids in a file of any length: records of ids are spilled to disk in runs.
 
 Ids are compared by 128 bits of BLAKE2. Among 50 million ids the chance of a collision is 10^-23.
 """
 
 import hashlib
+import struct
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import nsmallest
+from operator import attrgetter
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,9 +22,9 @@ RUN_IDS = 256 * 1024
 # Runs are read back in this many ranges of digests.
 _RANGES = 256
 _DIGEST_BYTES = 16
-# Two words of the digest and the line.
+# The digest and the line: three words.
+_RECORD = struct.Struct("=16sQ")
 _WORDS = 3
-_RECORD_BYTES = 8 * _WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +46,29 @@ class SeenIds:
 
     def __init__(self, keep: int, run_ids: int = RUN_IDS) -> None:
         self._keep = keep
-        self._run_ids = run_ids
-        self._run: dict[bytes, int] = {}
-        self._count = 0
-        self._repeated: list[tuple[bytes, int]] = []
+        self._run_bytes = run_ids * _RECORD.size
+        self._run = bytearray()
         self._spilled: _SpilledRuns | None = None
 
     def add(self, name: str, line: int) -> None:
         digest = hashlib.blake2b(name.encode(), digest_size=_DIGEST_BYTES).digest()
-        if self._run.setdefault(digest, line) != line:
-            self._count += 1
-            if len(self._repeated) < self._keep:
-                self._repeated.append((digest, line))
-        elif len(self._run) >= self._run_ids:
+        self._run += _RECORD.pack(digest, line)
+        if len(self._run) >= self._run_bytes:
             self._spill()
 
     def duplicates(self) -> Duplicates:
         """Call once, after the last line."""
         if self._spilled is None:
-            found = (Duplicate(line, self._run[digest]) for digest, line in self._repeated)
-            return Duplicates(tuple(found), self._count)
-        if self._run:
-            self._spill()
-        return self._merged(self._spilled)
+            found = list(_duplicates_in(self._run))
+            return Duplicates(tuple(found[: self._keep]), len(found))
+        self._spill()
+        first: list[Duplicate] = []
+        count = 0
+        for lines, first_lines in self._spilled.repeated():
+            count += len(lines)
+            indexes = lines.argsort()[: self._keep]
+            first += [Duplicate(int(lines[index]), int(first_lines[index])) for index in indexes]
+        return Duplicates(tuple(nsmallest(self._keep, first, key=attrgetter("line"))), count)
 
     def close(self) -> None:
         if self._spilled is not None:
@@ -73,25 +76,20 @@ class SeenIds:
 
     def _spill(self) -> None:
         self._spilled = self._spilled or _SpilledRuns()
-        self._spilled.add(b"".join(self._run), list(self._run.values()))
-        self._run.clear()
+        self._spilled.add(self._run)
+        self._run = bytearray()
 
-    def _merged(self, spilled: "_SpilledRuns") -> Duplicates:
-        first: list[Duplicate] = []
-        for records in spilled.ranges():
-            again, first_lines = _repeated_in(records)
-            self._count += len(again)
-            indexes = again.argsort()[: self._keep]
-            first += [Duplicate(int(again[index]), int(first_lines[index])) for index in indexes]
-        # Duplicates within a run were not spilled; their first line may be in an earlier run.
-        for digest, line in self._repeated:
-            first.append(Duplicate(line, spilled.first_line(digest)))
-        first.sort(key=lambda one: one.line)
-        return Duplicates(tuple(first[: self._keep]), self._count)
+
+def _duplicates_in(run: bytearray) -> Iterator[Duplicate]:
+    first_lines: dict[bytes, int] = {}
+    for digest, line in _RECORD.iter_unpack(run):
+        first = first_lines.setdefault(digest, line)
+        if first != line:
+            yield Duplicate(line, first)
 
 
 class _SpilledRuns:
-    """Sorted runs of records in an unnamed temporary file."""
+    """Runs of records in an unnamed temporary file, each sorted by ranges of digests."""
 
     def __init__(self) -> None:
         # Importing takes half a second and 20 MB: only if needed.
@@ -100,56 +98,36 @@ class _SpilledRuns:
         self._np = np
         # Closed by `close`.
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="proctor-ids-")  # noqa: SIM115
-        edges = [(number << 64) // _RANGES for number in range(1, _RANGES)]
-        self._edges = np.array(edges, dtype=np.uint64)
         self._bounds: list[list[int]] = []
         self._records = 0
 
-    def add(self, digests: bytes, lines: list[int]) -> None:
-        """Adds a run of distinct digests."""
+    def add(self, run: bytearray) -> None:
         np = self._np
-        records = np.empty((len(lines), _WORDS), dtype=np.uint64)
-        records[:, :2] = np.frombuffer(digests, dtype=">u8").reshape(-1, 2)
-        records[:, 2] = lines
-        records = records[records[:, 0].argsort()]
-        inner = np.searchsorted(records[:, 0], self._edges)
-        self._bounds.append([self._records + int(index) for index in (0, *inner, len(lines))])
-        self._records += len(lines)
-        self._file.write(records.tobytes())
+        records = np.frombuffer(run, dtype=np.uint64).reshape(-1, _WORDS)
+        ranges = records[:, 0] >> np.uint64(56)
+        order = ranges.argsort(kind="stable")
+        edges = np.searchsorted(ranges[order], np.arange(_RANGES + 1, dtype=np.uint64))
+        self._bounds.append([self._records + int(edge) for edge in edges])
+        self._records += len(records)
+        self._file.write(records[order].tobytes())
 
-    def ranges(self) -> Iterator["Records"]:
+    def repeated(self) -> "Iterator[tuple[Records, Records]]":
+        """By ranges: the lines that repeat an earlier digest, and the first line of each."""
+        np = self._np
         for number in range(_RANGES):
-            yield self._range(number)
-
-    def _range(self, number: int) -> "Records":
-        """Records with digests in this range, sorted by digest and line."""
-        np = self._np
-        parts = [self._read(bounds[number], bounds[number + 1]) for bounds in self._bounds]
-        records = np.frombuffer(b"".join(parts), dtype=np.uint64).reshape(-1, _WORDS)
-        # Runs are in line order, and the sort is stable.
-        in_order: Records = records[np.lexsort((records[:, 1], records[:, 0]))]
-        return in_order
+            parts = [self._read(bounds[number], bounds[number + 1]) for bounds in self._bounds]
+            records = np.frombuffer(b"".join(parts), dtype=np.uint64).reshape(-1, _WORDS)
+            # Records are in line order, and the sort is stable.
+            records = records[np.lexsort((records[:, 1], records[:, 0]))]
+            is_again = np.zeros(len(records), dtype=bool)
+            is_again[1:] = (records[1:, :2] == records[:-1, :2]).all(axis=1)
+            # For each record, the index of the first record of its group.
+            firsts = np.maximum.accumulate(np.where(is_again, 0, np.arange(len(records))))
+            yield records[is_again, 2], records[firsts[is_again], 2]
 
     def _read(self, start: int, end: int) -> bytes:
-        self._file.seek(start * _RECORD_BYTES)
-        return self._file.read((end - start) * _RECORD_BYTES)
-
-    def first_line(self, digest: bytes) -> int:
-        words = [int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")]
-        records = self._range(words[0] * _RANGES >> 64)
-        lines = records[(records[:, 0] == words[0]) & (records[:, 1] == words[1]), 2]
-        return int(lines.min())
+        self._file.seek(start * _RECORD.size)
+        return self._file.read((end - start) * _RECORD.size)
 
     def close(self) -> None:
         self._file.close()
-
-
-def _repeated_in(records: "Records") -> "tuple[Records, Records]":
-    """From sorted records: lines that repeat an earlier digest, and the first line of each."""
-    import numpy as np  # noqa: PLC0415
-
-    is_again = np.zeros(len(records), dtype=bool)
-    is_again[1:] = (records[1:, :2] == records[:-1, :2]).all(axis=1)
-    # For each record, the index of the first record of its group.
-    firsts = np.maximum.accumulate(np.where(is_again, 0, np.arange(len(records))))
-    return records[is_again, 2], records[firsts[is_again], 2]
