@@ -24,6 +24,7 @@ SIZE_BYTES = 8
 MOST_REMEMBERED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
+RING_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,17 @@ class BoundedScorer:
 def _score_in_time(scoring: CompiledScoring, answer: AnswerToScore, seconds: float) -> Scored:
     try:
         try:
-            # CPU time: on a busy machine a quick scorer is not slow.
-            signal.setitimer(signal.ITIMER_PROF, seconds)
+            # CPU time: on a busy machine a quick scorer is not slow. It rings again and again, since Python
+            # ignores what is raised while an object is finalised.
+            signal.setitimer(signal.ITIMER_PROF, seconds, RING_SECONDS)
             return score_answer(scoring, *answer)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except ScoringImpossible as impossible:
         return impossible
     except TimeIsUp:
+        # It may have rung where it was being stopped.
+        signal.setitimer(signal.ITIMER_PROF, 0)
         return ScoringImpossible(f"it took over {seconds:g} s")
     except MemoryError:
         return ScoringImpossible("it took too much memory")

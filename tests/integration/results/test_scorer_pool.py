@@ -3,8 +3,10 @@
 import asyncio
 import os
 import signal
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,6 +124,36 @@ async def test_processes_that_are_killed_are_replaced() -> None:
             os.kill(process, signal.SIGKILL)
         scored = await scorer.score(recipe("rougeL_max"), [QUICK] * 3)
         assert reasons(list(scored)) == [""] * 3
+
+
+STARTS_ONE = """
+import asyncio
+from tests.integration.results.test_scorer_pool import QUICK, recipe, scoring_processes
+from services.results.scoring.scorer_pool import ScorerPool
+
+async def main():
+    await ScorerPool(1).score(recipe("rougeL_max"), [QUICK])
+    print(*scoring_processes(), flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_ends_with_a_service_that_is_killed() -> None:
+    service = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTS_ONE, stdout=PIPE)
+    assert service.stdout is not None
+    process = Path(f"/proc/{int(await service.stdout.readline())}")
+    assert process.exists()
+    service.kill()
+    await service.wait()
+    await eventually(lambda: not process.exists() or "Z" in _state(process), "it ends")
+
+
+def _state(process: Path) -> str:
+    with suppress(OSError):
+        return (process / "stat").read_text().rpartition(")")[2]
+    return "Z"
 
 
 async def test_a_cancelled_request_leaves_no_process_and_no_reply_for_the_next() -> None:
