@@ -60,6 +60,16 @@ class CompiledScoring:
     def is_loglikelihood(self) -> bool:
         return self.output_type is OutputType.MULTIPLE_CHOICE and not self.is_generated
 
+    @cached_property
+    def is_quick(self) -> bool:
+        """Any answer takes microseconds: by its log-probabilities, or by whether it equals the target."""
+        has_patterns = any(step.regex for pipeline in self.pipelines for step in pipeline.steps)
+        compares = all(
+            metric.name == "exact_match" and metric.match == TextMatch() for metric in self.metrics
+        )
+        is_text = self.output_type is OutputType.GENERATE_UNTIL
+        return self.is_loglikelihood or (is_text and compares and not has_patterns)
+
     @property
     def is_unscored(self) -> bool:
         """Answers are stored and not compared with anything."""

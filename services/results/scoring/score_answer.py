@@ -129,8 +129,8 @@ def score_answer(scoring: CompiledScoring, target: Target, answer: Answer) -> Sc
 async def score_beside(
     scorer: AnswerScorer, scoring: CompiledScoring, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]
 ) -> Sequence[Scored]:
-    """Log-probabilities take microseconds, and are scored at once; texts are read by regexes and compared."""
-    if scoring.is_loglikelihood:
+    """What takes microseconds is scored at once; other texts are read by regexes and compared in parts."""
+    if scoring.is_quick:
         return [_try_score(scoring, *answer) for answer in answers]
     return await scorer.score(recipe, answers)
 

@@ -51,14 +51,15 @@ class Recorder:
         return (await self.stores.records.open(plan, 1)).plan
 
     async def open_texts(self, pattern: str) -> RunPlan:
-        """A run of three samples whose answers are read by a pattern."""
+        """A run of three samples whose answers are read by a pattern, if there is one."""
         set_id = new_id()
         samples = [replace(choice_sample(at, set_id), target=Target(texts=("c",))) for at in range(3)]
         await self.stores.sample_sets.stage(set_id, samples)
         await self.stores.sample_sets.commit(set_id, 3)
         filters = [{"name": "f", "filter": [{"function": "regex", "regex_pattern": pattern}]}]
         plan = plan_of([3], [set_id])
-        task = replace(plan.tasks[0], scoring=replace(TEXT_RECIPE, filters_json=json.dumps(filters)))
+        filters_json = json.dumps(filters) if pattern else ""
+        task = replace(plan.tasks[0], scoring=replace(TEXT_RECIPE, filters_json=filters_json))
         return (await self.stores.records.open(replace(plan, tasks=(task,)), 1)).plan
 
 
@@ -143,6 +144,15 @@ async def test_a_run_is_scored_in_one_process_at_a_time() -> None:
     may_end.set()
     await asyncio.gather(*recording)
     assert (recorder.scorer.called, recorder.scorer.most_at_once) == (3, 1)
+
+
+@pytest.mark.parametrize(("pattern", "is_beside"), [(".*", True), ("", False)])
+async def test_texts_that_are_only_compared_are_scored_at_once(pattern: str, *, is_beside: bool) -> None:
+    recorder = Recorder()
+    plan = await recorder.open_texts(pattern)
+    await recorder.record([batch(plan.run_id, [said(0, "c")])])
+    [kept] = recorder.rows.counted(plan.run_id)
+    assert (recorder.scorer.called, kept.scores) == (is_beside, {"exact_match": 1.0})
 
 
 @pytest.mark.parametrize(
