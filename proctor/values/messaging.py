@@ -38,6 +38,16 @@ def work_of_model(pool: str, token: str) -> str:
     return f"work.{pool}.{token}.>"
 
 
+def work_of_pool(pool: str) -> str:
+    """Filter for all shards of a pool."""
+    return f"work.{pool}.>"
+
+
+def token_of_work(subject: str) -> str:
+    """The model's token in a subject of `work_subject`."""
+    return subject.split(".")[2]
+
+
 def work_of_priority(pool: str, token: str, priority: Priority) -> str:
     """Filter for the shards of one model and priority in a pool."""
     return f"work.{pool}.{token}.{priority}.>"

@@ -1,11 +1,10 @@
-"""JetStream over outages and wiped streams: missing streams, consumers and buckets are made again."""
+"""JetStream over outages and wiped streams. What is missing is awaited: only `StreamMaker` makes streams."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 
 import nats
 from nats.aio.client import Client
@@ -13,14 +12,13 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError, NoServersError
 from nats.js import api
-from nats.js.errors import APIError, BucketNotFoundError, NotFoundError
+from nats.js.errors import APIError, BadRequestError, NotFoundError
 from nats.js.kv import KeyValue
 
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.lifecycle import raise_if_cancelled
 from services.common.structured_logs import get_logger
 
-T = TypeVar("T")
 log = get_logger()
 
 # An outage ends as one of these; asyncio's own timeout is what nats-py raises for some calls.
@@ -46,7 +44,6 @@ class StreamSpec:
 
     name: str
     subjects: tuple[str, ...]
-    max_bytes: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,8 @@ class ConsumerSpec:
     filter_subject: str
     ack_wait_seconds: float
     max_ack_pending: int
+    # Requests that wait at a time; the server refuses further ones.
+    max_waiting: int = 512
 
 
 @dataclass(frozen=True)
@@ -113,42 +112,32 @@ async def connect_nats(url: str, name: str) -> Client:
 
 
 class JetStream:
-    """Streams, consumers and buckets of one connection."""
+    """Streams, consumers and buckets of one connection.
 
-    def __init__(self, connection: Client, *, replicas: int = 1) -> None:
-        self._connection = connection
+    A quiet watch asks every `bucket_check_seconds` whether its bucket was made anew. Workers ask rarely:
+    there may be thousands.
+    """
+
+    def __init__(self, connection: Client, *, bucket_check_seconds: float = _WATCH_CHECK_SECONDS) -> None:
+        self.connection = connection
+        self.bucket_check_seconds = bucket_check_seconds
         self._js = connection.jetstream(timeout=_REQUEST_SECONDS)
-        self._replicas = replicas
 
     @property
     def reconnects(self) -> int:
         """How often the connection was made again."""
-        return self._connection.stats["reconnects"]
-
-    async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Makes the stream, or brings an existing one in line."""
-        config = api.StreamConfig(
-            name=spec.name,
-            subjects=list(spec.subjects),
-            retention=api.RetentionPolicy.WORK_QUEUE,
-            discard=api.DiscardPolicy.NEW,
-            storage=api.StorageType.FILE,
-            max_bytes=spec.max_bytes,
-            num_replicas=self._replicas,
-        )
-        try:
-            await self._js.update_stream(config)
-        except NotFoundError:
-            await self._js.add_stream(config)
-            log.info("stream made", stream=spec.name)
+        return self.connection.stats["reconnects"]
 
     async def stream_generation(self, spec: StreamSpec) -> str:
         """Changes when the stream is made anew, which means that messages were lost."""
-        info = await self._on_stream(spec, lambda: self._js.stream_info(spec.name))
+        try:
+            info = await self._js.stream_info(spec.name)
+        except NotFoundError:
+            return "missing"
         return str(info.created)
 
-    async def publish(self, spec: StreamSpec, subject: str, payload: bytes, message_id: str) -> None:
-        """Returns when the stream holds the message; repeats over outages, a full and a wiped stream.
+    async def publish(self, subject: str, payload: bytes, message_id: str) -> None:
+        """Returns when the stream holds the message; repeats over outages, a full and a missing stream.
 
         A message over the server's limit is raised at once, as `MessageTooLarge`.
         """
@@ -168,7 +157,6 @@ class JetStream:
             except TRANSIENT_NATS as error:
                 raise_if_cancelled()
                 log.info("publish repeated", subject=subject, error=repr(error))
-                await self._restore(spec)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             else:
@@ -176,10 +164,15 @@ class JetStream:
 
     async def pending(self, spec: StreamSpec, subject_filter: str) -> int:
         """Messages in the stream under the subjects: waiting or delivered and not acknowledged."""
-        info = await self._on_stream(
-            spec, lambda: self._js.stream_info(spec.name, subjects_filter=subject_filter)
-        )
-        return sum((info.state.subjects or {}).values())
+        return sum((await self.pending_by_subject(spec, subject_filter)).values())
+
+    async def pending_by_subject(self, spec: StreamSpec, subject_filter: str) -> Mapping[str, int]:
+        """Like `pending`, for each subject that has any."""
+        try:
+            info = await self._js.stream_info(spec.name, subjects_filter=subject_filter)
+        except NotFoundError:
+            return {}
+        return info.state.subjects or {}
 
     async def waiting(self, spec: ConsumerSpec) -> Waiting:
         """What waits for a consumer; everything under its subjects where it was never pulled from."""
@@ -203,7 +196,8 @@ class JetStream:
 
     async def purge(self, spec: StreamSpec, subject_filter: str) -> None:
         """Removes what waits under the subjects."""
-        await self._on_stream(spec, lambda: self._js.purge_stream(spec.name, subject=subject_filter))
+        with contextlib.suppress(NotFoundError):
+            await self._js.purge_stream(spec.name, subject=subject_filter)
 
     async def purge_key(self, spec: BucketSpec, key: str) -> None:
         await self._js.purge_stream(f"KV_{spec.name}", subject=f"$KV.{spec.name}.{key}")
@@ -218,25 +212,11 @@ class JetStream:
         return Puller(self, spec)
 
     def bucket(self, spec: BucketSpec) -> "Bucket":
-        """A way to a bucket, which is made when first needed."""
+        """A way to a bucket."""
         return Bucket(self, spec)
 
-    async def _on_stream(self, spec: StreamSpec, call: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await call()
-        except NotFoundError:
-            await self.ensure_stream(spec)
-            return await call()
-
-    async def _restore(self, spec: StreamSpec) -> None:
-        try:
-            await self.ensure_stream(spec)
-        except TRANSIENT_NATS as error:
-            log.debug("stream not restored yet", stream=spec.name, error=repr(error))
-
-    async def subscribe_pull(self, spec: ConsumerSpec) -> nats.js.JetStreamContext.PullSubscription:
-        """Makes the stream and the consumer as needed and binds to the consumer."""
-        await self.ensure_stream(spec.stream)
+    async def make_consumer(self, spec: ConsumerSpec) -> None:
+        """Makes the consumer or brings it in line, as far as the server can change it."""
         config = api.ConsumerConfig(
             durable_name=spec.durable,
             filter_subject=spec.filter_subject,
@@ -244,23 +224,26 @@ class JetStream:
             ack_wait=spec.ack_wait_seconds,
             max_deliver=-1,
             max_ack_pending=spec.max_ack_pending,
+            max_waiting=spec.max_waiting,
         )
-        await self._js.add_consumer(spec.stream.name, config)
+        try:
+            await self._js.add_consumer(spec.stream.name, config)
+        except BadRequestError as error:
+            await self._js.consumer_info(spec.stream.name, spec.durable)
+            log.warning("consumer left as it is", consumer=spec.durable, error=repr(error))
+
+    async def subscribe_pull(self, spec: ConsumerSpec) -> nats.js.JetStreamContext.PullSubscription:
+        """Makes the consumer as needed and binds to it."""
+        await self.make_consumer(spec)
         return await self._js.pull_subscribe_bind(spec.durable, spec.stream.name)
 
     async def open_bucket(self, spec: BucketSpec) -> KeyValue:
-        """Binds to the bucket and makes it as needed."""
-        try:
-            return await self._js.key_value(spec.name)
-        except BucketNotFoundError:
-            return await self._js.create_key_value(
-                api.KeyValueConfig(bucket=spec.name, ttl=spec.ttl_seconds, history=1, replicas=self._replicas)
-            )
+        """Raises one of TRANSIENT_NATS where there is none yet."""
+        return await self._js.key_value(spec.name)
 
     async def bucket_generation(self, spec: BucketSpec) -> str:
-        """Changes when the bucket is made anew or the connection is."""
-        info = await self._js.stream_info(f"KV_{spec.name}")
-        return f"{info.created}/{self.reconnects}"
+        """Changes when the bucket is made anew."""
+        return str((await self._js.stream_info(f"KV_{spec.name}")).created)
 
 
 class Puller:
@@ -289,7 +272,7 @@ class Puller:
         except TRANSIENT_NATS as error:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._drop()
-            await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4)
+            await asyncio.sleep(_FIRST_PAUSE_SECONDS * 8)
             return []
 
     async def _check(self) -> None:
@@ -320,16 +303,15 @@ class Bucket:
     def __init__(self, jetstream: JetStream, spec: BucketSpec) -> None:
         self._jetstream = jetstream
         self._spec = spec
+        self._opened: KeyValue | None = None
 
     async def put(self, key: str, value: bytes) -> None:
-        """Sets a key; raises one of TRANSIENT_NATS when the server is away."""
-        bucket = await self._jetstream.open_bucket(self._spec)
-        await bucket.put(key, value)
+        """Sets a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
+        await (await self._open()).put(key, value)
 
     async def delete(self, key: str) -> None:
-        """Removes a key; raises one of TRANSIENT_NATS when the server is away."""
-        bucket = await self._jetstream.open_bucket(self._spec)
-        await bucket.delete(key)
+        """Removes a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
+        await (await self._open()).delete(key)
 
     async def purge(self, key: str) -> None:
         """Removes what is left of a deleted key: the marker that told watchers of its deletion."""
@@ -341,16 +323,22 @@ class Bucket:
 
     async def get(self, key: str) -> bytes | None:
         """The value, or None where there is none (any more)."""
-        bucket = await self._jetstream.open_bucket(self._spec)
+        bucket = await self._open()
         try:
             entry = await bucket.get(key)
         except NotFoundError:
             return None
         return entry.value
 
+    async def _open(self) -> KeyValue:
+        """Asked for once: a handle is the bucket's name, so it serves a bucket that is made again too."""
+        if self._opened is None:
+            self._opened = await self._jetstream.open_bucket(self._spec)
+        return self._opened
+
     async def entries(self) -> dict[str, bytes]:
         """All keys as they are now."""
-        bucket = await self._jetstream.open_bucket(self._spec)
+        bucket = await self._open()
         found: dict[str, bytes] = {}
         watcher = await bucket.watchall()
         try:
@@ -369,21 +357,29 @@ class Bucket:
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
             raise_if_cancelled()
             await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4)
 
     async def _watch_once(self) -> AsyncIterator[BucketEntry]:
-        bucket = await self._jetstream.open_bucket(self._spec)
+        bucket = await self._open()
         born = await self._jetstream.bucket_generation(self._spec)
         watcher = await bucket.watchall()
+        loop = asyncio.get_running_loop()
+        reconnects, checked = self._jetstream.reconnects, loop.time()
         try:
             while True:
                 try:
                     entry = await watcher.updates(timeout=_WATCH_CHECK_SECONDS)
                 except (TimeoutError, APIError):
                     raise_if_cancelled()
+                    if self._jetstream.reconnects != reconnects:
+                        return
+                    if loop.time() < checked + self._jetstream.bucket_check_seconds:
+                        continue
                     if await self._jetstream.bucket_generation(self._spec) != born:
                         return
+                    checked = loop.time()
                     continue
                 if entry is not None:
                     is_gone = entry.operation is not None

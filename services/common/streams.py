@@ -1,14 +1,21 @@
-"""JetStream's streams, consumers and buckets. The names of subjects are in `proctor.values.messaging`."""
+"""Streams, consumers and buckets of JetStream, and who makes them. Subjects: `proctor.values.messaging`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from nats.js import api
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.jetstream import BucketSpec, ConsumerSpec, StreamSpec
+from services.common.structured_logs import get_logger
 
-_MIB = 1024 * 1024
+log = get_logger()
 
 # Both are work queues: a message is gone once it is acknowledged. They refuse when full (back-pressure).
-WORK = StreamSpec(name="WORK", subjects=(messaging.ALL_WORK,), max_bytes=1024 * _MIB)
-OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,), max_bytes=1024 * _MIB)
+WORK = StreamSpec(name="WORK", subjects=(messaging.ALL_WORK,))
+OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,))
 
 RUNS_BUCKET = BucketSpec(name="RUNS")
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=15.0)
@@ -23,6 +30,8 @@ def work_consumer(pool: str, token: str, priority: Priority, ack_wait_seconds: f
         filter_subject=messaging.work_of_priority(pool, token, priority),
         ack_wait_seconds=ack_wait_seconds,
         max_ack_pending=4096,
+        # Every idle worker of the pool has one.
+        max_waiting=16_384,
     )
 
 
@@ -35,3 +44,66 @@ def outcome_consumer(ack_wait_seconds: float) -> ConsumerSpec:
         ack_wait_seconds=ack_wait_seconds,
         max_ack_pending=1024,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """Of the streams that are made; those that there are keep theirs."""
+
+    replicas: int = 1
+    work_bytes: int = 1024**3
+    outcome_bytes: int = 1024**3
+
+
+class StreamMaker:
+    """Makes what is missing. What there is may have been changed by an operator, so it stays as it is."""
+
+    def __init__(self, connection: Client, limits: StreamLimits) -> None:
+        self._jetstream = connection.jetstream()
+        self._configs = tuple(_configs(limits))
+        self._reported: set[str] = set()
+
+    async def make_missing(self) -> None:
+        """One request where nothing is missing."""
+        found = {info.config.name: info.config for info in await self._jetstream.streams_info()}
+        for config in self._configs:
+            name = config.name or ""
+            if name not in found:
+                await self._jetstream.add_stream(config)
+                log.info("stream made", stream=name)
+            elif name not in self._reported and (differing := _differing(config, found[name])):
+                self._reported.add(name)
+                log.warning("stream differs from the settings", stream=name, fields=differing)
+
+
+def _configs(limits: StreamLimits) -> Iterator[api.StreamConfig]:
+    for spec, max_bytes in ((WORK, limits.work_bytes), (OUTCOMES, limits.outcome_bytes)):
+        yield api.StreamConfig(
+            name=spec.name,
+            subjects=list(spec.subjects),
+            retention=api.RetentionPolicy.WORK_QUEUE,
+            discard=api.DiscardPolicy.NEW,
+            storage=api.StorageType.FILE,
+            max_bytes=max_bytes,
+            num_replicas=limits.replicas,
+        )
+    for bucket in (RUNS_BUCKET, WORKERS_BUCKET, QUOTAS_BUCKET):
+        # A key-value bucket is a stream of this form.
+        yield api.StreamConfig(
+            name=f"KV_{bucket.name}",
+            subjects=[f"$KV.{bucket.name}.>"],
+            discard=api.DiscardPolicy.NEW,
+            max_age=bucket.ttl_seconds,
+            max_msgs_per_subject=1,
+            allow_rollup_hdrs=True,
+            allow_msg_ttl=True,
+            deny_delete=True,
+            num_replicas=limits.replicas,
+        )
+
+
+def _differing(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:
+    """The fields that decide what is kept, where the settings say something of them."""
+    names = ("retention", "discard", "max_bytes", "max_age", "num_replicas")
+    said = [name for name in names if getattr(wanted, name) is not None]
+    return [name for name in said if getattr(wanted, name) != getattr(found, name)]

@@ -65,6 +65,13 @@ class SchedulerSettings(BaseSettings):
     max_retried_share: float = Field(default=0.2, ge=0)
     """Retries that a run may use after failures, per sample. Every run may use at least a hundred."""
 
+    stream_replicas: int = Field(default=1, ge=1, le=5)
+    """Replicas of the streams and buckets that are made in NATS. Those that exist keep theirs."""
+    work_stream_bytes: int = Field(default=1024**3, ge=1024**2)
+    """Size of the stream WORK when it is made; full, it takes no further shards."""
+    outcome_stream_bytes: int = Field(default=1024**3, ge=1024**2)
+    """Size of the stream OUTCOMES when it is made; full, workers wait."""
+
     dispatch_floor_shards: int = Field(default=4, ge=1)
     """Fewest shards of a run that are in flight."""
     dispatch_ceiling_shards: int = Field(default=256, ge=1)

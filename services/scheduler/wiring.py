@@ -111,6 +111,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         election = PostgresLeaderElection(settings.postgres_dsn, SCHEMA)
         vital = asyncio.ensure_future(
             _together(
+                shared.keep_streams(),
                 shared.registry.listen(),
                 shared.clock.keep(),
                 shared.forget_idle(),

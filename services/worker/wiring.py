@@ -54,6 +54,7 @@ from services.worker.settings import WorkerSettings
 _PUBLISH_SECONDS = 5.0
 _HEARTBEAT_CHECK_SECONDS = 0.25
 _CANCEL_AGAIN_SECONDS = 0.2
+_BUCKET_CHECK_SECONDS = 20.0
 # Models are listed also while all other connections are in use.
 _LIST_CONNECTIONS = 4
 
@@ -189,7 +190,8 @@ def _engines_by_url(
 def connect_parts(
     settings: WorkerSettings, identity: Identity, connection: Client, engine: Engine, limiters: RateLimiters
 ) -> Parts:
-    pool, clock, jetstream = identity.pool, SystemClock(), JetStream(connection)
+    pool, clock = identity.pool, SystemClock()
+    jetstream = JetStream(connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -252,7 +254,8 @@ def start_loops(
     settings: WorkerSettings, identity: Identity, connection: Client, parts: Parts, limiters: RateLimiters
 ) -> list[asyncio.Task[None]]:
     """The worker fails where any of them ends by itself."""
-    jetstream, consumer, context = JetStream(connection), parts.consumer, parts.context
+    jetstream = JetStream(connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
+    consumer, context = parts.consumer, parts.context
     beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
     lister = ListEngineModels(engine=parts.engines.own, limit_seconds=settings.list_seconds)
     lists = NatsModelLists(connection=connection, pool=identity.pool.name, lister=lister)

@@ -11,6 +11,8 @@ from proctor.stack.servers.postgres import prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
+from services.common.jetstream import connect_nats
+from services.common.streams import StreamLimits, StreamMaker
 from tests.fakes.stack.state_dir import temporary_state_dir
 
 START_SECONDS = 60.0
@@ -37,11 +39,15 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
 
 @asynccontextmanager
 async def nats_server() -> AsyncIterator[RunningServer]:
+    """With the streams and buckets that a scheduler makes."""
     with temporary_state_dir() as state_dir:
         state_dir.mkdir()
         [address] = choose_addresses(1)
         server = prepare_nats(state_dir, address)
         async with _running(server.child(), state_dir.with_name("nats.log")) as child:
+            connection = await connect_nats(server.url, "streams")
+            await StreamMaker(connection, StreamLimits()).make_missing()
+            await connection.close()
             yield RunningServer(child, server.url)
 
 

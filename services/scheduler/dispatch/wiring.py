@@ -52,6 +52,7 @@ from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.nats import NatsWorkerRegistry
 
 FORGET_SECONDS = 60.0
+MAKE_STREAMS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,15 @@ class Shared:
         await NatsRateReports(
             connection=self.nats, tracker=self.rates, budget=self.retry_budget, clock=self.clock
         ).start()
+
+    async def keep_streams(self) -> NoReturn:
+        """No other service makes streams or buckets."""
+        settings = self.settings
+        limits = streams.StreamLimits(
+            settings.stream_replicas, settings.work_stream_bytes, settings.outcome_stream_bytes
+        )
+        maker = streams.StreamMaker(self.nats, limits)
+        await every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams")
 
     async def forget_idle(self) -> NoReturn:
         async def forget() -> None:

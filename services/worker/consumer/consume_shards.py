@@ -13,6 +13,29 @@ from services.worker.models.load_models import ModelLoader
 _SELECT_MODEL_SECONDS = 1.0
 # By then a heartbeat has reported to the peers which model this worker switches to.
 _ANNOUNCED_SECONDS = 0.5
+# Work that no change of a run's state announced is found after this time.
+_LONGEST_PAUSE_SECONDS = 20.0
+
+
+class QuietChecks:
+    """When to look for work of other models: often after news, more and more rarely while there is none."""
+
+    def __init__(self, first_seconds: float) -> None:
+        self.first_seconds = first_seconds
+        self._pause_seconds = first_seconds
+        self._next_at = 0.0
+        self._known: object = None
+
+    def is_due(self, news: object) -> bool:
+        """`news` differs from that of the call before where something has happened."""
+        now = asyncio.get_running_loop().time()
+        if news != self._known:
+            self._known, self._pause_seconds, self._next_at = news, self.first_seconds, now
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._pause_seconds
+        self._pause_seconds = max(self.first_seconds, min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS))
+        return True
 
 
 class ShardConsumer:
@@ -34,6 +57,9 @@ class ShardConsumer:
         self._selector = selector
         self._selected: str | None = None
         self._stopping = asyncio.Event()
+        # How often the states of runs have changed.
+        self._changes = 0
+        self._load_checks = QuietChecks(_SELECT_MODEL_SECONDS)
 
     @property
     def is_stopping(self) -> bool:
@@ -62,6 +88,7 @@ class ShardConsumer:
 
     def abandon_ended(self) -> None:
         """Abandons shards of runs that ended, and those not yet started of runs that wait."""
+        self._changes += 1
         for in_flight in self._in_flight:
             if not self._run_states.is_live(in_flight.shard):
                 in_flight.abandon(Abandoned.RUN_ENDED)
@@ -80,9 +107,11 @@ class ShardConsumer:
 
     async def _load_selected(self) -> bool:
         """Whether a model is loaded; waits a little where no model that could be loaded has work."""
-        if self._selected is None or not self._loader.may_load(self._selected):
+        may_load = self._selected is not None and self._loader.may_load(self._selected)
+        if not may_load and self._load_checks.is_due((self._changes, len(self._loader.cannot_load))):
             self._selected = await self._select_and_announce(self._stopping)
-        if self._selected is None:
+            may_load = self._selected is not None
+        if self._selected is None or not may_load:
             await _is_set_within(self._stopping, _SELECT_MODEL_SECONDS)
             return False
         await self._prefetch.until_empty()
@@ -106,15 +135,22 @@ class ShardConsumer:
 
     async def _pull(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> None:
         try:
-            while await self._prefetch.until_room(priority):
-                messages = await self._source.pull(model, priority)
-                self._prefetch.report(priority, model, is_flowing=bool(messages))
-                for message in messages:
-                    await self._accept(message, shards)
+            while await self._is_wanted(model, priority, shards):
+                message = await self._source.pull(model, priority)
+                self._prefetch.report(priority, model, is_flowing=message is not None)
+                await self._accept(message, shards)
         finally:
             self._prefetch.close()  # where one pull fails, the others end too
 
-    async def _accept(self, message: ShardMessage, shards: asyncio.TaskGroup) -> None:
+    async def _is_wanted(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> bool:
+        """Waits for room. A pull that waited without it would take shards that other workers can execute."""
+        if self._prefetch.closed.is_set() or not self._prefetch.has_room(priority):
+            await self._accept(await self._source.withdraw(model, priority), shards)
+        return await self._prefetch.until_room(priority)
+
+    async def _accept(self, message: ShardMessage | None, shards: asyncio.TaskGroup) -> None:
+        if message is None:
+            return
         if self._in_flight.is_finished(message):
             await message.acknowledge()
             return
@@ -126,7 +162,10 @@ class ShardConsumer:
 
     async def _watch_other_models(self) -> None:
         """Shards in flight are finished before the next model is loaded."""
-        while not await _is_set_within(self._prefetch.closed, self._selector.policy.idle_seconds):
+        checks = QuietChecks(self._selector.policy.idle_seconds)
+        while not await _is_set_within(self._prefetch.closed, checks.first_seconds):
+            if not checks.is_due((self._changes, self._prefetch.is_idle())):
+                continue
             other = await self._select_and_announce(self._prefetch.closed)
             if other is not None:
                 self._selected = other

@@ -1,7 +1,7 @@
 """Pulls work messages of the pool from the stream WORK, and acknowledges, nacks or forwards them there."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
@@ -11,12 +11,11 @@ from proctor.values import messaging
 from proctor.values.pools import Pool
 from proctor.values.priority import Priority
 from services.common import streams
-from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream, Puller
+from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream
 from services.common.structured_logs import get_logger
+from services.worker.consumer.nats_pull import LongPull
 from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.consumer.select_model import Backlog
-
-_PULL_SECONDS = 1.0
 
 log = get_logger()
 
@@ -57,7 +56,7 @@ class NatsShardMessage:
         return self.shard.run_id, self.shard.number, self.shard.attempt
 
     async def _publish(self, payload: bytes, message_id: str) -> None:
-        await self._jetstream.publish(streams.WORK, self._message.subject, payload, message_id)
+        await self._jetstream.publish(self._message.subject, payload, message_id)
 
 
 class NatsShardSource:
@@ -67,28 +66,35 @@ class NatsShardSource:
         self._jetstream = jetstream
         self._pool = pool
         self._ack_wait_seconds = ack_wait_seconds
-        self._pullers: dict[tuple[str | None, Priority], Puller] = {}
+        self._pulls: dict[tuple[str | None, Priority], LongPull] = {}
 
-    async def pull(self, model: str | None, priority: Priority) -> Sequence[NatsShardMessage]:
-        """One message at a time: a larger fetch would wait until it is full."""
-        puller = self._pullers.get((model, priority))
-        if puller is None:
-            puller = self._jetstream.puller(self._consumer(model, priority))
-            self._pullers[model, priority] = puller
-        messages = [await self._parse(message) for message in await puller.fetch(1, _PULL_SECONDS)]
-        return [message for message in messages if message is not None]
+    async def pull(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
+        pull = self._pulls.get((model, priority))
+        if pull is None:
+            pull = LongPull(self._jetstream, self._consumer(model, priority))
+            self._pulls[model, priority] = pull
+        return await self._parse(await pull.fetch())
 
-    async def backlog(self, model: str) -> Backlog | None:
+    async def withdraw(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
+        pull = self._pulls.get((model, priority))
+        return None if pull is None else await self._parse(await pull.withdraw())
+
+    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
+        """One request where nothing of the pool waits."""
         try:
-            return await self._backlog(model)
+            subjects = await self._jetstream.pending_by_subject(
+                streams.WORK, messaging.work_of_pool(self._pool.name)
+            )
+            tokens = {messaging.token_of_work(subject) for subject in subjects}
+            waiting = [model for model in models if messaging.model_token(model) in tokens]
+            found = [await self._backlog(model) for model in waiting]
         except TRANSIENT_NATS as error:
-            log.info("backlog unknown", model=model, error=repr(error))
-            return None
+            log.info("backlogs unknown", error=repr(error))
+            return ()
+        return [backlog for backlog in found if backlog is not None]
 
     async def _backlog(self, model: str) -> Backlog | None:
         subject = messaging.work_of_model(self._pool.name, messaging.model_token(model))
-        if not await self._jetstream.pending(streams.WORK, subject):
-            return None
         waits = [await self._jetstream.waiting(self._consumer(model, priority)) for priority in Priority]
         sent = [wait.since for wait in waits if wait.since is not None]
         # Where nothing waits, all of it is in flight, maybe on a worker that died.
@@ -99,7 +105,9 @@ class NatsShardSource:
         token = messaging.ANY_MODEL if model is None else messaging.model_token(model)
         return streams.work_consumer(self._pool.name, token, priority, self._ack_wait_seconds)
 
-    async def _parse(self, message: Msg) -> NatsShardMessage | None:
+    async def _parse(self, message: Msg | None) -> NatsShardMessage | None:
+        if message is None:
+            return None
         try:
             return NatsShardMessage(message, self._jetstream, completes_text=self._pool.completes_text)
         except DecodeError as error:

@@ -125,7 +125,7 @@ class Prefetch:
     async def until_room(self, priority: Priority) -> bool:
         """True once there is room and no higher priority brings work; False when it is closed."""
         while not self.closed.is_set():
-            if self._has_room(priority):
+            if self.has_room(priority):
                 return True
             self._changed.clear()
             await self._changed.wait()
@@ -136,7 +136,7 @@ class Prefetch:
             self._changed.clear()
             await self._changed.wait()
 
-    def _has_room(self, priority: Priority) -> bool:
+    def has_room(self, priority: Priority) -> bool:
         limits = self._limits
         room = limits.concurrency + self._depth.samples()
         if self.unfinished >= room or self.in_flight >= limits.in_flight:

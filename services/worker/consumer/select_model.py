@@ -1,6 +1,6 @@
 """Selects the model of the pool that the worker switches to: the one that has waited longest."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -42,11 +42,14 @@ class PeerWorker:
 class ShardSource(Protocol):
     """Where shards wait. A model of None means any model of the pool."""
 
-    async def pull(self, model: str | None, priority: Priority) -> Sequence[ShardMessage]:
-        """The next shards of the priority; none after a short wait."""
+    async def pull(self, model: str | None, priority: Priority) -> ShardMessage | None:
+        """The next shard of the priority; None after a short wait, though the pull goes on waiting."""
 
-    async def backlog(self, model: str) -> Backlog | None:
-        """None where no message of the model is unacknowledged."""
+    async def withdraw(self, model: str | None, priority: Priority) -> ShardMessage | None:
+        """Ends the pull; the shard that came meanwhile."""
+
+    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
+        """Those of models that have unacknowledged messages."""
 
 
 class WorkerRegistry(Protocol):
@@ -98,8 +101,7 @@ class SelectModel:
         """The models that this worker could load and does not serve now."""
         ready = self.loader.ready_models
         others = [model for model in self.loader.models if model not in ready and self.loader.may_load(model)]
-        backlogs = [await self.source.backlog(model) for model in others]
-        return [backlog for backlog in backlogs if backlog is not None]
+        return await self.source.backlogs(others) if others else ()
 
     def _ago(self, seconds: float) -> datetime:
         return self.clock.now() - timedelta(seconds=seconds)

@@ -82,7 +82,7 @@ class NatsOutcomePublisher:
     async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
         payload = batch_to_bytes(batch, self._worker_id, self._environment_of(batch))
         subject = messaging.outcome_subject(batch.run_id)
-        await self._jetstream.publish(streams.OUTCOMES, subject, payload, message_id)
+        await self._jetstream.publish(subject, payload, message_id)
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
         environment = dict(self._environment())

@@ -25,7 +25,8 @@ from proctor.wire.convert import number_of
 from proctor.wire.values import GROUP
 from services.common.grpc_client import open_channel
 from services.common.jetstream import JetStream, connect_nats
-from services.common.streams import OUTCOMES
+from services.common.lifecycle import every
+from services.common.streams import OUTCOMES, StreamLimits, StreamMaker
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.proto import OUTCOME
 from services.results.runs.proto import FACTS, task_to_proto
@@ -91,7 +92,7 @@ class ResultsHarness:
     async def send(self, batch: OutcomeBatch) -> None:
         """As a worker does."""
         payload = batch_to_proto(batch).SerializeToString()
-        await self.jetstream.publish(OUTCOMES, outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
+        await self.jetstream.publish(outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
 
     async def counts(self, run_id: str) -> work_messages_pb2.ProgressReport:
         request = run_record_service_pb2.GetCountsRequest(run_id=run_id)
@@ -128,6 +129,9 @@ async def results_harness(**changed: object) -> AsyncIterator[ResultsHarness]:
         reports: dict[str, list[work_messages_pb2.ProgressReport]] = {}
         listening = asyncio.create_task(_listen(connection, reports))
         opened.callback(listening.cancel)
+        maker = StreamMaker(connection, StreamLimits())
+        making = asyncio.create_task(every(0.2, maker.make_missing, name="make streams"))
+        opened.callback(making.cancel)
         yield ResultsHarness(
             postgres,
             nats,

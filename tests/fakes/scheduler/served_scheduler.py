@@ -74,7 +74,7 @@ class HandWorker:
             self.asked += [sample.sample for sample in shard.samples]
             batch = _answers(shard)
             subject = messaging.outcome_subject(shard.run_id)
-            await jetstream.publish(streams.OUTCOMES, subject, batch.SerializeToString(), str(uuid4()))
+            await jetstream.publish(subject, batch.SerializeToString(), str(uuid4()))
             await message.ack()
         await puller.close()
         return len(messages)

@@ -17,6 +17,7 @@ from proctor.values.pools import Pool, PoolModel, Provider
 from proctor.values.priority import Priority
 from services.common import streams
 from services.common.jetstream import JetStream, connect_nats
+from services.common.lifecycle import every
 from services.worker.consumer.nats_registry import Identity
 from services.worker.engines.engine import Engine
 from services.worker.settings import WorkerSettings
@@ -77,7 +78,7 @@ class WorkerHarness:
         token = messaging.model_token(work.model) if pool.models else messaging.ANY_MODEL
         subject = messaging.work_subject(pool.name, token, priority, work.run_id)
         message_id = f"{work.run_id}/{work.shard}/{work.attempt}"
-        await self.jetstream.publish(streams.WORK, subject, work.SerializeToString(), message_id)
+        await self.jetstream.publish(subject, work.SerializeToString(), message_id)
 
     async def collect(self) -> None:
         """For ever: takes outcomes as results would."""
@@ -137,11 +138,15 @@ class WorkerHarness:
 async def worker_harness(url: str) -> AsyncIterator[WorkerHarness]:
     connection = await connect_nats(url, "tests")
     harness = WorkerHarness(connection, JetStream(connection))
-    collecting = asyncio.create_task(harness.collect(), name="collect outcomes")
+    maker = streams.StreamMaker(connection, streams.StreamLimits())
+    tasks = [
+        asyncio.create_task(harness.collect(), name="collect outcomes"),
+        asyncio.create_task(every(0.2, maker.make_missing, name="make streams"), name="make streams"),
+    ]
     try:
         yield harness
     finally:
-        await cancel_all([collecting])
+        await cancel_all(tasks)
         await connection.close()
 
 

@@ -33,7 +33,6 @@ async def jetstream() -> AsyncIterator[JetStream]:
     async with nats_server() as server:
         connection = await connect_nats(server.address, "test")
         made = JetStream(connection)
-        await made.ensure_stream(OUTCOMES)
         yield made
         await connection.close()
 
@@ -95,7 +94,7 @@ async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[N
 async def send(jetstream: JetStream, run_id: str, samples: int = 1) -> None:
     outcomes = [answered(sample) for sample in range(samples)]
     payload = batch_to_proto(batch(run_id, outcomes)).SerializeToString()
-    await jetstream.publish(OUTCOMES, outcome_subject(run_id), payload, uuid.uuid4().hex)
+    await jetstream.publish(outcome_subject(run_id), payload, uuid.uuid4().hex)
 
 
 async def is_empty(jetstream: JetStream) -> bool:

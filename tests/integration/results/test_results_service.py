@@ -22,7 +22,6 @@ from proctor.values.outcome import Answer, FailureClass
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.common.grpc_errors import remote_error
-from services.common.streams import OUTCOMES
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.runs.run_plan import RunPlan
@@ -295,7 +294,7 @@ async def test_an_answer_that_does_not_fit_its_sample_is_a_failure_not_a_wrong_a
 
 async def test_messages_that_make_no_sense_hold_nothing_up(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(2)
-    await harness.jetstream.publish(OUTCOMES, f"outcomes.{plan.run_id}", b"\xff\xff", new_id())
+    await harness.jetstream.publish(f"outcomes.{plan.run_id}", b"\xff\xff", new_id())
     await harness.send(batch(new_id(), [answered(0)]))  # an unknown run
     await harness.send(batch(plan.run_id, [answered(99), answered(0, rollout=3), answered(1)]))
     await eventually(lambda: recorded_is(harness, plan, 1), "the good one is recorded")

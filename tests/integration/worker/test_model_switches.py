@@ -61,27 +61,25 @@ async def harness(nats: RunningServer) -> AsyncIterator[WorkerHarness]:
 
 async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: WorkerHarness) -> None:
     source = NatsShardSource(harness.jetstream, POOL, 30)
-    assert await source.backlog(A) is None
+    assert await source.backlogs([A, B]) == []
     await harness.send(work_shard(1, range(4), model=A), pool=POOL, priority=Priority.LOW)
     await harness.send(work_shard(2, range(4), model=B), pool=POOL)
     await harness.send(work_shard(3, range(4), model=A), pool=POOL)
-    first, other = await source.backlog(A), await source.backlog(B)
-    assert first
-    assert other
+    first, other = await source.backlogs([A, B])
     assert (first.waiting, other.waiting) == (2, 1)
     assert first.since < other.since
-    (taken,) = await source.pull(A, Priority.LOW)
-    rest = await source.backlog(A)
-    assert rest
+    taken = await source.pull(A, Priority.LOW)
+    (rest,) = await source.backlogs([A])
     assert (rest.waiting, rest.since > other.since) == (1, True)
-    (last,) = await source.pull(A, Priority.HIGH)
-    held = await source.backlog(A)
-    assert held
+    last = await source.pull(A, Priority.HIGH)
+    assert taken
+    assert last
+    (held,) = await source.backlogs([A])
     assert (held.waiting, held.since) == (0, first.since)
     await asyncio.gather(taken.acknowledge(), last.acknowledge())
 
     async def is_gone() -> bool:
-        return await source.backlog(A) is None
+        return await source.backlogs([A]) == []
 
     await eventually(is_gone, "what is acknowledged waits no more")
 

@@ -1,6 +1,6 @@
 """To which model a worker switches, and when it keeps its own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.backlogs: dict[str, Backlog] = {}
+        self.waiting: dict[str, Backlog] = {}
         self.peer_workers: list[PeerWorker] = []
         engine = ScriptedEngine(loadable=(A, B, C))
         self.loader = ModelLoader(engine, ((A,), (B,), (C,)), self, retry_seconds=60)
@@ -33,17 +33,20 @@ class Pool:
     def monotonic(self) -> float:
         return self.seconds
 
-    async def pull(self, model: str | None, priority: Priority) -> Sequence[ShardMessage]:
+    async def pull(self, model: str | None, priority: Priority) -> ShardMessage | None:
         raise NotImplementedError((model, priority))
 
-    async def backlog(self, model: str) -> Backlog | None:
-        return self.backlogs.get(model)
+    async def withdraw(self, model: str | None, priority: Priority) -> ShardMessage | None:
+        raise NotImplementedError((model, priority))
+
+    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
+        return [self.waiting[model] for model in models if model in self.waiting]
 
     async def peers(self) -> Sequence[PeerWorker]:
         return self.peer_workers
 
     def wait_for(self, model: str, *, since: float, waiting: int = 1) -> None:
-        self.backlogs[model] = Backlog(model, waiting, START + timedelta(seconds=since))
+        self.waiting[model] = Backlog(model, waiting, START + timedelta(seconds=since))
 
 
 async def pool_at_a() -> Pool:

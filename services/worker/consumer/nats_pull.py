@@ -1,0 +1,146 @@
+"""A pull that waits at the server for minutes: an idle worker asks rarely and is answered at once."""
+
+import asyncio
+from collections import deque
+
+import orjson
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream
+from services.common.lifecycle import raise_if_cancelled
+from services.common.structured_logs import get_logger
+
+_WAITS_SECONDS = 120.0
+# The server sends a sign of life this often; after two missing ones the pull is sent anew.
+_HEARTBEAT_SECONDS = 15.0
+# How long `fetch` waits for news of the pull.
+_FETCH_SECONDS = 1.0
+_WITHDRAW_SECONDS = 2.0
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 2.0
+_NANOSECONDS = 1_000_000_000
+_REQUEST = orjson.dumps(
+    {
+        "batch": 1,
+        "expires": int(_WAITS_SECONDS * _NANOSECONDS),
+        "idle_heartbeat": int(_HEARTBEAT_SECONDS * _NANOSECONDS),
+    }
+)
+_HEARTBEAT = "100"
+# Nothing came until the pull expired; a new one may bring something.
+_NOTHING = frozenset({"404", "408"})
+
+log = get_logger()
+
+
+class LongPull:
+    """Pulls one message at a time from a durable consumer, over outages and wiped streams.
+
+    Use it from one task. A pull that is not needed any more is withdrawn: else its message would wait here.
+    """
+
+    def __init__(self, jetstream: JetStream, spec: ConsumerSpec) -> None:
+        self._jetstream = jetstream
+        self._spec = spec
+        self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{spec.stream.name}.{spec.durable}"
+        self._inbox: Subscription | None = None
+        self._received: deque[Msg] = deque()
+        self._news = asyncio.Event()
+        # Whether the consumer is there, as far as known.
+        self._is_made = False
+        self._is_waiting = False
+        self._silent_until = 0.0
+        self._reconnects = 0
+        self._pause = _FIRST_PAUSE_SECONDS
+
+    async def fetch(self) -> Msg | None:
+        """The next message; None where none came within a second, while the pull goes on waiting."""
+        try:
+            message = await self._fetch()
+        except TRANSIENT_NATS as error:
+            raise_if_cancelled()
+            log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
+            await self._close()
+            await asyncio.sleep(self._pause)
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+            return None
+        raise_if_cancelled()
+        self._pause = _FIRST_PAUSE_SECONDS
+        return message
+
+    async def withdraw(self) -> Msg | None:
+        """Ends the pull; the message that the server may have sent meanwhile."""
+        if self._inbox is None or not self._is_waiting:
+            return None
+        inbox, self._inbox, self._is_waiting = self._inbox, None, False
+        try:
+            async with asyncio.timeout(_WITHDRAW_SECONDS):
+                await inbox.drain()
+            return self._take()
+        except TRANSIENT_NATS as error:
+            raise_if_cancelled()
+            log.info("pull not withdrawn", consumer=self._spec.durable, error=repr(error))
+            return None
+
+    async def _fetch(self) -> Msg | None:
+        if not self._is_made:
+            await self._jetstream.make_consumer(self._spec)
+            self._is_made = True
+        if self._inbox is None:
+            connection = self._jetstream.connection
+            self._inbox = await connection.subscribe(connection.new_inbox(), cb=self._receive)
+        if not self._is_waiting:
+            await self._send(self._inbox)
+        elif self._is_lost():
+            raise ConnectionError("the server does not answer the pull")
+        try:
+            async with asyncio.timeout(_FETCH_SECONDS):
+                await self._news.wait()
+        except TimeoutError:
+            return None
+        return self._take()
+
+    async def _send(self, inbox: Subscription) -> None:
+        await self._jetstream.connection.publish(self._subject, _REQUEST, reply=inbox.subject)
+        self._is_waiting = True
+        self._reconnects = self._jetstream.reconnects
+        self._hear()
+
+    def _take(self) -> Msg | None:
+        """The message received, if any; raises for a status that says that the consumer is gone."""
+        self._news.clear()
+        while self._received:
+            message = self._received.popleft()
+            headers = message.headers or {}
+            status = headers.get("Status", "")
+            if status == _HEARTBEAT:
+                continue
+            self._is_waiting = False
+            if not status:
+                return message
+            if status not in _NOTHING:
+                raise ConnectionError(f"the pull ended: {status} {headers.get('Description', '')}")
+        return None
+
+    async def _receive(self, message: Msg) -> None:
+        self._received.append(message)
+        self._hear()
+        self._news.set()
+
+    def _hear(self) -> None:
+        self._silent_until = asyncio.get_running_loop().time() + 2 * _HEARTBEAT_SECONDS
+
+    def _is_lost(self) -> bool:
+        """A server forgets the pulls of a connection that ended."""
+        is_silent = asyncio.get_running_loop().time() > self._silent_until
+        return is_silent or self._jetstream.reconnects != self._reconnects
+
+    async def _close(self) -> None:
+        inbox, self._inbox, self._is_waiting, self._is_made = self._inbox, None, False, False
+        if inbox is None:
+            return
+        try:
+            await inbox.unsubscribe()
+        except TRANSIENT_NATS as error:
+            log.debug("unsubscribe failed", consumer=self._spec.durable, error=repr(error))

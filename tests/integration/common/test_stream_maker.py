@@ -1,0 +1,53 @@
+"""One service makes the streams; what there is stays as it is, and what differs is reported once."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from nats.aio.client import Client
+from structlog.testing import capture_logs
+
+from proctor.values.priority import Priority
+from services.common.jetstream import JetStream, connect_nats
+from services.common.streams import StreamLimits, StreamMaker
+from services.worker.consumer.nats import NatsShardSource
+from tests.fakes.worker.worker_harness import POOL
+from tests.harness.servers import RunningServer
+
+NAMES = {"WORK", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS"}
+
+
+@pytest.fixture
+async def connection(nats: RunningServer) -> AsyncIterator[Client]:
+    connection = await connect_nats(nats.address, "tests")
+    yield connection
+    await connection.close()
+
+
+async def test_what_is_missing_is_made_with_the_settings(connection: Client) -> None:
+    manager = connection.jsm()
+    await manager.delete_stream("WORK")
+    await manager.delete_stream("KV_RUNS")
+    await StreamMaker(connection, StreamLimits(work_bytes=2**24)).make_missing()
+    assert {info.config.name for info in await manager.streams_info()} == NAMES
+    assert (await manager.stream_info("WORK")).config.max_bytes == 2**24
+
+
+async def test_what_an_operator_changed_stays_and_is_reported_once(connection: Client) -> None:
+    manager, maker = connection.jsm(), StreamMaker(connection, StreamLimits())
+    config = (await manager.stream_info("OUTCOMES")).config
+    await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
+    with capture_logs() as logged:
+        await maker.make_missing()
+        await maker.make_missing()
+    assert [(line["stream"], line["fields"]) for line in logged] == [("OUTCOMES", ["max_bytes"])]
+    assert (await manager.stream_info("OUTCOMES")).config.max_bytes == 10 * 1024**3
+
+
+async def test_a_worker_makes_and_changes_no_stream(connection: Client) -> None:
+    manager = connection.jsm()
+    config = (await manager.stream_info("WORK")).config
+    await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
+    await manager.delete_stream("OUTCOMES")
+    assert await NatsShardSource(JetStream(connection), POOL, 30).pull(None, Priority.HIGH) is None
+    assert (await manager.stream_info("WORK")).config.max_bytes == 10 * 1024**3
+    assert "OUTCOMES" not in {info.config.name for info in await manager.streams_info()}

@@ -1,0 +1,142 @@
+"""Pulls that wait: an idle worker asks NATS rarely, and no message is lost where a pull is withdrawn."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+from nats.aio.msg import Msg
+
+from proctor.values import messaging
+from proctor.values.priority import Priority
+from services.common import streams
+from services.worker.consumer.nats import NatsShardSource
+from services.worker.consumer.nats_pull import LongPull
+from tests.fakes.eventually import eventually
+from tests.fakes.worker.scripted_engine import ScriptedEngine
+from tests.fakes.worker.worker_harness import (
+    POOL,
+    WorkerHarness,
+    crash,
+    pool_of,
+    work_shard,
+    worker_harness,
+    worker_in_process,
+)
+from tests.harness.servers import RunningServer
+
+ANY_HIGH = streams.work_consumer(POOL.name, messaging.ANY_MODEL, Priority.HIGH, 30)
+IDLE_SECONDS = 10.0
+# After its last shard a worker asks a few times more.
+SETTLED_SECONDS = 3.0
+# What an idle worker may ask in that time: 0.2 calls a second.
+MOST_CALLS = 0.2 * IDLE_SECONDS
+
+
+@pytest.fixture
+async def harness(nats: RunningServer) -> AsyncIterator[WorkerHarness]:
+    async with worker_harness(nats.address) as harness:
+        yield harness
+
+
+class NotedCalls:
+    """The calls of JetStream's API that pass, without those of the harness itself."""
+
+    def __init__(self) -> None:
+        self.subjects: Counter[str] = Counter()
+        self.last_at = asyncio.get_running_loop().time()
+
+    async def note(self, message: Msg) -> None:
+        if "STREAM.LIST" not in message.subject and "OUTCOMES" not in message.subject:
+            self.subjects[message.subject] += 1
+            self.last_at = asyncio.get_running_loop().time()
+
+    async def until_quiet(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        await eventually(lambda: loop.time() > self.last_at + seconds, "nothing is asked", 30)
+
+
+@pytest.mark.parametrize("models", [(), ("vllm/a", "vllm/b")])
+async def test_an_idle_worker_asks_less_than_once_in_five_seconds(
+    nats: RunningServer, harness: WorkerHarness, models: tuple[str, ...]
+) -> None:
+    pool, calls = (pool_of(*models) if models else POOL), NotedCalls()
+    async with worker_in_process(nats.address, ScriptedEngine(loadable=models), pool=pool):
+        await harness.send(work_shard(1, range(4), model=models[0] if models else "openai/fake"), pool=pool)
+        await harness.until_answered(4)
+        await harness.connection.subscribe("$JS.API.>", cb=calls.note)
+        await calls.until_quiet(SETTLED_SECONDS)
+        calls.subjects.clear()
+        end = asyncio.get_running_loop().time() + IDLE_SECONDS
+        await eventually(lambda: asyncio.get_running_loop().time() > end, "the time is over", 30)
+    assert calls.subjects.total() <= MOST_CALLS, calls.subjects
+
+
+async def test_a_waiting_pull_is_answered_at_once(harness: WorkerHarness) -> None:
+    pull = LongPull(harness.jetstream, ANY_HIGH)
+    assert await pull.fetch() is None
+    await harness.send(work_shard(1, range(4)))
+    message = await pull.fetch()
+    assert message
+    await message.ack()
+
+
+async def test_a_message_that_meets_the_withdrawal_is_not_lost(harness: WorkerHarness) -> None:
+    pull, received = LongPull(harness.jetstream, ANY_HIGH), 0
+    for shard in range(40):
+        assert await pull.fetch() is None or shard
+        sending = asyncio.create_task(harness.send(work_shard(shard, range(4))))
+        await asyncio.sleep(0)
+        message = await pull.withdraw()
+        await sending
+        message = message or await pull.fetch()
+        assert message
+        assert message.metadata.num_delivered == 1
+        await message.ack()
+        received += 1
+    assert received == 40
+
+
+async def test_nothing_comes_to_a_pull_that_was_withdrawn(harness: WorkerHarness) -> None:
+    source = NatsShardSource(harness.jetstream, POOL, 30)
+    assert await source.pull(None, Priority.HIGH) is None
+    assert await source.withdraw(None, Priority.HIGH) is None
+    await harness.send(work_shard(1, range(4)))
+    other = await NatsShardSource(harness.jetstream, POOL, 30).pull(None, Priority.HIGH)
+    assert other
+    assert other.failed_deliveries == 0
+    await other.acknowledge()
+
+
+async def test_a_pull_goes_on_after_the_server_was_killed(
+    nats: RunningServer, harness: WorkerHarness
+) -> None:
+    pull = LongPull(harness.jetstream, ANY_HIGH)
+    assert await pull.fetch() is None
+    await crash(nats)
+    await harness.send(work_shard(1, range(4)))
+    found: list[Msg] = []
+
+    async def is_there() -> bool:
+        if message := await pull.fetch():
+            found.append(message)
+        return bool(found)
+
+    await eventually(is_there, "the message arrives")
+    await found[0].ack()
+
+
+async def test_a_pull_goes_on_after_all_streams_were_wiped(harness: WorkerHarness) -> None:
+    pull = LongPull(harness.jetstream, ANY_HIGH)
+    assert await pull.fetch() is None
+    await harness.wipe()
+    await harness.send(work_shard(1, range(4)))
+    found: list[Msg] = []
+
+    async def is_there() -> bool:
+        if message := await pull.fetch():
+            found.append(message)
+        return bool(found)
+
+    await eventually(is_there, "the message arrives")
+    await found[0].ack()
