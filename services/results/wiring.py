@@ -29,6 +29,7 @@ from services.results.answers.postgres import (
     PostgresListedOutcomes,
     PostgresSameSamples,
 )
+from services.results.bounded_calls import BoundedCalls
 from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
 from services.results.comparison.grpc_api import GrpcComparisonApi
@@ -48,6 +49,7 @@ from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.postgres import (
     PostgresBaselines,
+    PostgresClaims,
     PostgresLeaderboard,
     PostgresPeers,
     add_closed_run,
@@ -79,6 +81,8 @@ from services.results.summaries.summarize_run import SummarizeRun
 SWEEP_SECONDS = 300.0
 BASELINE_SECONDS = 2.0
 COMPARE_SECONDS = 1.0
+# Comparisons and baselines of closed runs take one each, those that users wait for the others.
+CALL_PROCESSES = 4
 
 log = get_logger()
 
@@ -101,6 +105,14 @@ class Sessions:
     recording: PostgresSession
     work: PostgresSession
     reads: PostgresSession
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Beside the service: they score texts, and compute figures that may take long."""
+
+    scorer: ScorerPool
+    calls: BoundedCalls
 
 
 class RunningResults:
@@ -150,9 +162,10 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         sessions = await _connect(settings, opened)
         nats = await connect_nats(settings.nats_url, "results")
         opened.push_async_callback(nats.close)
-        scorer = ScorerPool(settings.scoring_processes)
-        opened.push_async_callback(scorer.close)
-        parts = await _parts(settings, sessions, nats, scorer)
+        processes = Processes(ScorerPool(settings.scoring_processes), BoundedCalls(CALL_PROCESSES))
+        opened.push_async_callback(processes.scorer.close)
+        opened.push_async_callback(processes.calls.close)
+        parts = await _parts(settings, sessions, nats, processes)
         opened.push_async_callback(parts.grpc.stop, 0)
         results = RunningResults(parts, settings.drain_seconds)
         opened.push_async_callback(results.close)
@@ -178,7 +191,7 @@ async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Session
 
 
 async def _parts(
-    settings: ResultsSettings, sessions: Sessions, nats: Client, scorer: AnswerScorer
+    settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes
 ) -> ResultsParts:
     work, reads, clock = sessions.work, sessions.reads, SystemClock()
     stores = _stores(work)
@@ -189,27 +202,32 @@ async def _parts(
     )
     apis = {
         grpc_record_api.SERVICE_NAME: _record_api(stores, work, sample_sets, clock).register,
-        **_read_apis(reads, scorer, clock),
+        **_read_apis(reads, processes, clock),
     }
     return ResultsParts(
         grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
-        consumer=_consumer(settings, _stores(sessions.recording), nats, scorer),
+        consumer=_consumer(settings, _stores(sessions.recording), nats, processes.scorer),
         sample_sets=sample_sets,
         add_baselines=AddBaselines(
-            records=stores.records, sample_sets=stores.sample_sets, baselines=PostgresBaselines(work)
+            records=stores.records,
+            sample_sets=stores.sample_sets,
+            baselines=PostgresBaselines(work),
+            claims=PostgresClaims(work),
+            calls=processes.calls,
         ),
         compare_peers=ComparePeers(
             records=stores.records,
             leaderboard=PostgresLeaderboard(work),
             comparisons=PostgresComparisons(work),
             peers=PostgresPeers(work),
-            store_comparison=_store_comparison(stores, work),
+            claims=PostgresClaims(work),
+            store_comparison=_store_comparison(stores, work, processes.calls),
         ),
     )
 
 
 def _read_apis(
-    session: PostgresSession, scorer: AnswerScorer, clock: Clock
+    session: PostgresSession, processes: Processes, clock: Clock
 ) -> Mapping[str, Callable[[grpc.aio.Server], None]]:
     """What users ask for, by the names of the services."""
     stores = _stores(session)
@@ -218,22 +236,22 @@ def _read_apis(
         summaries=stores.summaries,
         partials=PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock),
     )
-    store_comparison = _store_comparison(stores, session)
+    store_comparison = _store_comparison(stores, session, processes.calls)
     return {
         grpc_public_api.SERVICE_NAME: _public_api(stores, session, show_summary, clock).register,
         grpc_answer_api.SERVICE_NAME: _answer_api(stores, session, clock).register,
         grpc_export_api.SERVICE_NAME: _export_api(stores, session, show_summary).register,
-        grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary, scorer).register,
+        grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary, processes.scorer).register,
         grpc_leaderboard_api.SERVICE_NAME: _leaderboard_api(session, store_comparison, clock).register,
         grpc_comparison_api.SERVICE_NAME: _comparison_api(stores, store_comparison.compare_pair).register,
     }
 
 
-def _store_comparison(stores: Stores, session: PostgresSession) -> StoreComparison:
+def _store_comparison(stores: Stores, session: PostgresSession, calls: BoundedCalls) -> StoreComparison:
     return StoreComparison(
         records=stores.records,
         comparisons=PostgresComparisons(session),
-        compare_pair=ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session)),
+        compare_pair=ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session), calls=calls),
     )
 
 

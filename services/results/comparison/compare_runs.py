@@ -10,10 +10,11 @@ from itertools import combinations
 
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
+from services.results.bounded_calls import TookTooLong
 from services.results.checked_fields import InvalidField
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
 from services.results.comparison.comparison import SUITE, ComparedRun, Comparison, Difference, corrected
-from services.results.comparison.errors import NoCommonSamples, NoRunOfModel
+from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
 from services.results.comparison.metric_choice import (
     MetricChoice,
     all_metrics,
@@ -22,17 +23,19 @@ from services.results.comparison.metric_choice import (
     shared_tasks,
 )
 from services.results.comparison.pair_differences import pair_differences
-from services.results.comparison.ports import ComparisonStore, PairStore
+from services.results.comparison.ports import Calls, ComparisonStore, PairStore
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
-from services.results.statistics.paired.estimate import undefined
+from services.results.statistics.paired.estimate import Estimate, undefined
 from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
 FEWEST_RUNS = 2
 MOST_RUNS = 6
+MOST_SECONDS = 300.0
+TOOK_TOO_LONG = "not made: it took too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +54,22 @@ class CompareQuery:
 class ComparePair:
     sample_sets: SampleSetStore
     pairs: PairStore
+    calls: Calls
 
     async def compare(
         self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
-        """The differences of two runs, not corrected. Raises NoCommonSamples."""
+        """The differences of two runs, not corrected. Raises NoCommonSamples, ComparisonTooSlow."""
         first, second = (record.plan for record in runs)
         metrics = {task: [one.key for one in metrics] for task, metrics in choice.by_task.items()}
         pairs = await self.pairs.pairs(first, second, metrics)
         if not pairs:
             raise NoCommonSamples(first=first.run_id, second=second.run_id)
         label_counts = await self._label_counts(first, choice)
-        # Seconds for large runs: the service goes on meanwhile.
-        return await asyncio.to_thread(pair_differences, places, choice, pairs, label_counts)
+        try:
+            return await self.calls.call(MOST_SECONDS, pair_differences, places, choice, pairs, label_counts)
+        except TookTooLong as error:
+            raise ComparisonTooSlow(first=first.run_id, second=second.run_id, seconds=MOST_SECONDS) from error
 
     async def _label_counts(self, plan: RunPlan, choice: MetricChoice) -> dict[str, int]:
         return {
@@ -145,21 +151,38 @@ class StoreComparison:
     comparisons: ComparisonStore
     compare_pair: ComparePair
 
-    async def store(self, first_run_id: str, second_run_id: str) -> None:
-        """A comparison that cannot be made is logged. Raises DependencyUnavailable."""
-        # In one order: a leaderboard and the loop that compare the same pair store the same row.
-        run_ids = sorted((first_run_id, second_run_id))
-        first, second = [await self.records.find(run_id) for run_id in run_ids]
-        if first is None or second is None:
-            return
+    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:
+        """Whether that took no longer; a comparison that cannot be made is logged.
+
+        Raises DependencyUnavailable.
+        """
+        runs = await self._runs(first_run_id, second_run_id)
         try:
-            differences = await self._differences(first, second)
+            async with asyncio.timeout(seconds):
+                differences = await self._differences(*runs) if runs else ()
         except DependencyUnavailable:
             raise
+        except (TimeoutError, ComparisonTooSlow):
+            log.warning("comparison took too long", run_ids=[first_run_id, second_run_id], seconds=seconds)
+            return False
         except Exception as error:  # noqa: BLE001  # the edge of loops and leaderboards that one pair must not hold up
-            log.error("runs not compared", run_ids=run_ids, error=repr(error))
-        else:
-            await self.comparisons.store(first, second, differences)
+            log.error("runs not compared", run_ids=[first_run_id, second_run_id], error=repr(error))
+            return True
+        if runs and differences:
+            await self.comparisons.store(*runs, differences)
+        return True
+
+    async def give_up(self, first_run_id: str, second_run_id: str) -> None:
+        """Stores that the comparison took too long, in the place of its figures."""
+        runs = await self._runs(first_run_id, second_run_id)
+        if runs:
+            choice = all_metrics([run.plan for run in runs], are_alike=True)
+            await self.comparisons.store(*runs, _undefined(choice, Estimate(test=TOOK_TOO_LONG)))
+
+    async def _runs(self, first_run_id: str, second_run_id: str) -> tuple[RunRecord, RunRecord] | None:
+        """In one order: a leaderboard and the loop that compare the same pair store the same row."""
+        first, second = [await self.records.find(run_id) for run_id in sorted((first_run_id, second_run_id))]
+        return None if first is None or second is None else (first, second)
 
     async def _differences(self, first: RunRecord, second: RunRecord) -> Sequence[Difference]:
         """Undefined ones without a common sample: they need not be looked for again."""
@@ -169,9 +192,11 @@ class StoreComparison:
         try:
             return _stored(choice, await self.compare_pair.compare((first, second), choice))
         except NoCommonSamples:
-            return [
-                Difference(0, 1, SUITE, suite.metric, undefined(0, NO_PAIRS)) for suite in choice.of_suite
-            ]
+            return _undefined(choice, undefined(0, NO_PAIRS))
+
+
+def _undefined(choice: MetricChoice, estimate: Estimate) -> list[Difference]:
+    return [Difference(0, 1, SUITE, suite.metric, estimate) for suite in choice.of_suite]
 
 
 def _stored(choice: MetricChoice, differences: Sequence[Difference]) -> list[Difference]:

@@ -38,6 +38,13 @@ class NoCommonSamples(DomainError):
     reason = "NO_COMMON_SAMPLES"
 
 
+class ComparisonTooSlow(DomainError):
+    """Comparing runs {first} and {second} took over {seconds} s; name fewer tasks or metrics."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NOT_COMPARABLE"
+
+
 class NoRunOfModel(DomainError):
     """Model {model} has no completed run of suite {suite}."""
 

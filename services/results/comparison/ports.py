@@ -1,14 +1,16 @@
 """What comparing runs needs from the stores."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from services.results.comparison.answer_pairs import SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
 from services.results.comparison.pair_differences import PairsByMetric
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,14 @@ class FoundFlip:
     def bytes(self) -> int:
         """In a message, without its sample."""
         return BYTES_OF_NUMBERS + sum(len(prediction.encode()) for prediction in self.predictions)
+
+
+class Calls(Protocol):
+    """Calls functions beside the service, which goes on meanwhile."""
+
+    async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
+        """Raises TookTooLong."""
+        ...
 
 
 class PairStore(Protocol):

@@ -1,5 +1,6 @@
 """Comparisons in Postgres: answers paired and counted there, and the stored differences of runs."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -39,12 +40,9 @@ class PostgresPairs:
             [place for place, _ in wanted],
             [metric for _, metric in wanted],
         )
-        found: dict[tuple[str, str], list[PairGroup]] = defaultdict(list)
-        for row in rows:
-            place, metric = wanted[row["metric"] - 1]
-            found[tasks[place - 1], metric].append(_pair_group(row))
-        # Sums of floating numbers come out the same only in the same order.
-        return {key: sorted(groups, key=_order) for key, groups in found.items()}
+        # Seconds for large runs, in which the service goes on.
+        named = [(tasks[place - 1], metric) for place, metric in wanted]
+        return await asyncio.to_thread(_grouped, rows, named)
 
     async def flips(self, query: FlipQuery) -> list[FoundFlip]:
         first, second = query.tasks
@@ -87,6 +85,14 @@ def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> list
         [one.sample_set_id for one, _ in planned],
         [other.sample_set_id for _, other in planned],
     ]
+
+
+def _grouped(rows: Sequence[asyncpg.Record], wanted: Sequence[tuple[str, str]]) -> PairsByMetric:
+    found: dict[tuple[str, str], list[PairGroup]] = defaultdict(list)
+    for row in rows:
+        found[wanted[row["metric"] - 1]].append(_pair_group(row))
+    # Sums of floating numbers come out the same only in the same order.
+    return {key: sorted(groups, key=_order) for key, groups in found.items()}
 
 
 def _pair_group(row: asyncpg.Record) -> PairGroup:

@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from proctor.values.scoring import OutputType
+from services.common.structured_logs import get_logger
+from services.results.bounded_calls import TookTooLong
+from services.results.comparison.ports import Calls
 from services.results.leaderboard.baseline import (
     BaselineColumns,
     MajorityCount,
@@ -12,7 +15,8 @@ from services.results.leaderboard.baseline import (
     undefined_baselines,
 )
 from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
-from services.results.leaderboard.ports import BaselineStore
+from services.results.leaderboard.ports import BaselineStore, Claim, ClaimStore, Work
+from services.results.leaderboard.process_claims import CLAIM_SECONDS, MOST_TRIES, process_claims
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -21,8 +25,11 @@ from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.summarize_run import find_label_count
 
-RUNS_AT_A_TIME = 100
+RUN_SECONDS = 60.0
+SLOW_RUN_SECONDS = 600.0
 SAMPLES_AT_A_TIME = 1000
+
+log = get_logger()
 
 Numbered = list[tuple[int, Target]]
 
@@ -32,13 +39,32 @@ class AddBaselines:
     records: RunRecordStore
     sample_sets: SampleSetStore
     baselines: BaselineStore
+    claims: ClaimStore
+    calls: Calls
 
     async def add(self) -> None:
-        """Adds those of the newest runs that have none. What is cut short is done again; rows stay unique."""
-        for run_id in await self.baselines.runs_without(RUNS_AT_A_TIME):
-            record = await self.records.find(run_id)
-            if record is not None:
-                await self.baselines.keep_for_run(run_id, await self._of_suite(record.plan))
+        """Adds those of runs that have none. What is cut short is done again; rows stay unique.
+
+        A run that takes long is put off until the others have theirs, and given more time then.
+        """
+        await process_claims(self.claims, Work.BASELINES, SLOW_RUN_SECONDS + CLAIM_SECONDS, self._add)
+
+    async def _add(self, claim: Claim) -> bool:
+        record = await self.records.find(claim.run_id)
+        if record is None:
+            return True
+        seconds = RUN_SECONDS if claim.tries == 1 else SLOW_RUN_SECONDS
+        found: SuiteBaselines = {}
+        if claim.tries <= MOST_TRIES:
+            try:
+                async with asyncio.timeout(seconds):
+                    found = await self._of_suite(record.plan)
+            except (TimeoutError, TookTooLong):
+                log.warning("baselines took too long", run_id=claim.run_id, seconds=seconds)
+                if claim.tries == 1:
+                    return False
+        await self.baselines.keep_for_run(claim.run_id, found)
+        return True
 
     async def _of_suite(self, plan: RunPlan) -> SuiteBaselines:
         """Without what is undefined: a baseline that some task does not have is none of the suite."""
@@ -74,7 +100,7 @@ class AddBaselines:
         except ScoringImpossible:
             return undefined_baselines(scoring, task.sample_count)
         clusters = await self.sample_sets.clusters(task.sample_set_id)
-        return await asyncio.to_thread(columns.figures, task, clusters)
+        return await self.calls.call(SLOW_RUN_SECONDS, columns.figures, task, clusters)
 
     async def _targets(self, task: PlannedTask) -> AsyncIterator[Numbered]:
         for start in range(0, task.sample_count, SAMPLES_AT_A_TIME):

@@ -3,19 +3,22 @@
 The close of a run neither waits for this nor fails with it. What a crash cut short is found again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import LeaderboardStore, PeerStore
+from services.results.leaderboard.ports import Claim, ClaimStore, LeaderboardStore, PeerStore, Work
+from services.results.leaderboard.process_claims import CLAIM_SECONDS, MOST_TRIES, process_claims
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metrics import SCORE
 
-RUNS_AT_A_TIME = 100
 MOST_RIVALS = 50
+PAIR_SECONDS = 10.0
+SLOW_PAIR_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +27,40 @@ class ComparePeers:
     leaderboard: LeaderboardStore
     comparisons: ComparisonStore
     peers: PeerStore
+    claims: ClaimStore
     store_comparison: StoreComparison
 
     async def compare(self) -> None:
-        """Compares the runs that wait for it; comparisons that are stored already are not made again."""
-        for run_id in await self.peers.waiting(RUNS_AT_A_TIME):
-            record = await self.records.find(run_id)
-            if record is not None:
-                peers = await self._peers(record)
-                known = await self.comparisons.compared_with(run_id, peers)
-                for peer in peers:
-                    if peer not in known:
-                        await self.store_comparison.store(run_id, peer)
-                await self.peers.mark_compared(record)
+        """Compares the runs that wait for it; comparisons that are stored already are not made again.
+
+        A pair that takes long is put off until the other runs are compared, and given more time then.
+        """
+        await process_claims(self.claims, Work.COMPARISON, CLAIM_SECONDS, self._compare)
+
+    async def _compare(self, claim: Claim) -> bool:
+        record = await self.records.find(claim.run_id)
+        if record is None:
+            return True
+        peers = await self._peers(record)
+        known = await self.comparisons.compared_with(claim.run_id, peers)
+        missing = [peer for peer in peers if peer not in known]
+        slow = missing if claim.tries > MOST_TRIES else await self._slow(claim, missing)
+        if slow and claim.tries == 1:
+            return False
+        for peer in slow:
+            await self.store_comparison.give_up(claim.run_id, peer)
+        await self.peers.mark_compared(record)
+        return True
+
+    async def _slow(self, claim: Claim, peers: Sequence[str]) -> list[str]:
+        """Compares with them; gives those that took too long."""
+        seconds = PAIR_SECONDS if claim.tries == 1 else SLOW_PAIR_SECONDS
+        slow = []
+        for peer in peers:
+            await self.claims.renew(claim, seconds + CLAIM_SECONDS)
+            if not await self.store_comparison.store(claim.run_id, peer, seconds):
+                slow.append(peer)
+        return slow
 
     async def _peers(self, record: RunRecord) -> list[str]:
         """The model's previous run, and the latest runs of all other models under the same conditions.

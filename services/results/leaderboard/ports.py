@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from proctor.values.scoring import ScoringMethod
@@ -59,10 +60,6 @@ class HistoryStore(Protocol):
 class BaselineStore(Protocol):
     """Stores baselines, which need no model: of sample sets, and of the suites of closed runs."""
 
-    async def runs_without(self, most: int) -> list[str]:
-        """Complete runs whose baselines are to be computed, newest first."""
-        ...
-
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
         """Stores the baselines of a run's suite by name."""
         ...
@@ -77,11 +74,7 @@ class BaselineStore(Protocol):
 
 
 class PeerStore(Protocol):
-    """Finds the runs that are still to be compared with their peers."""
-
-    async def waiting(self, most: int) -> list[str]:
-        """Completed runs that were not compared since they were closed, the first one first."""
-        ...
+    """Knows what a run is still to be compared with."""
 
     async def previous_run(self, run: RunPlan) -> str | None:
         """The complete run of the same model under the same conditions before this one."""
@@ -95,6 +88,41 @@ class PeerStore(Protocol):
 class ComparisonMaker(Protocol):
     """Compares runs whose comparison is not stored."""
 
-    async def store(self, first_run_id: str, second_run_id: str) -> None:
-        """Stores the differences of two closed runs; a comparison that cannot be made is left out."""
+    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:
+        """Stores the differences of two closed runs; False where it would take longer.
+
+        A comparison that cannot be made is left out.
+        """
+        ...
+
+
+class Work(StrEnum):
+    """What is done once with each completed run."""
+
+    COMPARISON = "comparison"
+    BASELINES = "baselines"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`tries`: how often the run was claimed for the work, with this time."""
+
+    run_id: str
+    work: Work
+    tries: int
+
+
+class ClaimStore(Protocol):
+    """Gives each work to one replica. Claims end by the store's clock."""
+
+    async def claim(self, work: Work, seconds: float) -> Claim | None:
+        """A run that waits for the work, those that were tried less often first; None where none waits."""
+        ...
+
+    async def renew(self, claim: Claim, seconds: float) -> None:
+        """Holds it from now on for so long; with 0 it is given back, and another may claim it."""
+        ...
+
+    async def drop(self, claim: Claim) -> None:
+        """The work is done, or was never begun."""
         ...

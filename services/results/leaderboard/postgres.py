@@ -20,7 +20,7 @@ from services.results.leaderboard.closed_run import (
 )
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import HistoryPage
+from services.results.leaderboard.ports import Claim, HistoryPage, Work
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.statistics.metrics import SCORE
@@ -107,9 +107,6 @@ class PostgresPeers:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def waiting(self, most: int) -> list[str]:
-        return [row["run_id"] for row in await self._session.fetch("list_runs_to_compare", most)]
-
     async def previous_run(self, run: RunPlan) -> str | None:
         facts, conditions = run.facts, conditions_of(run).of_metric(SCORE)
         row = await self._session.fetchrow(
@@ -121,13 +118,24 @@ class PostgresPeers:
         await self._session.fetch("mark_compared", run.plan.run_id, run.epoch)
 
 
-class PostgresBaselines:
+class PostgresClaims:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def runs_without(self, most: int) -> list[str]:
-        rows = await self._session.fetch("list_runs_without_baselines", most)
-        return [row["run_id"] for row in rows]
+    async def claim(self, work: Work, seconds: float) -> Claim | None:
+        row = await self._session.fetchrow("claim_run", work, seconds)
+        return None if row is None else Claim(row["run_id"], work, row["tries"])
+
+    async def renew(self, claim: Claim, seconds: float) -> None:
+        await self._session.fetch("renew_claim", claim.run_id, claim.work, seconds)
+
+    async def drop(self, claim: Claim) -> None:
+        await self._session.fetch("drop_claim", claim.run_id, claim.work)
+
+
+class PostgresBaselines:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
         await self._session.fetch("keep_run_baselines", run_id, SUITE_BASELINES.dump_json(baselines).decode())

@@ -134,12 +134,54 @@ SELECT count(*) AS runs
 FROM history_entries
 WHERE suite = $1::text AND model = $2::text AND closed_at >= $3::timestamptz;
 
--- name: list_runs_without_baselines: complete runs whose baselines are to be computed, newest first ($1 rows)
-SELECT run_id::text AS run_id
-FROM closed_runs
-WHERE baselines IS NULL AND state = 'completed'
-ORDER BY closed_at DESC
-LIMIT $1::integer;
+-- name: claim_run: claim a completed run that waits for a work; those that were tried less often come first ($1 comparison or baselines, $2 seconds)
+-- Of two that find the same run, the second gets none.
+INSERT INTO closed_run_claims AS claimed (run_id, work, epoch, tries, claimed_until)
+SELECT waiting.run_id, $1::text, waiting.epoch, 1, now() + make_interval(secs => $2::double precision)
+FROM (
+    (
+        SELECT run_id, epoch, 0 AS tries
+        FROM run_records AS r
+        WHERE $1::text = 'comparison' AND state = 'completed' AND compared_epoch < epoch
+            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1::text, r.epoch))
+        ORDER BY closed_at
+        LIMIT 1
+    )
+    UNION ALL
+    (
+        SELECT run_id, epoch, 0
+        FROM closed_runs AS r
+        WHERE $1::text = 'baselines' AND state = 'completed' AND baselines IS NULL
+            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1::text, r.epoch))
+        ORDER BY closed_at
+        LIMIT 1
+    )
+    UNION ALL
+    (
+        SELECT run_id, epoch, c.tries
+        FROM closed_run_claims AS c
+        JOIN run_records AS r USING (run_id, epoch)
+        WHERE c.work = $1::text AND c.claimed_until <= now() AND r.state = 'completed'
+        ORDER BY c.tries, r.closed_at
+        LIMIT 1
+    )
+) AS waiting
+ORDER BY tries
+LIMIT 1
+ON CONFLICT (run_id, work) DO UPDATE SET
+    tries = CASE WHEN claimed.epoch = EXCLUDED.epoch THEN claimed.tries + 1 ELSE 1 END,
+    epoch = EXCLUDED.epoch,
+    claimed_until = EXCLUDED.claimed_until
+WHERE claimed.claimed_until <= now() OR claimed.epoch < EXCLUDED.epoch
+RETURNING run_id::text AS run_id, tries;
+
+-- name: renew_claim: hold a claim for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
+UPDATE closed_run_claims
+SET claimed_until = now() + make_interval(secs => $3::double precision)
+WHERE run_id = $1::uuid AND work = $2::text;
+
+-- name: drop_claim: forget that a run was claimed ($1 run, $2 work)
+DELETE FROM closed_run_claims WHERE run_id = $1::uuid AND work = $2::text;
 
 -- name: keep_run_baselines: the baselines of a run's suite ($1 run, $2 baselines)
 UPDATE closed_runs SET baselines = $2::json WHERE run_id = $1::uuid;
@@ -151,13 +193,6 @@ SELECT baselines FROM task_baselines WHERE set_id = $1::uuid AND scoring_digest 
 INSERT INTO task_baselines (set_id, scoring_digest, baselines)
 VALUES ($1::uuid, $2::bytea, $3::json)
 ON CONFLICT (set_id, scoring_digest) DO NOTHING;
-
--- name: list_runs_to_compare: completed runs that were not compared since they were closed ($1 rows)
-SELECT run_id::text AS run_id
-FROM run_records
-WHERE state = 'completed' AND compared_epoch < epoch
-ORDER BY closed_at
-LIMIT $1::integer;
 
 -- name: find_previous_run: the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id

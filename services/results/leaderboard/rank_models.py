@@ -34,7 +34,8 @@ DEFAULT_LIMIT = 10
 MOST_LISTED = 100
 MOST_COMPARED = 20
 COMPARING_SECONDS = 2.0
-"""What one call may spend on comparing pairs; the comparison under way is finished."""
+"""What one call may spend on comparing pairs; the one under way is finished within its own bound."""
+PAIR_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class RankModels:
         started = self.clock.monotonic()
         for first, second in pairs[:MOST_COMPARED]:
             if self.clock.monotonic() - started < COMPARING_SECONDS:
-                await self.store_comparison.store(first, second)
+                await self.store_comparison.store(first, second, PAIR_SECONDS)
 
     async def _moved(
         self, listed: Sequence[Candidate], metric: str

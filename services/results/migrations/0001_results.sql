@@ -242,6 +242,18 @@ CREATE TABLE closed_runs (
 -- Completed runs whose baselines are still to be computed.
 CREATE INDEX closed_runs_without_baselines ON closed_runs (closed_at) WHERE baselines IS NULL AND state = 'completed';
 
+-- Who works on a closed run: each work is done once, by the replica that claimed it. A claim that is not renewed ends by the
+-- clock of Postgres, and a run that was tried before comes after the others.
+CREATE TABLE closed_run_claims (
+    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
+    -- comparison or baselines
+    work text NOT NULL,
+    epoch integer NOT NULL,
+    tries integer NOT NULL,
+    claimed_until timestamptz NOT NULL,
+    PRIMARY KEY (run_id, work)
+);
+
 -- The histories that a closed run is part of: its suite's and model's, its suite's, its model's, and that of all runs. An
 -- empty name stands for all, so every history is one range of the key, read backwards.
 CREATE TABLE history_entries (

@@ -1,26 +1,21 @@
 """Scores texts in processes of their own: none delays the event loop, and one that is stuck can be ended."""
 
 import asyncio
-import os
-import pickle
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import astuple
 
 from services.common.structured_logs import get_logger
+from services.results.bounded_calls import end_process, exchange, start_process
+from services.results.child_process import frame
 from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
-from services.results.scoring.scorer_process import SIZE_BYTES, ScoringLimits, frame
+from services.results.scoring.scorer_process import ScoringLimits
 
 MODULE = "services.results.scoring.scorer_process"
 USUAL_LIMITS = ScoringLimits()
 # The process ends an answer by itself, in CPU time; this is for one that cannot any more.
 REPLY_PATIENCE_SECONDS = 60.0
-# No secret of the service is among them.
-INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 log = get_logger()
 
@@ -55,18 +50,22 @@ class ScorerPool:
     async def close(self) -> None:
         """Ends the processes. One that is at work ends with the task that waits for it."""
         while self._idle:
-            await _end(self._idle.pop())
+            await end_process(self._idle.pop())
 
     async def _ask(
         self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore], *, is_fresh: bool
     ) -> list[Scored] | None:
         """Scores of the first answers; None where the process was lost. A fresh one scored nothing yet."""
         async with self._turns:
-            process = self._idle.pop() if self._idle and not is_fresh else await self._start()
+            process = (
+                self._idle.pop()
+                if self._idle and not is_fresh
+                else await start_process(MODULE, *map(str, astuple(self._limits)))
+            )
             is_in_step = False
             try:
                 async with asyncio.timeout(self._patience_seconds):
-                    found = await _exchange(process, frame((recipe, answers)))
+                    found: list[Scored] = await exchange(process, frame((recipe, answers)))
                 is_in_step = True
             except (OSError, EOFError, TimeoutError) as error:
                 log.warning("scoring process lost", error=repr(error), answers=len(answers))
@@ -75,28 +74,5 @@ class ScorerPool:
                 if is_in_step:
                     self._idle.append(process)
                 else:
-                    await _end(process)
+                    await end_process(process)
             return found
-
-    async def _start(self) -> Process:
-        limits = map(str, astuple(self._limits))
-        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", MODULE, *limits), stdin=PIPE, stdout=PIPE, env=environment | ONE_THREAD
-        )
-
-
-async def _exchange(process: Process, request: bytes) -> list[Scored]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(request)
-    await process.stdin.drain()
-    size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES))
-    scored: list[Scored] = pickle.loads(await process.stdout.readexactly(size))  # noqa: S301  # our own process
-    return scored
-
-
-async def _end(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()

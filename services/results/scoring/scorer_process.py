@@ -3,24 +3,20 @@
 It reads pickled requests from its input and writes pickled replies. It ends when its input does.
 """
 
-import os
-import pickle
-import resource
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import IO
 
+from services.results.child_process import answer_requests
 from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe, score_answer
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
-SIZE_BYTES = 8
 MOST_REMEMBERED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
@@ -100,32 +96,12 @@ def _ring(*_: object) -> None:
     raise TimeIsUp
 
 
-def read_frame(stream: IO[bytes]) -> bytes | None:
-    """None at the end."""
-    size = stream.read(SIZE_BYTES)
-    return stream.read(int.from_bytes(size)) if size else None
-
-
-def frame(content: object) -> bytes:
-    """With its size in front."""
-    pickled = pickle.dumps(content)
-    return len(pickled).to_bytes(SIZE_BYTES) + pickled
-
-
 def main() -> None:
     seconds, later_seconds, slow_seconds, memory_bytes = map(float, sys.argv[1:])
     limits = ScoringLimits(seconds, later_seconds, slow_seconds, int(memory_bytes))
-    # What a library prints must not be taken for a reply.
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     signal.signal(signal.SIGPROF, _ring)
-    # Of a terminal: the service ends first, and this process with it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     scorer = BoundedScorer(limits)
-    while request := read_frame(sys.stdin.buffer):
-        replies.write(frame(scorer.score(*pickle.loads(request))))  # noqa: S301  # the service's own
-        replies.flush()
+    answer_requests(lambda request: scorer.score(*request), limits.memory_bytes)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from proctor.values.scoring import TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.bounded_calls import BoundedCalls
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
 from services.results.comparison.postgres import PostgresPairs
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -67,7 +68,7 @@ async def main() -> None:
             filled = await fill(pool)
             session = PostgresSession(pool, QUERIES)
             stores, pairs = postgres_stores(session), PostgresPairs(session)
-            compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=pairs)
+            compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=pairs, calls=BoundedCalls(1))
             compare = CompareRuns(
                 records=stores.records, summaries=stores.summaries, pairs=pairs, compare_pair=compare_pair
             )

@@ -156,8 +156,8 @@ def calls(session: PostgresSession) -> dict[str, Call]:
 class CompareNothing:
     """What is read here was compared before."""
 
-    async def store(self, first_run_id: str, second_run_id: str) -> None:
-        raise LookupError(first_run_id, second_run_id)
+    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:
+        raise LookupError(first_run_id, second_run_id, seconds)
 
 
 async def timed(call: Call) -> list[float]:

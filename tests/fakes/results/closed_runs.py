@@ -74,13 +74,14 @@ class ClosedRuns:
             )
         )
 
-    async def store(self, first_run_id: str, second_run_id: str) -> None:
+    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:  # noqa: ARG002  # the port's
         """A comparison on reading finds what a test has laid ready; without that none can be made."""
         self.asked.append((first_run_id, second_run_id))
         pair = frozenset((first_run_id, second_run_id))
         if pair in self.found_on_reading:
             first, second = self.rows.closed[first_run_id], self.rows.closed[second_run_id]
             self.compared(first, second, self.found_on_reading[pair])
+        return True
 
     @property
     def rank_models(self) -> RankModels:

@@ -1,18 +1,24 @@
 """Leaderboards, histories and stored differences in memory: the same promises as Postgres, without it."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
+from typing import TypeVar
 
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
+from services.results.bounded_calls import TookTooLong
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import HistoryPage
+from services.results.leaderboard.ports import Claim, HistoryPage, Work
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_results import MemoryRows
+
+T = TypeVar("T")
 
 
 class MemoryLeaderboard:
@@ -80,11 +86,6 @@ class MemoryBaselines:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
 
-    async def runs_without(self, most: int) -> list[str]:
-        complete = [run for run in self._rows.closed.values() if run.state is RunState.COMPLETED]
-        without = [run for run in complete if run.run_id not in self._rows.run_baselines]
-        return [run.run_id for run in sorted(without, key=_key, reverse=True)][:most]
-
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
         self._rows.run_baselines[run_id] = baselines
 
@@ -93,6 +94,40 @@ class MemoryBaselines:
 
     async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
         self._rows.task_baselines.setdefault(_scored(task, method), baselines)
+
+
+class MemoryClaims:
+    """Of one replica: runs that wait for baselines, those that were tried less often first."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+        self._tries: Counter[str] = Counter()
+
+    async def claim(self, work: Work, seconds: float) -> Claim | None:  # noqa: ARG002  # the port's
+        complete = [run for run in self._rows.closed.values() if run.state is RunState.COMPLETED]
+        waiting = [run for run in complete if run.run_id not in self._rows.run_baselines]
+        if not waiting:
+            return None
+        run_id = min(waiting, key=lambda run: (self._tries[run.run_id], run.closed_at)).run_id
+        self._tries[run_id] += 1
+        return Claim(run_id, work, self._tries[run_id])
+
+    async def renew(self, claim: Claim, seconds: float) -> None:
+        """There is no other replica."""
+
+    async def drop(self, claim: Claim) -> None:
+        del self._tries[claim.run_id]
+
+
+class ThreadCalls:
+    """Calls as a process of its own does, without the second that its start takes."""
+
+    async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.to_thread(function, *arguments)
+        except TimeoutError as error:
+            raise TookTooLong from error
 
 
 class MemoryDifferences:

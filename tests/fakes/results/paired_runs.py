@@ -16,7 +16,8 @@ from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
 from services.results.leaderboard.compare_peers import ComparePeers
-from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresPeers
+from services.results.leaderboard.ports import Work
+from services.results.leaderboard.postgres import PostgresClaims, PostgresLeaderboard, PostgresPeers
 from services.results.leaderboard.rank_models import RankModels
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -24,6 +25,7 @@ from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import ScoreValue, Target
 from services.results.summaries.ports import Stores
+from tests.fakes.results.memory_leaderboard import ThreadCalls
 from tests.fakes.results.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.harness.servers import postgres_server
@@ -73,7 +75,7 @@ class PairedRuns:
 
     @property
     def compare_pair(self) -> ComparePair:
-        return ComparePair(sample_sets=self.stores.sample_sets, pairs=self.pairs)
+        return ComparePair(sample_sets=self.stores.sample_sets, pairs=self.pairs, calls=ThreadCalls())
 
     @property
     def compare_runs(self) -> CompareRuns:
@@ -106,10 +108,26 @@ class PairedRuns:
         return PostgresPeers(self.session)
 
     @property
+    def claims(self) -> PostgresClaims:
+        return PostgresClaims(self.session)
+
+    async def waiting_run(self) -> str | None:
+        """The run that is compared next; it goes on waiting."""
+        claim = await self.claims.claim(Work.COMPARISON, 60)
+        if claim is not None:
+            await self.claims.drop(claim)
+        return None if claim is None else claim.run_id
+
+    @property
     def compare_peers(self) -> ComparePeers:
         leaderboard = PostgresLeaderboard(self.session)
         return ComparePeers(
-            self.stores.records, leaderboard, self.comparisons, self.peers, self.store_comparison
+            self.stores.records,
+            leaderboard,
+            self.comparisons,
+            self.peers,
+            self.claims,
+            self.store_comparison,
         )
 
     async def run(

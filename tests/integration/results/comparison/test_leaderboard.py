@@ -1,10 +1,10 @@
 """Boards and histories follow how runs are closed, in memory and in Postgres alike."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pytest
 import pytest_asyncio
@@ -12,22 +12,37 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.bounded_calls import TookTooLong
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.list_history import NEWEST
-from services.results.leaderboard.ports import BaselineStore, HistoryPage, HistoryStore, LeaderboardStore
-from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard
+from services.results.leaderboard.ports import (
+    BaselineStore,
+    ClaimStore,
+    HistoryPage,
+    HistoryStore,
+    LeaderboardStore,
+    Work,
+)
+from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.runs.run_plan import RunFacts, RunPlan
+from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores
-from tests.fakes.results.memory_leaderboard import MemoryBaselines, MemoryLeaderboard
+from tests.fakes.results.memory_leaderboard import (
+    MemoryBaselines,
+    MemoryClaims,
+    MemoryLeaderboard,
+    ThreadCalls,
+)
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+T = TypeVar("T")
 
 
 class Kept(LeaderboardStore, HistoryStore, Protocol):
@@ -41,6 +56,7 @@ class World:
     stores: Stores
     kept: Kept
     baselines: BaselineStore
+    claims: ClaimStore
     suite: str
 
     async def run(self, model: str, *, right: int, project_id: int = 1, limit: int | None = None) -> RunPlan:
@@ -59,7 +75,9 @@ class World:
 
     @property
     def add_baselines(self) -> AddBaselines:
-        return AddBaselines(self.stores.records, self.stores.sample_sets, self.baselines)
+        return AddBaselines(
+            self.stores.records, self.stores.sample_sets, self.baselines, self.claims, ThreadCalls()
+        )
 
     async def close(self, plan: RunPlan, state: RunState = RunState.COMPLETED, epoch: int = 1) -> None:
         close_run = close_run_of(self.stores).close
@@ -91,9 +109,11 @@ async def session() -> AsyncIterator[PostgresSession]:
 def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
     if request.param == "memory":
         rows = MemoryRows()
-        return World(memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), new_id())
+        claims = MemoryClaims(rows)
+        return World(memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), claims, new_id())
     stores = postgres_stores(session)
-    return World(stores, PostgresLeaderboard(session), PostgresBaselines(session), new_id())
+    baselines = PostgresBaselines(session)
+    return World(stores, PostgresLeaderboard(session), baselines, PostgresClaims(session), new_id())
 
 
 async def test_the_latest_and_the_best_complete_run_of_each_model_are_found(world: World) -> None:
@@ -276,3 +296,27 @@ async def test_the_baselines_of_a_sample_set_are_computed_once(world: World) -> 
     assert await world.baselines.find(task, plan.scoring_method) == first
     assert await world.baselines.find(task, ScoringMethod.GENERATE) is None
     assert await world.kept.baselines([again.run_id])
+
+
+@dataclass(frozen=True)
+class SlowCalls(ThreadCalls):
+    """Figures over one sample set never come."""
+
+    sample_set_id: str
+
+    async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
+        task = arguments[0]
+        if isinstance(task, PlannedTask) and task.sample_set_id == self.sample_set_id:
+            raise TookTooLong
+        return await super().call(seconds, function, *arguments)
+
+
+async def test_baselines_that_take_too_long_hold_no_other_run_up(world: World) -> None:
+    slow, quick = [await world.run(model, right=2) for model in ("p/a", "p/b")]
+    for plan in (slow, quick):
+        await world.close(plan)
+    calls = SlowCalls(slow.tasks[0].sample_set_id)
+    await replace(world.add_baselines, calls=calls).add()
+    assert await world.kept.baselines([quick.run_id])
+    assert await world.kept.baselines([slow.run_id]) == {}
+    assert await world.claims.claim(Work.BASELINES, 60) is None

@@ -1,7 +1,8 @@
 """What closed runs prove about each other is kept apart from the close, and found again after a crash."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 import pytest_asyncio
@@ -9,12 +10,15 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import PostgresSession
-from services.results.comparison.compare_runs import ComparePair, StoreComparison
+from services.results.comparison.compare_runs import TOOK_TOO_LONG, ComparePair, StoreComparison
 from services.results.comparison.comparison import Difference
 from services.results.comparison.metric_choice import MetricChoice
+from services.results.leaderboard import compare_peers
 from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.ports import Work
 from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.runs.run_plan import RunRecord
+from tests.fakes.results.memory_leaderboard import ThreadCalls
 from tests.fakes.results.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -82,7 +86,7 @@ async def test_only_runs_on_the_same_terms_are_compared(runs: PairedRuns) -> Non
     cancelled = await runs.open_run(answers(10))
     await runs.close(cancelled, RunState.CANCELLED)
     await runs.compare_peers.compare()
-    assert await runs.peers.waiting(100) == []
+    assert await runs.waiting_run() is None
     assert await runs.comparisons.of_runs([plan.run_id for plan in (*plans, cancelled)], "acc") == {}
 
 
@@ -93,7 +97,7 @@ async def test_a_run_that_was_closed_again_is_compared_again(runs: PairedRuns) -
     await runs.stores.records.open(plans[1], 2)
     assert await runs.comparisons.of_runs(ids, "acc") == {}
     await runs.close(plans[1], epoch=2)
-    assert await runs.peers.waiting(100) == [ids[1]]
+    assert await runs.waiting_run() == ids[1]
     await runs.compare_peers.compare()
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 1
 
@@ -114,7 +118,7 @@ class BrokenComparePair(ComparePair):
 
 
 def breaking(runs: PairedRuns, run_id: str, error: Exception) -> ComparePeers:
-    compare_pair = BrokenComparePair(runs.stores.sample_sets, runs.pairs, run_id, error)
+    compare_pair = BrokenComparePair(runs.stores.sample_sets, runs.pairs, ThreadCalls(), run_id, error)
     store_comparison = StoreComparison(runs.stores.records, runs.comparisons, compare_pair)
     return replace(runs.compare_peers, store_comparison=store_comparison)
 
@@ -127,7 +131,7 @@ async def three(runs: PairedRuns) -> Sequence[str]:
 async def test_a_comparison_that_breaks_is_left_out_and_the_others_are_made(runs: PairedRuns) -> None:
     broken, *others = await three(runs)
     await breaking(runs, broken, ZeroDivisionError()).compare()
-    assert await runs.peers.waiting(100) == []
+    assert await runs.waiting_run() is None
     stored = await runs.comparisons.of_runs([broken, *others], "acc")
     assert set(stored) == {(others[0], others[1])}
 
@@ -136,9 +140,76 @@ async def test_what_an_outage_cut_short_is_made_later(runs: PairedRuns) -> None:
     ids = await three(runs)
     with pytest.raises(DependencyUnavailable):
         await breaking(runs, ids[2], DependencyUnavailable(dependency="Postgres")).compare()
-    assert ids[2] in await runs.peers.waiting(100)
+    assert await runs.waiting_run() in ids
     await runs.compare_peers.compare()
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
+
+
+@dataclass(frozen=True)
+class StuckComparePair(ComparePair):
+    """Never finishes a comparison with one run."""
+
+    stuck_run: str
+    asked: list[frozenset[str]] = field(default_factory=list)
+
+    async def compare(
+        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
+    ) -> list[Difference]:
+        ids = frozenset(run.plan.run_id for run in runs)
+        self.asked.append(ids)
+        if self.stuck_run in ids:
+            await asyncio.Event().wait()
+        return await ComparePair.compare(self, runs, choice, places)
+
+
+def stuck_on(runs: PairedRuns, run_id: str) -> tuple[ComparePeers, list[frozenset[str]]]:
+    compare_pair = StuckComparePair(runs.stores.sample_sets, runs.pairs, ThreadCalls(), run_id)
+    store_comparison = StoreComparison(runs.stores.records, runs.comparisons, compare_pair)
+    return replace(runs.compare_peers, store_comparison=store_comparison), compare_pair.asked
+
+
+async def test_a_pair_that_never_ends_holds_no_other_up_and_is_marked(
+    runs: PairedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_peers, "PAIR_SECONDS", 1.0)
+    monkeypatch.setattr(compare_peers, "SLOW_PAIR_SECONDS", 1.5)
+    stuck, *others = await three(runs)
+    comparing, asked = stuck_on(runs, stuck)
+    await comparing.compare()
+    assert await runs.waiting_run() is None
+    # Each slow one was put off until the others were made, and tried once more.
+    assert asked.count(frozenset(others)) == 1
+    assert {asked.count(frozenset((stuck, other))) for other in others} <= {2, 3}
+    assert frozenset(others) not in asked[-2:]
+    stored = await runs.comparisons.of_runs([stuck, *others], "acc")
+    assert {pair: one.test for pair, one in stored.items() if one.p_value is None} == dict.fromkeys(
+        [(stuck, other) for other in others], TOOK_TOO_LONG
+    )
+    assert stored[others[0], others[1]].p_value is not None
+
+
+async def test_two_replicas_compare_each_pair_once(runs: PairedRuns) -> None:
+    ids = await three(runs)
+    first, asked = stuck_on(runs, "none")
+    second, asked_too = stuck_on(runs, "none")
+    await asyncio.gather(first.compare(), second.compare())
+    assert await runs.waiting_run() is None
+    # Two of three runs that are compared at the same time may both make the pair of them.
+    assert 3 <= len(asked) + len(asked_too) <= 4
+    assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
+
+
+async def test_a_claim_ends_by_itself_and_a_run_that_was_tried_comes_last(runs: PairedRuns) -> None:
+    first, second, _ = await three(runs)
+    held = await runs.claims.claim(Work.COMPARISON, 60)
+    lapsed = await runs.claims.claim(Work.COMPARISON, 0)
+    assert (held and held.run_id, lapsed and lapsed.run_id) == (first, second)
+    tries = []
+    while (claim := await runs.claims.claim(Work.COMPARISON, 60)) is not None:
+        tries.append((claim.run_id == second, claim.tries))
+    assert tries == [(False, 1), (True, 2)]
+    await runs.session.fetch("renew_claim", first, "comparison", 0)
+    await runs.session.fetch("renew_claim", second, "comparison", 0)
 
 
 async def test_a_leaderboard_of_best_runs_compares_what_was_not_compared_and_keeps_it(
@@ -166,8 +237,8 @@ async def test_runs_without_a_common_sample_are_not_tied_and_not_compared_twice(
 
 async def test_a_pair_is_kept_once_whichever_of_its_runs_is_named_first(runs: PairedRuns) -> None:
     ids = [(await runs.run(answers(right))).run_id for right in (10, 20)]
-    await runs.store_comparison.store(*ids)
-    await runs.store_comparison.store(*ids[::-1])
+    await runs.store_comparison.store(ids[0], ids[1], 60)
+    await runs.store_comparison.store(ids[1], ids[0], 60)
     assert len(await runs.session.fetch("read_comparisons", ids, "acc")) == 1
 
 

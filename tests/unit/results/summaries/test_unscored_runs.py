@@ -19,7 +19,12 @@ from services.results.samples.sample import Sample
 from services.results.scoring.answer import Score, Target
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score_answer import score_answer
-from tests.fakes.results.memory_leaderboard import MemoryBaselines, MemoryLeaderboard
+from tests.fakes.results.memory_leaderboard import (
+    MemoryBaselines,
+    MemoryClaims,
+    MemoryLeaderboard,
+    ThreadCalls,
+)
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import batch, failed, new_id, plan_of, said
 from tests.fakes.results.stores import close_run_of, record_outcomes_of
@@ -65,7 +70,8 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert [dict(task.figures) for task in summary.tasks] == [{}]
     assert [dict(group.figures) for group in summary.groups] == [{}]
 
-    await AddBaselines(stores.records, stores.sample_sets, MemoryBaselines(rows)).add()
+    baselines, claims = MemoryBaselines(rows), MemoryClaims(rows)
+    await AddBaselines(stores.records, stores.sample_sets, baselines, claims, ThreadCalls()).add()
     kept = MemoryLeaderboard(rows)
     assert await kept.metrics(DATASET, None) == []
     assert await kept.baselines([plan.run_id]) == {}

@@ -1,0 +1,88 @@
+"""Work in processes of their own: none of it delays the event loop, and what takes too long is ended."""
+
+import asyncio
+import os
+import pickle
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from services.common.structured_logs import get_logger
+from services.results.child_process import SIZE_BYTES, frame
+
+T = TypeVar("T")
+
+MODULE = "services.results.child_process"
+# A process that was given more is not kept: it would hold the memory that it needed.
+KEPT_BYTES = 16 * 1024 * 1024
+# No secret of the service is among them.
+INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+
+log = get_logger()
+
+
+class TookTooLong(Exception):
+    """A call was ended because its time was over, or its process was lost."""
+
+
+class BoundedCalls:
+    """Processes are started when they are needed, and stay."""
+
+    def __init__(self, most_processes: int) -> None:
+        self._turns = asyncio.Semaphore(most_processes)
+        self._idle: list[Process] = []
+
+    async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
+        """What the function of a module returns or raises. Raises TookTooLong."""
+        async with self._turns:
+            request = await asyncio.to_thread(frame, (function, arguments))
+            process = self._idle.pop() if self._idle else await start_process(MODULE)
+            is_in_step = False
+            try:
+                async with asyncio.timeout(seconds):
+                    returned = await exchange(process, request)
+                is_in_step = len(request) <= KEPT_BYTES
+            except (OSError, EOFError, TimeoutError) as error:
+                log.warning("call ended", function=function.__qualname__, seconds=seconds, error=repr(error))
+                raise TookTooLong(f"{function.__qualname__} took over {seconds:g} s") from error
+            finally:
+                if is_in_step:
+                    self._idle.append(process)
+                else:
+                    await end_process(process)
+        if isinstance(returned, BaseException):
+            raise returned
+        result: T = returned
+        return result
+
+    async def close(self) -> None:
+        """Ends the processes. One that is at work ends with the task that waits for it."""
+        while self._idle:
+            await end_process(self._idle.pop())
+
+
+async def start_process(module: str, *arguments: str) -> Process:
+    """A module of the service, with its input and output in pipes."""
+    environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, *arguments), stdin=PIPE, stdout=PIPE, env=environment | ONE_THREAD
+    )
+
+
+async def exchange(process: Process, request: bytes) -> Any:
+    """The reply to a request that is framed."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(request)
+    await process.stdin.drain()
+    size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES))
+    return pickle.loads(await process.stdout.readexactly(size))  # noqa: S301  # our own process
+
+
+async def end_process(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
