@@ -22,6 +22,7 @@ from services.results.summaries.group_figures import group_summary
 drawn = settings(
     max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "150")),
     deadline=None,
+    database=None,
     derandomize="PROCTOR_PROPERTY_CASES" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
 )
