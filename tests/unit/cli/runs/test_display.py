@@ -142,7 +142,12 @@ def finished() -> tuple[run_pb2.Run, summary_pb2.RunSummary]:
         metrics=[known, unknown],
     )
     summary = summary_pb2.RunSummary(
-        tasks=[task], failures={"rate_limit": 3}, total=400, answered=397, unparsed=1
+        tasks=[task],
+        failures={"rate_limit": 3},
+        total=400,
+        answered=397,
+        unparsed=1,
+        problems=["mcc of sst2 cannot be computed: ZeroDivisionError."],
     )
     summary.usage.prompt_tokens, summary.usage.completion_tokens = 1000, 200
     return run, summary
@@ -161,6 +166,7 @@ def test_summary_shows_all_that_one_must_know_to_read_it() -> None:
         "1000 of prompts, 200 generated",
         "8.0 s in all",
         "Stand-in rows, not the official split: sst2 (nyu-mll/glue sst2)",
+        "Undefined: mcc of sst2 cannot be computed: ZeroDivisionError.",
         "Run r1 failed: Too many samples failed.",
     )
     for part in parts:

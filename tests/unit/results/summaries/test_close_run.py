@@ -25,6 +25,7 @@ from services.results.summaries.show_summary import LEAST_KEPT_SECONDS
 from tests.fakes.results.memory_results import MemoryOutcomes, MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import (
     CHOICE_RECIPE,
+    TEXT_RECIPE,
     answered,
     batch,
     choice_sample,
@@ -32,6 +33,7 @@ from tests.fakes.results.recorded_run import (
     logprob_answer,
     new_id,
     plan_of,
+    scored,
 )
 from tests.fakes.results.stores import close_run_of, record_outcomes_of, show_summary_of
 
@@ -316,3 +318,25 @@ async def test_a_cancel_that_comes_after_the_close_replaces_its_state() -> None:
     first = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     assert await recorder.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True) == first
     assert (await recorder.stores.records.get(plan.run_id)).state is RunState.CANCELLED
+
+
+@pytest.mark.parametrize("score", [0.8, 2 / 3])
+async def test_a_suite_whose_graded_scores_are_all_the_same_is_closed_with_its_figures(score: float) -> None:
+    recorder = Recorder()
+    sets = [new_id(), new_id()]
+    for set_id in sets:
+        await recorder.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(20)])
+        await recorder.stores.sample_sets.commit(set_id, 20)
+    plan = plan_of([20, 20], sets)
+    recipe = replace(TEXT_RECIPE, metrics=(MetricUse("squad_f1"),))
+    tasks = tuple(replace(task, scoring=recipe) for task in plan.tasks)
+    plan = replace(plan, tasks=tasks, groups=(TaskGroup("toy", tuple(task.task for task in tasks)),))
+    await recorder.stores.records.open(plan, 1)
+    rows = [scored(plan.run_id, answered(at), task_index=at // 20) for at in range(40)]
+    varying = [replace(row, scores={"squad_f1": at % 5 / 7}) for at, row in enumerate(rows[20:])]
+    same = [replace(row, scores={"squad_f1": score}) for row in rows[:20]]
+    await recorder.stores.outcomes.record([*same, *varying])
+    summary = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    figure, suite = summary.tasks[0].figures["squad_f1"], summary.groups[0].figures["squad_f1"]
+    assert (figure.mean, figure.stderr, figure.ci_low) == (score, 0.0, None)
+    assert (suite.n, suite.ci_low, summary.problems) == (40, None, ())
