@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from services.results.statistics.columns import Array, NumberColumns, Numbers
+from services.results.statistics.columns import Array, Numbers, PairColumns
 
 RESAMPLES = 1000
 SEED = 1234
@@ -18,20 +18,24 @@ Correlation = Callable[[Array, Array, Array], Array]
 """From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined."""
 
 
-def correlated(correlation: Correlation, columns: NumberColumns) -> float:
+def correlated(correlation: Correlation, columns: PairColumns) -> float:
     """The figure of the rows as they are."""
-    return float(correlation(columns.gold, columns.predicted, columns.weights()[np.newaxis, :])[0])
+    return float(correlation(*_numbers(columns), columns.weights()[np.newaxis, :])[0])
 
 
-def resampled_correlations(correlation: Correlation, columns: NumberColumns) -> Array:
+def resampled_correlations(correlation: Correlation, columns: PairColumns) -> Array:
     """The figure of each bootstrap sample of samples (or clusters), without those where it is undefined."""
-    x, y = columns.gold, columns.predicted
+    x, y = _numbers(columns)
     units, weights = columns.units(), columns.weights()
     figures: Array = np.concatenate(
         [correlation(x, y, drawn[:, units] * weights) for drawn in _draws(int(units.max()) + 1, len(x))]
     )
     defined: Array = figures[~np.isnan(figures)]
     return defined
+
+
+def _numbers(columns: PairColumns) -> tuple[Array, Array]:
+    return columns.gold.astype(np.float64), columns.predicted.astype(np.float64)
 
 
 def _draws(units: int, rows: int) -> Iterator[Numbers]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.results.statistics.columns import Array, LabelColumns, NumberColumns, Numbers
+from services.results.statistics.columns import Array, PairColumns
 from services.results.statistics.correlations import (
     NUMBER_FIGURES,
     SEED,
@@ -23,14 +23,21 @@ from services.results.statistics.intervals import (
     student_t_interval,
     wilson_interval,
 )
-from services.results.statistics.label_figures import Measure, label_measure, left_out, measured, resampled
+from services.results.statistics.label_figures import (
+    Measure,
+    label_measure,
+    left_out,
+    measured,
+    resampled,
+    resampling_units,
+)
 from services.results.statistics.metrics import is_right_or_wrong
 from services.results.statistics.sample_scores import SampleScores, ScoreColumns
 
 BOOTSTRAP = "bootstrap"
 
 MOST_UNITS = 20_000
-"""Bounds the work of a bootstrap: of more samples (or patterns of them) a random part is drawn from."""
+"""Bounds the work of a bootstrap: of more samples or clusters it draws from a random part."""
 
 ROUNDING = 1e-12
 """Errors below this share of the largest number come from computing: the numbers are the same."""
@@ -54,11 +61,11 @@ class Figure:
     within_std: float | None = None
 
 
-Columns = SampleScores | ScoreColumns | LabelColumns | NumberColumns
+Columns = SampleScores | ScoreColumns | PairColumns
 
 
 def figure_of(metric: str, columns: Columns, average: str = "binary", label_count: int = 0) -> Figure:
-    """`metric` as in the keys of a score: f1 and mcc take LabelColumns, pearson and spearman NumberColumns.
+    """`metric` as in the keys of a score: f1, mcc, pearson and spearman take PairColumns.
 
     `average` is for f1 over several labels, of which the task has `label_count` (0: as many as were seen).
     """
@@ -71,13 +78,11 @@ def figure_of(metric: str, columns: Columns, average: str = "binary", label_coun
         return only_finite(_figure(metric.partition(",")[0], columns, average, label_count))
 
 
-def _figure(
-    name: str, columns: SampleScores | LabelColumns | NumberColumns, average: str, label_count: int
-) -> Figure:
-    if isinstance(columns, LabelColumns):
-        return _label_figure(label_measure(name, average, label_count), columns)
-    if isinstance(columns, NumberColumns):
+def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_count: int) -> Figure:
+    if isinstance(columns, PairColumns) and name in NUMBER_FIGURES:
         return _number_figure(NUMBER_FIGURES[name], columns.only_read())
+    if isinstance(columns, PairColumns):
+        return _label_figure(label_measure(name, average, label_count), columns)
     # pass@k is a metric of right and wrong whose estimates may lie between.
     return _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
 
@@ -137,24 +142,25 @@ def _interval_of_mean(scores: SampleScores, mean: float, stderr: float, *, is_sh
     return wilson_interval(mean, scores.count)
 
 
-def _label_figure(measure: Measure, columns: LabelColumns) -> Figure:
-    units = columns.resampling_units()
-    mean = measured(measure, units)
+def _label_figure(measure: Measure, columns: PairColumns) -> Figure:
+    mean = measured(measure, columns)
     figure = Figure(mean=mean, n=columns.sample_count)
     if columns.has_rollouts:
-        rollouts = [measured(measure, rollout.resampling_units()) for rollout in columns.by_rollout()]
+        rollouts = [measured(measure, rollout) for rollout in columns.by_rollout()]
         figure = replace(figure, std=_spread(rollouts))
+    # Rows without keys are few patterns, however many there are.
+    part, share = _part_of(columns) if columns.has_units else (columns, 1.0)
+    units = resampling_units(part)
     if units.count < 2:
         return figure
-    part = units.of_units(some_units(units.count)) if len(units.sizes) > MOST_UNITS else units
-    draws = _of_all(resampled(measure, part), measured(measure, part), mean, part.count / units.count)
+    draws = _of_all(resampled(measure, units), measured(measure, part), mean, share)
     figure = _with_stderr(figure, draws)
     if figure.stderr is None:
         return figure
     return _with_ends(figure, *corrected_interval(draws, mean, left_out(measure, units), units.sizes))
 
 
-def _number_figure(correlation: Correlation, columns: NumberColumns) -> Figure:
+def _number_figure(correlation: Correlation, columns: PairColumns) -> Figure:
     """Undefined where one side does not vary: all answers the same, or only one sample."""
     if columns.count == 0:
         return Figure()
@@ -167,18 +173,19 @@ def _number_figure(correlation: Correlation, columns: NumberColumns) -> Figure:
         rollouts = np.array([correlated(correlation, rollout) for rollout in columns.by_rollout()])
         defined = rollouts[~np.isnan(rollouts)]
         figure = replace(figure, std=_spread(defined) if len(defined) > 1 else None)
-    units = int(columns.units().max()) + 1
-    part = columns.of_units(some_units(units)) if units > MOST_UNITS else columns
-    share = min(MOST_UNITS / units, 1.0)
+    part, share = _part_of(columns)
     draws = _of_all(resampled_correlations(correlation, part), correlated(correlation, part), mean, share)
     figure = _with_stderr(figure, draws)
     return _with_ends(figure, *percentile_interval(draws)) if figure.stderr is not None else figure
 
 
-def some_units(count: int) -> Numbers:
-    """A random part of many units, in order."""
-    chosen: Numbers = np.sort(np.random.default_rng(SEED).choice(count, MOST_UNITS, replace=False))
-    return chosen
+def _part_of(columns: PairColumns) -> tuple[PairColumns, float]:
+    """A random part of the samples or clusters where there are many, and its share of them."""
+    units = int(columns.units().max()) + 1
+    if units <= MOST_UNITS:
+        return columns, 1.0
+    chosen = np.random.default_rng(SEED).choice(units, MOST_UNITS, replace=False)
+    return columns.of_units(chosen), MOST_UNITS / units
 
 
 def _of_all(draws: Array, figure_of_part: float, figure: float, share: float) -> Array:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from services.results.statistics.columns import Array, Numbers, ResamplingUnits
+from services.results.statistics.columns import Array, Numbers, PairColumns
 
 RESAMPLES = 1000
 SEED = 1234
@@ -14,6 +14,24 @@ CELLS_AT_A_TIME = 4_000_000
 """Bounds the memory of a bootstrap over many patterns (32 MB of counts)."""
 
 POSITIVE_LABEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ResamplingUnits:
+    """What a bootstrap draws: samples (or clusters), those with equal contributions taken together.
+
+    Cell i of the confusion table is (gold[i], predicted[i]); `contributions[p]` is what a unit of pattern p
+    adds to each cell (None: pattern p is one in cell p), and `sizes[p]` how many units have that pattern.
+    """
+
+    gold: Numbers
+    predicted: Numbers
+    contributions: Array | None
+    sizes: Numbers
+
+    @property
+    def count(self) -> int:
+        return int(self.sizes.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +46,31 @@ class Tables:
 Measure = Callable[[Tables], Array]
 
 
-def measured(measure: Measure, units: ResamplingUnits) -> float:
-    """The figure of the units as they are."""
-    return float(measure(_tables(units, units.sizes[np.newaxis, :]))[0])
+def measured(measure: Measure, columns: PairColumns) -> float:
+    """The figure of the rows as they are."""
+    gold, predicted, cell_of = _cells(columns)
+    counts = np.bincount(cell_of, weights=columns.weights()).astype(np.float64)
+    return float(measure(Tables(gold, predicted, counts[np.newaxis, :]))[0])
+
+
+def resampling_units(columns: PairColumns) -> ResamplingUnits:
+    gold, predicted, cell_of = _cells(columns)
+    if not columns.has_units:
+        return ResamplingUnits(gold, predicted, None, np.bincount(cell_of).astype(np.int64))
+    units, cells = columns.units(), len(gold)
+    size = (int(units.max()) + 1) * cells
+    flat = np.bincount(units * cells + cell_of, weights=columns.weights(), minlength=size)
+    patterns, sizes = np.unique(flat.reshape(-1, cells), axis=0, return_counts=True)
+    return ResamplingUnits(gold, predicted, patterns.astype(np.float64), sizes.astype(np.int64))
+
+
+def _cells(columns: PairColumns) -> tuple[Numbers, Numbers, Numbers]:
+    """The labels of each cell of the confusion table, and the cell of each row."""
+    gold, predicted = columns.gold.astype(np.int64), columns.predicted.astype(np.int64)
+    least = int(min(gold.min(), predicted.min()))
+    labels = int(max(gold.max(), predicted.max())) - least + 1
+    cells, cell_of = np.unique((gold - least) * labels + (predicted - least), return_inverse=True)
+    return cells // labels + least, cells % labels + least, cell_of.astype(np.int64)
 
 
 def resampled(measure: Measure, units: ResamplingUnits) -> Array:

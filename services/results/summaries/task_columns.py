@@ -13,7 +13,7 @@ from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
-from services.results.statistics.columns import Array, LabelColumns, NumberColumns, Numbers, ScoreChunk
+from services.results.statistics.columns import Array, Numbers, PairColumns, ScoreChunk
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import is_label_metric, is_number_metric, is_right_or_wrong
 from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
@@ -86,12 +86,9 @@ class _PairColumn:
         of_clusters = clusters(samples) if clusters else None
         of_samples = None if rollouts is None else samples
         key = self.scored.key
-        if is_number_metric(key):
-            return figure_of(key, NumberColumns(first, second, of_samples, rollouts, of_clusters))
-        if not is_label_metric(key):
+        if not is_label_metric(key) and not is_number_metric(key):
             return figure_of(key, ScoreColumns(first, clusters=of_clusters))
-        gold, predicted = first.astype(np.int64), second.astype(np.int64)
-        columns = LabelColumns(gold, predicted, of_samples, rollouts, of_clusters)
+        columns = PairColumns(first, second, of_samples, rollouts, of_clusters)
         return figure_of(key, columns, self.scored.metric.average, self.label_count)
 
     def _votes(self, second: Array) -> Array:

@@ -12,7 +12,7 @@ from services.results.scoring.answer import Target
 from services.results.scoring.compiled_scoring import CompiledScoring, Metric
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics import figure as figure_module
-from services.results.statistics.columns import NumberColumns
+from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.summaries.task_columns import TaskColumns
 
@@ -22,7 +22,7 @@ NAMED = np.round(GOLD + GENERATOR.normal(size=80), 1)
 
 
 def test_correlations_are_those_of_scipy() -> None:
-    columns = NumberColumns(GOLD, NAMED)
+    columns = PairColumns(GOLD, NAMED)
     assert figure_of("pearson", columns).mean == pytest.approx(stats.pearsonr(GOLD, NAMED)[0], abs=1e-12)
     assert figure_of("spearman", columns).mean == pytest.approx(stats.spearmanr(GOLD, NAMED)[0], abs=1e-12)
 
@@ -32,7 +32,7 @@ def test_the_error_of_a_correlation_is_that_of_a_bootstrap_over_rows(metric: str
     of = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[metric]
     draws = [GENERATOR.integers(0, 80, 80) for _ in range(500)]
     resampled = [of(GOLD[draw], NAMED[draw])[0] for draw in draws]
-    figure = figure_of(metric, NumberColumns(GOLD, NAMED))
+    figure = figure_of(metric, PairColumns(GOLD, NAMED))
     assert figure.stderr == pytest.approx(np.std(resampled, ddof=1), rel=0.15)
     assert figure.ci_low == pytest.approx(np.percentile(resampled, 2.5), abs=0.05)
     assert figure.interval_method == "bootstrap"
@@ -41,26 +41,26 @@ def test_the_error_of_a_correlation_is_that_of_a_bootstrap_over_rows(metric: str
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
 @pytest.mark.parametrize("named", [[2.0, 2.0, 2.0], [0.1, 0.1, 0.1]])
 def test_answers_that_are_all_the_same_have_no_correlation(metric: str, named: list[float]) -> None:
-    assert figure_of(metric, NumberColumns(np.array([1.0, 2.0, 3.0]), np.array(named))) == Figure(n=3)
+    assert figure_of(metric, PairColumns(np.array([1.0, 2.0, 3.0]), np.array(named))) == Figure(n=3)
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
 def test_one_sample_has_no_correlation_and_two_prove_nothing(metric: str) -> None:
-    assert figure_of(metric, NumberColumns(np.array([1.0]), np.array([1.0]))) == Figure(n=1)
-    two = figure_of(metric, NumberColumns(np.array([1.0, 2.0]), np.array([3.0, 5.0])))
+    assert figure_of(metric, PairColumns(np.array([1.0]), np.array([1.0]))) == Figure(n=1)
+    two = figure_of(metric, PairColumns(np.array([1.0, 2.0]), np.array([3.0, 5.0])))
     assert two.mean == pytest.approx(1.0)
     assert (two.n, two.ci_low, two.ci_high) == (2, None, None)
 
 
 def test_large_numbers_lose_no_digits() -> None:
-    columns = NumberColumns(GOLD + 1e9, NAMED * 1e-9)
+    columns = PairColumns(GOLD + 1e9, NAMED * 1e-9)
     assert figure_of("pearson", columns).mean == pytest.approx(stats.pearsonr(GOLD, NAMED)[0], abs=1e-6)
 
 
 @pytest.mark.parametrize("huge", [1e20, 1e200, 1.7e308])
 def test_a_huge_number_neither_overflows_nor_hides_the_order_of_the_others(huge: float) -> None:
     gold, named = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([1.0, 2.0, 4.0, 3.0, 5.0, huge])
-    columns = NumberColumns(gold, named)
+    columns = PairColumns(gold, named)
     expected = stats.pearsonr(gold, named / huge)[0]
     assert figure_of("pearson", columns).mean == pytest.approx(expected, abs=1e-12)
     assert figure_of("spearman", columns).mean == pytest.approx(stats.spearmanr(gold, named)[0], abs=1e-12)
@@ -71,7 +71,7 @@ def test_the_error_over_many_samples_is_that_of_a_part_of_them(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gold = (np.arange(4000) % 7).astype(np.float64)
-    columns = NumberColumns(gold, gold + np.random.default_rng(1).normal(0, 3, 4000))
+    columns = PairColumns(gold, gold + np.random.default_rng(1).normal(0, 3, 4000))
     whole = figure_of(metric, columns)
     monkeypatch.setattr(figure_module, "MOST_UNITS", 1000)
     part = figure_of(metric, columns)
@@ -83,8 +83,8 @@ def test_the_error_over_many_samples_is_that_of_a_part_of_them(
 
 def test_every_sample_counts_once_however_many_rollouts_it_has() -> None:
     samples = np.repeat(np.arange(80), 3)
-    thrice = NumberColumns(GOLD[samples], NAMED[samples], samples, np.tile(np.arange(3), 80))
-    once, repeated = figure_of("pearson", NumberColumns(GOLD, NAMED)), figure_of("pearson", thrice)
+    thrice = PairColumns(GOLD[samples], NAMED[samples], samples, np.tile(np.arange(3), 80))
+    once, repeated = figure_of("pearson", PairColumns(GOLD, NAMED)), figure_of("pearson", thrice)
     assert repeated.mean == pytest.approx(once.mean)
     assert repeated.n == 80
     assert repeated.stderr == pytest.approx(once.stderr)
@@ -93,10 +93,10 @@ def test_every_sample_counts_once_however_many_rollouts_it_has() -> None:
 
 def test_clusters_are_drawn_as_a_whole() -> None:
     passages = np.repeat(np.arange(80), 3)
-    tripled = NumberColumns(GOLD[passages], NAMED[passages], clusters=passages)
+    tripled = PairColumns(GOLD[passages], NAMED[passages], clusters=passages)
     figure = figure_of("spearman", tripled)
     assert figure.n == 240
-    assert figure.stderr == pytest.approx(figure_of("spearman", NumberColumns(GOLD, NAMED)).stderr, rel=0.02)
+    assert figure.stderr == pytest.approx(figure_of("spearman", PairColumns(GOLD, NAMED)).stderr, rel=0.02)
 
 
 def test_answers_without_a_number_are_left_out_and_counted_as_unparsed() -> None:

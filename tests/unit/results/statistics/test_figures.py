@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from services.results.statistics import figure as figure_module
-from services.results.statistics.columns import LabelColumns
+from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import is_label_metric, is_right_or_wrong
 from services.results.statistics.sample_scores import ScoreColumns
@@ -16,7 +17,7 @@ from services.results.statistics.sample_scores import ScoreColumns
 GENERATOR = np.random.default_rng(7)
 
 
-Labels = NDArray[np.int64]
+Labels = NDArray[Any]
 
 
 def f1_by_the_book(gold: Labels, predicted: Labels) -> float:
@@ -43,10 +44,10 @@ def scores(*values: float) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-def labels(count: int, classes: int = 2, agreement: float = 0.8) -> LabelColumns:
+def labels(count: int, classes: int = 2, agreement: float = 0.8) -> PairColumns:
     gold = GENERATOR.integers(0, classes, count)
     other = GENERATOR.integers(0, classes, count)
-    return LabelColumns(gold, np.where(GENERATOR.random(count) < agreement, gold, other))
+    return PairColumns(gold, np.where(GENERATOR.random(count) < agreement, gold, other))
 
 
 def test_a_mean_has_the_standard_error_of_the_sample_deviation() -> None:
@@ -99,8 +100,8 @@ def test_a_metric_is_right_or_wrong_whatever_it_scored() -> None:
 @pytest.mark.parametrize("metric", ["acc", "f1", "mcc"])
 def test_nothing_has_no_figure_and_one_sample_no_spread(metric: str) -> None:
     if is_label_metric(metric):
-        nothing: ScoreColumns | LabelColumns = LabelColumns(numbers(), numbers())
-        one: ScoreColumns | LabelColumns = LabelColumns(numbers(1), numbers(1))
+        nothing: ScoreColumns | PairColumns = PairColumns(numbers(), numbers())
+        one: ScoreColumns | PairColumns = PairColumns(numbers(1), numbers(1))
     else:
         nothing, one = ScoreColumns(scores()), ScoreColumns(scores(1.0))
     assert figure_of(metric, nothing) == Figure()
@@ -180,13 +181,13 @@ def test_an_f1_over_several_labels_is_their_mean() -> None:
 @pytest.mark.parametrize(("average", "mean"), [("macro", (1 + 0 + 2 / 3) / 3), ("micro", 2 * 2 / (3 + 2))])
 def test_an_unread_label_is_no_label_of_its_own(average: str, mean: float) -> None:
     """A label in the middle that never occurs counts as 0, as in lm-evaluation-harness's cb."""
-    columns = LabelColumns(numbers(0, 2, 2), numbers(0, 2, -1))
+    columns = PairColumns(numbers(0, 2, 2), numbers(0, 2, -1))
     assert figure_of("f1", columns, average).mean == pytest.approx(mean)
 
 
 def test_a_label_of_the_task_that_never_occurs_counts_as_0() -> None:
     """Also behind the largest one that does: lm-evaluation-harness's cb has three labels in any case."""
-    columns = LabelColumns(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1))
+    columns = PairColumns(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1))
     assert figure_of("f1", columns, "macro", label_count=3).mean == pytest.approx(2 / 3)
     assert figure_of("f1", columns, "macro").mean == 1.0
     assert figure_of("f1", columns, "micro", label_count=3).mean == 1.0
@@ -194,7 +195,7 @@ def test_a_label_of_the_task_that_never_occurs_counts_as_0() -> None:
 
 @pytest.mark.parametrize("metric", ["f1", "mcc"])
 def test_one_label_only_gives_zero(metric: str) -> None:
-    columns = LabelColumns(numbers(0, 0, 0), numbers(0, 0, 0))
+    columns = PairColumns(numbers(0, 0, 0), numbers(0, 0, 0))
     assert figure_of(metric, columns).mean == 0.0
 
 
@@ -217,15 +218,15 @@ def test_the_same_scores_give_the_same_error() -> None:
 
 
 def test_an_unread_label_is_a_wrong_one() -> None:
-    read = figure_of("f1", LabelColumns(numbers(1, 1, 0, 0), numbers(1, 0, 0, 0)))
-    unread = figure_of("f1", LabelColumns(numbers(1, 1, 0, 0), numbers(1, -1, 0, 0)))
+    read = figure_of("f1", PairColumns(numbers(1, 1, 0, 0), numbers(1, 0, 0, 0)))
+    unread = figure_of("f1", PairColumns(numbers(1, 1, 0, 0), numbers(1, -1, 0, 0)))
     assert unread.mean == read.mean
 
 
 def test_rollouts_of_labels_are_resampled_by_sample() -> None:
     once = labels(300)
     samples = np.repeat(np.arange(300), 3)
-    thrice = LabelColumns(
+    thrice = PairColumns(
         np.repeat(once.gold, 3), np.repeat(once.predicted, 3), samples, np.tile(np.arange(3), 300)
     )
     figure, repeated = figure_of("mcc", once), figure_of("mcc", thrice)
@@ -237,7 +238,7 @@ def test_rollouts_of_labels_are_resampled_by_sample() -> None:
 
 def test_clusters_of_labels_are_resampled_as_a_whole() -> None:
     once = labels(100)
-    tripled = LabelColumns(
+    tripled = PairColumns(
         np.repeat(once.gold, 3), np.repeat(once.predicted, 3), clusters=np.repeat(np.arange(100), 3)
     )
     assert figure_of("f1", tripled).stderr == pytest.approx(figure_of("f1", once).stderr, rel=0.1)
@@ -249,7 +250,7 @@ def test_the_error_over_many_patterns_is_that_of_a_part_of_the_units(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = labels(6000, classes=3)
-    clustered = LabelColumns(columns.gold, columns.predicted, clusters=np.arange(6000) // 3)
+    clustered = PairColumns(columns.gold, columns.predicted, clusters=np.arange(6000) // 3)
     whole = figure_of(metric, clustered)
     monkeypatch.setattr(figure_module, "MOST_UNITS", 60)
     part = figure_of(metric, clustered)

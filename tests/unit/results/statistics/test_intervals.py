@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.proportion import proportion_confint
 
-from services.results.statistics.columns import LabelColumns, NumberColumns
+from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Columns, figure_of
 from services.results.statistics.sample_scores import ScoreColumns
 
@@ -75,10 +75,10 @@ def test_where_scores_do_not_vary_the_interval_of_their_mean_is_undefined() -> N
 @pytest.mark.parametrize(
     ("metric", "columns"),
     [
-        ("f1", LabelColumns(*np.ones((2, 5), dtype=np.int64))),
-        ("mcc", LabelColumns(*np.zeros((2, 5), dtype=np.int64))),
-        ("pearson", NumberColumns(np.array([1.0, 2.0]), np.array([0.1, 0.7]))),
-        ("spearman", NumberColumns(np.array([1.0, 2.0]), np.array([3.0, 1.0]))),
+        ("f1", PairColumns(*np.ones((2, 5), dtype=np.int64))),
+        ("mcc", PairColumns(*np.zeros((2, 5), dtype=np.int64))),
+        ("pearson", PairColumns(np.array([1.0, 2.0]), np.array([0.1, 0.7]))),
+        ("spearman", PairColumns(np.array([1.0, 2.0]), np.array([3.0, 1.0]))),
     ],
 )
 def test_where_bootstrap_samples_do_not_vary_the_error_is_undefined(metric: str, columns: Columns) -> None:
@@ -157,9 +157,9 @@ def test_the_intervals_of_label_figures_cover_them(positive: float, accuracy: fl
     }
     generator = np.random.default_rng(8)
 
-    def labels() -> LabelColumns:
+    def labels() -> PairColumns:
         gold = (generator.random(200) < positive).astype(np.int64)
-        return LabelColumns(gold, np.where(generator.random(200) < accuracy, gold, 1 - gold))
+        return PairColumns(gold, np.where(generator.random(200) < accuracy, gold, 1 - gold))
 
     for metric, truth in truths.items():
         assert 0.93 <= coverage(metric, truth, labels, 800) <= 0.97, metric
@@ -169,8 +169,8 @@ def test_the_interval_of_a_correlation_covers_it() -> None:
     correlation = 0.6
     generator = np.random.default_rng(9)
 
-    def numbers() -> NumberColumns:
+    def numbers() -> PairColumns:
         gold, noise = generator.normal(size=(2, 200))
-        return NumberColumns(gold, correlation * gold + np.sqrt(1 - correlation**2) * noise)
+        return PairColumns(gold, correlation * gold + np.sqrt(1 - correlation**2) * noise)
 
     assert 0.93 <= coverage("pearson", correlation, numbers, 300) <= 0.97

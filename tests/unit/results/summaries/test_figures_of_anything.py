@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.statistics.columns import LabelColumns, NumberColumns, Numbers
+from services.results.statistics.columns import Numbers, PairColumns
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.rollouts import pass_at, pass_sizes
@@ -71,9 +71,9 @@ def columns(draw: st.DrawFn) -> tuple[str, Columns]:
     if metric in ("f1", "mcc"):
         labels = st.lists(st.integers(-1, draw(st.integers(0, 4))), min_size=rows, max_size=rows)
         gold, predicted = (np.array(draw(labels), np.int64) for _ in range(2))
-        return metric, LabelColumns(gold, predicted, **draw(keys(rows)))
+        return metric, PairColumns(gold, predicted, **draw(keys(rows)))
     if metric in ("pearson", "spearman"):
-        return metric, NumberColumns(np.array(draw(listed)), np.array(draw(listed)), **draw(keys(rows)))
+        return metric, PairColumns(np.array(draw(listed)), np.array(draw(listed)), **draw(keys(rows)))
     return metric, ScoreColumns(np.array(draw(listed)), **draw(keys(rows)))
 
 

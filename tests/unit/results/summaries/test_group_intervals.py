@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from proctor.values.scoring import TaskGroup
-from services.results.statistics.columns import LabelColumns
+from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.sample_scores import ScoreColumns
@@ -81,7 +81,7 @@ def test_means_of_numbers_have_the_interval_of_welch() -> None:
 def test_tasks_of_several_kinds_reach_as_far_as_their_squares_added() -> None:
     generator = np.random.default_rng(2)
     gold = generator.integers(0, 2, 80)
-    labels = figure_of("f1", LabelColumns(gold, np.where(generator.random(80) < 0.8, gold, 1 - gold)))
+    labels = figure_of("f1", PairColumns(gold, np.where(generator.random(80) < 0.8, gold, 1 - gold)))
     share = right_of(31, 40)
     figure = summed_up([share, labels], SCORE)
     assert figure.mean is not None
