@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&proctor/v1/request_count_service.proto\x12\nproctor.v1\"#\n\x13\x43ountRequestRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\")\n\x14\x43ountRequestResponse\x12\x11\n\tremaining\x18\x01 \x01(\x05\x32h\n\x13RequestCountService\x12Q\n\x0c\x43ountRequest\x12\x1f.proctor.v1.CountRequestRequest\x1a .proctor.v1.CountRequestResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&proctor/v1/request_count_service.proto\x12\nproctor.v1\"4\n\x13\x43ountRequestRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x0f\n\x07is_read\x18\x02 \x01(\x08\")\n\x14\x43ountRequestResponse\x12\x11\n\tremaining\x18\x01 \x01(\x05\x32h\n\x13RequestCountService\x12Q\n\x0c\x43ountRequest\x12\x1f.proctor.v1.CountRequestRequest\x1a .proctor.v1.CountRequestResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,9 +32,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.request_count_se
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COUNTREQUESTREQUEST']._serialized_start=54
-  _globals['_COUNTREQUESTREQUEST']._serialized_end=89
-  _globals['_COUNTREQUESTRESPONSE']._serialized_start=91
-  _globals['_COUNTREQUESTRESPONSE']._serialized_end=132
-  _globals['_REQUESTCOUNTSERVICE']._serialized_start=134
-  _globals['_REQUESTCOUNTSERVICE']._serialized_end=238
+  _globals['_COUNTREQUESTREQUEST']._serialized_end=106
+  _globals['_COUNTREQUESTRESPONSE']._serialized_start=108
+  _globals['_COUNTREQUESTRESPONSE']._serialized_end=149
+  _globals['_REQUESTCOUNTSERVICE']._serialized_start=151
+  _globals['_REQUESTCOUNTSERVICE']._serialized_end=255
 # @@protoc_insertion_point(module_scope)

@@ -23,16 +23,20 @@ class CountRequestRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     USER_FIELD_NUMBER: _builtins.int
+    IS_READ_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     """User who sends the request; empty means "local"."""
+    is_read: _builtins.bool
+    """The request changes nothing: reads have a limit of their own."""
     def __init__(
         self,
         *,
         user: _builtins.str = ...,
+        is_read: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_read", b"is_read", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,11 +112,11 @@ class RequestLimit:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
-    async def count(self, user: str) -> None:
+    async def count(self, user: str, *, is_read: bool) -> None:
         """Raises `TOO_MANY_REQUESTS` above the limit. While the scheduler is away, requests pass."""
         try:
             await self._scheduler.request_counts.CountRequest(
-                CountRequestRequest(user=user), timeout=_TIMEOUT_SECONDS
+                CountRequestRequest(user=user, is_read=is_read), timeout=_TIMEOUT_SECONDS
             )
         except DomainError as error:
             if error.kind is ErrorKind.EXHAUSTED:

@@ -115,6 +115,8 @@ _RESULTS_FILES = (
     export_service_pb2,
 )
 
+# Calls that change nothing and compute nothing anew.
+_READING_VERBS = ("Get", "List", "Watch", "Show", "Preview", "Read", "Export")
 # An operator above the request limit must be able to raise it.
 _RATE_LIMIT_EXEMPT = frozenset({"/proctor.v1.QueueService/GetLimits", "/proctor.v1.QueueService/SetLimits"})
 
@@ -150,7 +152,8 @@ class CallerPolicy:
         bind_contextvars(user=named or DEFAULT_USER, peer=context.peer())
         log.info("grpc request", method=path)
         if path not in _RATE_LIMIT_EXEMPT:
-            await self.limit.count(named or DEFAULT_USER)
+            is_read = path.rpartition("/")[2].startswith(_READING_VERBS)
+            await self.limit.count(named or DEFAULT_USER, is_read=is_read)
         return named
 
 

@@ -15,6 +15,8 @@ FILES = f"{OPENAI}/files"
 BATCHES = f"{OPENAI}/batches"
 OPENAI_MODELS = f"{OPENAI}/models"
 
+# They change nothing.
+READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PROBES = frozenset({"/healthz", "/readyz"})
 
 # Paths below these count towards the request limit. An operator above the limit must be able to raise it.

@@ -52,7 +52,9 @@ class SchedulerSettings(BaseSettings):
     max_pending_runs_per_user: int = Field(default=10, ge=1)
     """Waiting and paused runs of one user."""
     max_requests_per_minute: int = Field(default=100, ge=1)
-    """Requests of one user per minute."""
+    """Requests of one user per minute, reads apart: orders, uploads and changes."""
+    max_reads_per_minute: int = Field(default=3000, ge=0)
+    """Reads of one user per minute. 0: no limit."""
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
     """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)

@@ -73,10 +73,13 @@ def server_environment(options: StackOptions, wiring: Wiring) -> dict[str, str]:
         for name, value in options.environment.items()
         if name not in keys and not name.endswith(PROVIDER_KEY_SUFFIX)
     }
-    # A person may name a bucket instead.
-    objects = {"PROCTOR_SCHEDULER_OBJECT_STORE": (options.state_dir.absolute() / "objects").as_uri()}
+    # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.
+    chosen = {
+        "PROCTOR_SCHEDULER_OBJECT_STORE": (options.state_dir.absolute() / "objects").as_uri(),
+        "PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE": "0",
+    }
     wired = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
-    return _joined({**objects, **inherited}, wired)
+    return _joined({**chosen, **inherited}, wired)
 
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool_name: str, health: str) -> dict[str, str]:

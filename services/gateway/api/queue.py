@@ -77,7 +77,9 @@ class Limits(BaseModel):
 
     max_running_runs: int
     max_pending_runs_per_user: int
-    max_requests_per_minute: int = Field(description="Per user, over all APIs")
+    max_requests_per_minute: int = Field(
+        description="Per user, over all APIs; reads have a limit of their own"
+    )
     run_time_limit_seconds: float = Field(description="Total time that a run may be running")
     min_run_time_seconds: float = Field(
         description="Time that a run keeps its slot before a run of equal priority may preempt it"

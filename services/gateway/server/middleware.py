@@ -12,7 +12,7 @@ from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
 from services.gateway.auth import Identity, RequestLimit
 from services.gateway.errors.http_handlers import problem_of, problem_response
-from services.gateway.paths import PROBES, RATE_LIMIT_EXEMPT, RATE_LIMITED
+from services.gateway.paths import PROBES, RATE_LIMIT_EXEMPT, RATE_LIMITED, READING_METHODS
 
 log = get_logger()
 
@@ -75,7 +75,7 @@ class RateLimit:
                 user = self._identity.user_of(Headers(scope=scope))
                 scope["state"]["user"] = user
                 if scope["path"] not in RATE_LIMIT_EXEMPT:
-                    await self._limit.count(user)
+                    await self._limit.count(user, is_read=scope["method"] in READING_METHODS)
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)

@@ -13,10 +13,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.gateway.errors.http_handlers import plain_problem, problem_response
-from services.gateway.paths import PROBES
+from services.gateway.paths import PROBES, READING_METHODS
 
 _ANY = "*"
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 
 
@@ -58,7 +57,7 @@ class TrustedSources:
         if not self._trusted.is_own_host(host):
             hint = "an operator lists its names in PROCTOR_GATEWAY_ALLOWED_HOSTS"
             return 421, "UNKNOWN_HOST", f"This gateway is not called {_host_name(host)!r:.100}; {hint}."
-        if scope["method"] in _SAFE_METHODS:
+        if scope["method"] in READING_METHODS:
             return None
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         is_own_page = site in _OWN_SITES if origin is None else self._trusted.is_own_page(origin, host)

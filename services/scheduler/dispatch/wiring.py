@@ -143,6 +143,7 @@ def _limits_of(settings: SchedulerSettings) -> QueueLimits:
         max_running=settings.max_running_runs,
         max_pending_per_user=settings.max_pending_runs_per_user,
         max_requests_per_minute=settings.max_requests_per_minute,
+        max_reads_per_minute=settings.max_reads_per_minute,
         run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
         min_run_time=timedelta(seconds=settings.min_run_time_seconds),
         priorities=settings.highest_priorities,

@@ -203,6 +203,14 @@ async def test_requests_are_counted_by_key_else_by_name(harness: GatewayHarness)
     assert harness.scheduler.queue.requests == {"local": 1, "bob": 1, "carol": 1}
 
 
+async def test_requests_that_only_read_are_counted_as_reads(harness: GatewayHarness) -> None:
+    await call(harness, "GET", QUEUE)
+    await call(harness, "HEAD", QUEUE)
+    await call(harness, "POST", f"{API}/run", json={"no": "order"})
+    assert harness.scheduler.queue.requests == {"local": 3}
+    assert harness.scheduler.queue.reads == {"local": 2}
+
+
 async def test_requests_that_lead_nowhere_or_cannot_be_read_count_too(harness: GatewayHarness) -> None:
     json = {"Content-Type": "application/json"}
     answers = [

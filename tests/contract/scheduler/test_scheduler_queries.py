@@ -35,7 +35,7 @@ HOT = {
     "live_among": f"'{{{RUN[1:-1]}}}'",
     "pause_run": f"{RUN}, '{{running}}', '2026-06-01', 'summarising'",
     "resume_run": f"{RUN}, '2026-06-01'",
-    "count_request": "'ann', '2026-06-01'",
+    "count_request": "'ann', '2026-06-01', false",
     "running_runs": "",
     "waiting_runs": f"'{{{RUN[1:-1]}}}'",
     "paused_runs": "100",

@@ -10,6 +10,7 @@ import pytest_asyncio
 from proctor.client import errors as client_errors
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2, run_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MAX_RUNNING = 3
 MAX_PENDING = 10
+SUITE = "suite: eager\ntasks: []\n"
 MAX_REQUESTS = 5
 # Longer than the tests of the queue hold their runs.
 TIME_LIMIT_SECONDS = 15.0
@@ -150,10 +152,13 @@ async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_
         )
         try:
             with pytest.raises(client_errors.Refused) as raised:
-                await ask_too_often(eager.list_suites)
+                await ask_too_often(lambda: eager.suites.check(suite_pb2.SuiteDocument(text=SUITE)))
+            headers = {"X-Proctor-User": "eager", "Content-Type": "application/yaml"}
             by_rest = await ask_too_often(
-                lambda: http(stack, "GET", "/api/v1/suites", headers={"X-Proctor-User": "eager"})
+                lambda: http(stack, "POST", "/api/v1/suites?dry_run=true", data=SUITE, headers=headers)
             )
+            # Reads have a limit of their own, and a local stack has none.
+            await ask_too_often(eager.list_suites)
         finally:
             await operator.queue.change_limits(before)
         assert await eager.list_suites()

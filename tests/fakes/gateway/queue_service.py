@@ -36,12 +36,13 @@ def empty_queue() -> queue_pb2.GetQueueResponse:
 
 @dataclass
 class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceServicer):
-    """`requests` are refused once a user has made `most_requests`."""
+    """`requests` are refused once a user has made `most_requests`; `reads` are those that say so."""
 
     queue: queue_pb2.GetQueueResponse = field(default_factory=empty_queue)
     limits: queue_pb2.QueueLimits = field(default_factory=first_limits)
     most_requests: int = 1_000_000
     requests: Counter[str] = field(default_factory=Counter)
+    reads: Counter[str] = field(default_factory=Counter)
     asked: list[queue_pb2.GetQueueRequest] = field(default_factory=list)
     metadata: list[tuple[str, str | bytes]] = field(default_factory=list)
     is_counting: bool = True
@@ -82,6 +83,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
         if not self.is_counting:
             raise refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Postgres does not answer.")
         self.requests[request.user] += 1
+        self.reads[request.user] += request.is_read
         left = self.most_requests - self.requests[request.user]
         if left < 0:
             facts = {"user": request.user, "limit": str(self.most_requests), "retry_after_seconds": "12"}

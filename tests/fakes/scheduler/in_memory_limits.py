@@ -9,7 +9,7 @@ from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimit
 @dataclass
 class InMemoryLimits:
     now: QueueLimits = field(default_factory=QueueLimits)
-    requests: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+    requests: dict[tuple[str, bool], tuple[datetime, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._settings = self.now
@@ -24,18 +24,18 @@ class InMemoryLimits:
         self.now = replace(self.now, **back | is_given)
         return self.now
 
-    async def count_request(self, user: str, now: datetime) -> int:
+    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
+        limit = self.now.max_reads_per_minute if is_read else self.now.max_requests_per_minute
+        if not limit:
+            return 2**31 - 1
         this_minute = now.replace(second=0, microsecond=0)
-        minute, count = self.requests.get(user, (this_minute, 0))
+        minute, count = self.requests.get((user, is_read), (this_minute, 0))
         count = 1 if minute < this_minute else count + 1
-        self.requests[user] = (max(minute, this_minute), count)
-        left = self.now.max_requests_per_minute - count
-        if left < 0:
+        self.requests[user, is_read] = (max(minute, this_minute), count)
+        if limit < count:
             seconds = int((this_minute + timedelta(minutes=1) - now).total_seconds()) + 1
-            raise TooManyRequests(
-                user=user, limit=self.now.max_requests_per_minute, retry_after_seconds=seconds
-            )
-        return left
+            raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
+        return limit - count
 
     async def forget_requests(self, before: datetime) -> None:
         self.requests = {

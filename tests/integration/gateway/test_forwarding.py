@@ -213,4 +213,4 @@ async def test_calls_are_counted_by_name_and_refused_over_the_limit(harness: Gat
     assert raised.value.__cause__.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     async with ProctorClient(harness.grpc) as local:
         assert await local.list_suites()
-    assert harness.scheduler.queue.requests == {"bob": 3, "local": 1}
+    assert harness.scheduler.queue.requests == {"bob": 3, "local": 1} == harness.scheduler.queue.reads

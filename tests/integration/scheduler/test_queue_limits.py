@@ -27,7 +27,7 @@ from tests.fakes.scheduler.surroundings import START
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SETTINGS = QueueLimits(max_requests_per_minute=5, priorities={"ann": Priority.NORMAL})
+SETTINGS = QueueLimits(max_requests_per_minute=5, max_reads_per_minute=7, priorities={"ann": Priority.NORMAL})
 SECOND = timedelta(seconds=1)
 
 
@@ -82,6 +82,23 @@ async def test_request_beyond_the_limit_is_refused_until_the_minute_is_over(stor
     assert refusal.value.facts == {"user": "ann", "limit": 5, "retry_after_seconds": 13}
     assert await store.count_request("bob", now) == 4
     assert await store.count_request("ann", now + 12 * SECOND) == 4
+
+
+async def test_reads_have_a_limit_of_their_own(store: LimitStore) -> None:
+    reads = [await store.count_request("ann", START, is_read=True) for _ in range(7)]
+    assert reads == [6, 5, 4, 3, 2, 1, 0]
+    assert await store.count_request("ann", START) == 4
+    with pytest.raises(TooManyRequests) as refusal:
+        await store.count_request("ann", START, is_read=True)
+    assert refusal.value.facts["limit"] == 7
+    assert await store.count_request("ann", START) == 3
+
+
+async def test_no_limit_of_reads_refuses_none(pool: asyncpg.Pool) -> None:
+    limits = QueueLimits(max_requests_per_minute=1, max_reads_per_minute=0)
+    for store in (PostgresLimits(PostgresSession(pool, QUERIES), limits), InMemoryLimits(limits)):
+        for _ in range(3):
+            await store.count_request("reader", START, is_read=True)
 
 
 async def test_clock_that_is_behind_begins_no_new_minute(store: LimitStore) -> None:

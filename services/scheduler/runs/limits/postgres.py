@@ -9,6 +9,7 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits, TooManyRequests
 
 _MINUTE = timedelta(minutes=1)
+_UNLIMITED = 2**31 - 1
 
 
 class PostgresLimits:
@@ -38,10 +39,14 @@ class PostgresLimits:
 
         return await self._session.run(change)
 
-    async def count_request(self, user: str, now: datetime) -> int:
+    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
+        most_reads = self._settings.max_reads_per_minute
+        if is_read and not most_reads:
+            return _UNLIMITED
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
-        [row] = await self._session.fetch("count_request", user, minute)
-        limit: int = row["changed_limit"] or self._settings.max_requests_per_minute
+        [row] = await self._session.fetch("count_request", user, minute, is_read)
+        changed: int = row["changed_limit"] or self._settings.max_requests_per_minute
+        limit = most_reads if is_read else changed
         left: int = limit - row["requests"]
         if left < 0:
             seconds = int((minute + _MINUTE - now).total_seconds()) + 1
@@ -72,6 +77,7 @@ def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> Queue
         run_time_limit=seconds("run_time_limit_seconds", settings.run_time_limit),
         min_run_time=seconds("min_run_time_seconds", settings.min_run_time),
         priorities=dict(changed_priorities) or settings.priorities,
+        max_reads_per_minute=settings.max_reads_per_minute,
     )
 
 

@@ -27,10 +27,10 @@ DELETE FROM user_priorities;
 INSERT INTO user_priorities (username, highest)
 SELECT username, highest FROM unnest($1::text[], $2::smallint[]) AS given (username, highest);
 
--- name: count_request: Count a request in its minute, or in the later minute of a clock that is ahead ($1 user, $2 minute)
-INSERT INTO request_counts AS counted (username, minute, requests)
-VALUES ($1, $2, 1)
-ON CONFLICT (username) DO UPDATE
+-- name: count_request: Count a request in its minute, or in the later minute of a clock that is ahead ($1 user, $2 minute, $3 whether it only reads)
+INSERT INTO request_counts AS counted (username, is_read, minute, requests)
+VALUES ($1, $3, $2, 1)
+ON CONFLICT (username, is_read) DO UPDATE
 SET requests = CASE WHEN counted.minute < excluded.minute THEN 1 ELSE counted.requests + 1 END,
     minute = greatest(counted.minute, excluded.minute)
 RETURNING requests, (SELECT max_requests_per_minute FROM limits) AS changed_limit;

@@ -25,6 +25,8 @@ class QueueLimits:
     run_time_limit: timedelta = timedelta(hours=3)
     min_run_time: timedelta = timedelta(seconds=60)
     priorities: Mapping[str, Priority] = field(default_factory=dict)
+    # 0 means no limit.
+    max_reads_per_minute: int = 3000
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """Priorities that the user may order, the highest first."""
@@ -72,8 +74,8 @@ class LimitStore(Protocol):
         """The limits as they are then; once it returns, nothing is decided by the old ones any more."""
         ...
 
-    async def count_request(self, user: str, now: datetime) -> int:
-        """Requests that the user has left in this minute. Raises `TooManyRequests`."""
+    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
+        """Requests, or reads, that the user has left in this minute. Raises `TooManyRequests`."""
         ...
 
     async def forget_requests(self, before: datetime) -> None:

@@ -23,7 +23,9 @@ from services.scheduler.workers.proto import WORKER
 
 _LONGEST_SECONDS = 10**9
 _NAMES = {"max_running": "max_running_runs", "max_pending_per_user": "max_pending_runs_per_user"}
-_LIMITS = Codec(QueueLimits, messages.QueueLimits, names=_NAMES, unpaired={"priorities"})
+_LIMITS = Codec(
+    QueueLimits, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "max_reads_per_minute"}
+)
 _CHANGES = Codec(LimitChanges, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "reset"})
 
 
@@ -120,5 +122,6 @@ class GrpcQueueApi(
     async def CountRequest(
         self, request: count_messages.CountRequestRequest, context: Context
     ) -> count_messages.CountRequestResponse:
-        left = await self.limits.count_request(request.user or DEFAULT_USER, self.clock.now())
+        user, now = request.user or DEFAULT_USER, self.clock.now()
+        left = await self.limits.count_request(user, now, is_read=request.is_read)
         return count_messages.CountRequestResponse(remaining=left)
