@@ -206,28 +206,33 @@ WITH open_run AS (
     FROM run_records
     WHERE run_id = $1::uuid AND epoch = $2::integer AND NOT is_frozen
     FOR SHARE
-), own AS (
-    SELECT
-        t.first_sample + s.position AS sample, s.digest, row_number() OVER (PARTITION BY s.digest ORDER BY s.position) AS nth
-    FROM run_tasks AS t
-    JOIN samples AS s ON s.set_id = t.set_id
-    WHERE t.run_id = $1::uuid AND t.task_index = $3::smallint
-), other AS (
-    SELECT
-        t.first_sample + s.position AS sample, s.digest, row_number() OVER (PARTITION BY s.digest ORDER BY s.position) AS nth
-    FROM run_tasks AS t
-    JOIN samples AS s ON s.set_id = t.set_id
-    WHERE t.run_id = $4::uuid AND t.task_index = $5::smallint
+), mine AS (
+    SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1::uuid AND task_index = $3::smallint
+), theirs AS (
+    SELECT set_id, first_sample, first_sample + sample_count AS end_sample
+    FROM run_tasks
+    WHERE run_id = $4::uuid AND task_index = $5::smallint
 ), wanted AS (
-    SELECT own.sample, r.rollout, own.digest, own.nth
+    SELECT
+        (SELECT first_sample FROM mine) + s.position AS sample, r.rollout, s.digest,
+        row_number() OVER (PARTITION BY s.digest, r.rollout ORDER BY s.position) AS nth
     FROM open_run
     CROSS JOIN generate_series(0, open_run.rollouts - 1) AS r (rollout)
-    CROSS JOIN own
+    CROSS JOIN samples AS s
+    -- Sets and ranges are looked up first: a join would read all samples and outcomes there are.
+    WHERE s.set_id = (SELECT set_id FROM mine)
 ), given AS (
-    SELECT o.sample, o.rollout, other.digest, other.nth
-    FROM other
-    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = other.sample
-    WHERE o.status <> 'failed'
+    SELECT o.sample, o.rollout, s.digest, s.nth
+    FROM (
+        SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
+        FROM samples
+        WHERE set_id = (SELECT set_id FROM theirs)
+    ) AS s
+    JOIN outcomes AS o ON o.sample = (SELECT first_sample FROM theirs) + s.position
+    WHERE o.run_id = $4::uuid
+        AND o.sample >= (SELECT first_sample FROM theirs)
+        AND o.sample < (SELECT end_sample FROM theirs)
+        AND o.status <> 'failed'
 ), beside AS (
     SELECT
         digest, rollout, wanted.sample, given.sample AS other_sample,
@@ -253,7 +258,10 @@ WITH open_run AS (
         o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run
-    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample AND o.rollout = pairs.rollout
+    JOIN outcomes AS o ON o.sample = pairs.other_sample AND o.rollout = pairs.rollout
+    WHERE o.run_id = $4::uuid
+        AND o.sample >= (SELECT first_sample FROM theirs)
+        AND o.sample < (SELECT end_sample FROM theirs)
     ORDER BY pairs.sample, o.rollout
     ON CONFLICT (run_id, sample, rollout) DO NOTHING
     RETURNING run_id, task_index, status

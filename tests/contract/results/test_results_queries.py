@@ -232,6 +232,18 @@ async def test_runs_are_paired_by_hashing_whatever_the_statistics_say(
     assert joins == {"Hash Join"}
 
 
+async def test_reuse_reads_samples_and_outcomes_of_two_tasks_only(
+    full_tables: asyncpg.Connection,
+) -> None:
+    """Where joins are by hash, a table of which not all is wanted must be narrowed before."""
+    async with full_tables.transaction():
+        await full_tables.execute(QUERIES["join_by_hash"])
+        await full_tables.execute(f"PREPARE taking AS {QUERIES['take_answers']}")
+        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE taking ({RUN}, 1, 0, {SET}, 0)")
+    scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
+    assert scanned <= SMALL_TABLES, json.loads(plan)
+
+
 async def test_conflicts_are_found_by_the_key_of_an_outcome(full_tables: asyncpg.Connection) -> None:
     arbiters = await full_tables.fetchval(
         "SELECT array_agg(a.attname ORDER BY k.place)"
