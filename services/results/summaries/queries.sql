@@ -6,10 +6,10 @@ ON CONFLICT (run_id, epoch) DO NOTHING;
 -- name: read_summary: the summary stored for an epoch ($1 run, $2 epoch)
 SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::integer;
 
--- name: change_final_state: how a closed epoch ended, if that differs ($1 run, $2 epoch, $3 state)
+-- name: change_final_state: how a closed epoch ended ($1 run, $2 epoch, $3 state)
 UPDATE run_records
 SET state = $3::text
-WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen AND state IS DISTINCT FROM $3::text
+WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen
 RETURNING run_id;
 
 -- name: hold_closed_epoch: keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)

@@ -159,6 +159,17 @@ async def test_a_run_that_is_cancelled_after_its_close_leaves_the_leaderboard(wo
     assert (await world.stores.records.get(latest.run_id)).state is RunState.CANCELLED
 
 
+async def test_a_cancel_beside_the_close_leaves_one_state(world: World) -> None:
+    for _ in range(20):
+        plan = await world.run("p/a", right=2)
+        close = close_run_of(world.stores).close
+        states = (RunState.COMPLETED, RunState.CANCELLED)
+        await asyncio.gather(*(close(plan.run_id, 1, state, allow_partial=True) for state in states))
+        state = (await world.stores.records.get(plan.run_id)).state
+        assert dict(await world.history())[plan.run_id] is state
+        assert (("p/a", plan.run_id) in await world.listed()) is (state is RunState.COMPLETED)
+
+
 async def test_a_entry_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
     [entry] = await world.kept.candidates(world.suite, "score", None, is_best=False)
