@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.stack.options import StackOptions
@@ -18,7 +17,7 @@ from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.servers.services import Wiring, service_children
 from proctor.stack.state import StackLock, StackState, remove_stack_state, write_pools_file, write_stack_state
-from proctor.stack.supervision.addresses import choose_addresses, free_or_chosen
+from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
 from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
 from proctor.stack.supervision.process import ChildLogs
 from proctor.values.pools import PoolsFile
@@ -27,17 +26,6 @@ STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
 
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@dataclass(frozen=True, slots=True)
-class _Addresses:
-    postgres: str
-    nats: str
-    scheduler: str
-    results: str
-    gateway_http: str
-    gateway_grpc: str
-    worker_health: list[str]
 
 
 class LocalStack:
@@ -100,23 +88,27 @@ class LocalStack:
         folder = self.options.state_dir
         self._logs = ChildLogs(folder / "logs")
         self._log_keeping = asyncio.create_task(self._logs.keep_small(), name="keep logs small")
-        addresses = _choose_addresses(self.options)
-        nats = prepare_nats(folder / "nats", addresses.nats)
-        postgres = await self._prepare_postgres(addresses.postgres, self._logs.path("postgres"))
+        # Held open at once, so that they differ; a port that nobody asks for stays free.
+        postgres_address, nats_address, http, grpc = choose_addresses(4)
+        gateway_http = _of_gateway(self.options, "HTTP", self.options.gateway_http_address, http)
+        gateway_grpc = _of_gateway(self.options, "GRPC", self.options.gateway_grpc_address, grpc)
+        sockets = socket_folder(folder)
+        nats = prepare_nats(folder / "nats", nats_address)
+        postgres = await self._prepare_postgres(postgres_address, self._logs.path("postgres"))
         await self._start_children([postgres.child(), nats.child()])
+        pools = PoolsFile(self.options.pools, self.options.aliases)
         wiring = Wiring(
-            postgres_dsn=postgres.dsn,
-            nats_url=nats.url,
-            scheduler=addresses.scheduler,
-            results=addresses.results,
-            gateway_http=addresses.gateway_http,
-            gateway_grpc=addresses.gateway_grpc,
-            pools_file=write_pools_file(
-                folder / "pools.yaml", PoolsFile(self.options.pools, self.options.aliases)
-            ),
+            postgres=postgres,
+            nats=nats,
+            scheduler=_asked(self.options, "PROCTOR_SCHEDULER_ADDRESS", sockets / "scheduler"),
+            results=_asked(self.options, "PROCTOR_RESULTS_ADDRESS", sockets / "results"),
+            gateway_http=gateway_http,
+            gateway_grpc=gateway_grpc,
+            worker_health=tuple(f"{UNIX}{sockets / f'worker-{n}'}" for n in range(len(pools.pools))),
+            pools_file=write_pools_file(folder / "pools.yaml", pools),
         )
         self._publish(wiring)
-        await self._start_children(service_children(self.options, wiring, addresses.worker_health))
+        await self._start_children(service_children(self.options, wiring))
 
     async def _prepare_postgres(self, address: str, log_path: Path) -> PostgresServer:
         home = await asyncio.to_thread(find_postgres_home, self.options.state_dir)
@@ -132,9 +124,10 @@ class LocalStack:
             self._logs.note(sentence)
 
     def _publish(self, wiring: Wiring) -> None:
-        self.postgres_dsn, self.nats_url = wiring.postgres_dsn, wiring.nats_url
+        self.postgres_dsn, self.nats_url = wiring.postgres.dsn, wiring.nats.url()
         self.gateway_http, self.gateway_grpc = wiring.gateway_http, wiring.gateway_grpc
-        self.environment = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
+        operator = {"PROCTOR_NATS_URL": self.nats_url, "PROCTOR_POSTGRES_DSN": self.postgres_dsn}
+        self.environment = {**wiring.environment("operator"), **operator}
         if data_dir := self.options.environment.get("PROCTOR_DATA_DIR"):
             self.environment["PROCTOR_DATA_DIR"] = str(Path(data_dir).absolute())
         self._write_state()
@@ -171,28 +164,16 @@ class LocalStack:
         write_stack_state(self.options.state_dir, snapshot)
 
 
-def _choose_addresses(options: StackOptions) -> _Addresses:
-    """The two ports of the gateway are asked for and may be taken; the others are whatever is free."""
-    postgres, nats, scheduler, results, http, grpc, *worker_health = choose_addresses(6 + len(options.pools))
-    return _Addresses(
-        postgres=postgres,
-        nats=nats,
-        scheduler=_asked(options, "PROCTOR_SCHEDULER_ADDRESS", scheduler),
-        results=_asked(options, "PROCTOR_RESULTS_ADDRESS", results),
-        gateway_http=_of_gateway(options, "HTTP", options.gateway_http_address, http),
-        gateway_grpc=_of_gateway(options, "GRPC", options.gateway_grpc_address, grpc),
-        worker_health=worker_health,
-    )
-
-
 def _of_gateway(options: StackOptions, which: str, address: str, chosen: str) -> str:
     if "gateway" not in options.modules:
         return ""
     return free_or_chosen(address, f"PROCTOR_GATEWAY_{which}_ADDRESS", chosen)
 
 
-def _asked(options: StackOptions, setting: str, chosen: str) -> str:
-    return free_or_chosen(options.environment.get(setting) or chosen, setting, chosen)
+def _asked(options: StackOptions, setting: str, path: Path) -> str:
+    """A socket file, unless a person asked for a port."""
+    address = options.environment.get(setting)
+    return free_or_chosen(address, setting, f"{UNIX}{path}") if address else f"{UNIX}{path}"
 
 
 @asynccontextmanager

@@ -87,13 +87,22 @@ def default_state_dir(environ: Mapping[str, str], current: Path) -> Path:
 
 
 def project_dir(current: Path) -> Path:
-    """Found upwards, as git does: the nearest `.proctor`, else repository or pyproject, else here."""
+    """Found upwards, as git does: the nearest `.proctor`, else repository or pyproject, else here.
+
+    A `.proctor` that another user put above us, in /tmp say, is passed over.
+    """
     here = current.absolute()
-    for marks in ((".proctor",), (".git", "pyproject.toml")):
-        for folder in (here, *here.parents):
-            if any((folder / mark).exists() for mark in marks):
-                return folder
-    return here
+    folders = (here, *here.parents)
+    stacks = (folder for folder in folders if is_own(folder / ".proctor"))
+    projects = (
+        folder for folder in folders if (folder / ".git").exists() or (folder / "pyproject.toml").exists()
+    )
+    return next(stacks, next(projects, here))
+
+
+def is_own(path: Path) -> bool:
+    """Whether it exists and belongs to us."""
+    return path.exists() and path.stat().st_uid == os.geteuid()
 
 
 def default_cache_dir(environ: Mapping[str, str]) -> Path:

@@ -1,11 +1,13 @@
 """The state file of a running stack, by which `status`, `down` and the client find it; and its lock.
 
 The file alone proves nothing (`kill -9` leaves it): a stack runs exactly while its supervisor holds the lock.
+A folder where others can write is not believed: it names processes to end and a gateway to send prompts to.
 """
 
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -49,9 +51,9 @@ class StackLock:
 
     @classmethod
     def take(cls, state_dir: Path) -> Self:
+        make_state_folder(state_dir)
         try:
-            state_dir.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise _unusable(state_dir, error) from error
         if not _lock_soon(descriptor):
@@ -79,7 +81,8 @@ def _lock_soon(descriptor: int) -> bool:
 
 def is_locked(state_dir: Path) -> bool:
     try:
-        descriptor = os.open(state_dir / LOCK_FILE, os.O_RDONLY)
+        _refuse_foreign(state_dir)
+        descriptor = os.open(state_dir / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -93,6 +96,29 @@ def is_locked(state_dir: Path) -> bool:
     return False
 
 
+def make_state_folder(folder: Path) -> None:
+    """Nobody else may list or read it. Where we are root, Postgres's user has to pass through it."""
+    make_own_folder(folder, 0o711 if os.geteuid() == 0 else 0o700)
+
+
+def make_own_folder(folder: Path, mode: int = 0o700) -> None:
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        _refuse_foreign(folder)
+        folder.chmod(mode)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """A link must be ours as well as what it leads to."""
+    entry = folder.stat()
+    if {folder.lstat().st_uid, entry.st_uid} != {os.geteuid()}:
+        raise StateFolderUnusable(folder=folder, reason="it belongs to another user; set PROCTOR_STATE_DIR")
+    if entry.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StateFolderUnusable(folder=folder, reason="others may write there; forbid it (chmod go-w)")
+
+
 def _unusable(state_dir: Path, error: OSError) -> StateFolderUnusable:
     return StateFolderUnusable(folder=state_dir, reason=error.strerror or str(error))
 
@@ -103,19 +129,23 @@ def read_stack_state(state_dir: Path) -> StackState | None:
 
 
 def write_stack_state(state_dir: Path, state: StackState) -> None:
-    draft = state_dir / f"{STATE_FILE}.new"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(state), file, indent=2)
-        file.write("\n")
-    draft.replace(state_dir / STATE_FILE)
+    write_private(state_dir / STATE_FILE, json.dumps(asdict(state), indent=2) + "\n")
 
 
 def write_pools_file(path: Path, file: PoolsFile) -> Path:
-    draft = path.with_suffix(".new")
-    draft.write_text(format_pools(file), encoding="utf-8")
-    draft.replace(path)
+    """Private, because the address of a provider may hold a password."""
+    write_private(path, format_pools(file))
     return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Completely or not at all, and for our eyes only."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.replace(path)
 
 
 def remove_stack_state(state_dir: Path) -> None:

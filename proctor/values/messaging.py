@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from urllib.parse import urlsplit
 
 from proctor.values.priority import Priority
 
@@ -15,6 +16,16 @@ ALL_RATES = "rates.*"
 ANY_MODEL = "any"
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
+
+
+def inbox_prefix(user: str) -> str:
+    """Where a user of NATS receives answers: nobody else may listen there. No user has the library's own."""
+    return f"_INBOX_{user}" if user else "_INBOX"
+
+
+def inbox_prefix_of(url: str) -> str:
+    """Of the user that the URL of NATS names."""
+    return inbox_prefix(urlsplit(url).username or "")
 
 
 def model_token(model: str) -> str:

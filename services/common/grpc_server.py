@@ -159,10 +159,12 @@ async def serve_grpc(
         server,
     )
     # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
-    bound_socket(address).close()
-    host, port_text = host_and_port(address)
+    if not address.startswith("unix:"):
+        bound_socket(address).close()
+        host, port_text = host_and_port(address)
+        address = f"[{host}]:{port_text}" if ":" in host else f"{host}:{port_text}"
     try:
-        port = server.add_insecure_port(f"[{host}]:{port_text}" if ":" in host else f"{host}:{port_text}")
+        port = server.add_insecure_port(address)
     except RuntimeError as error:
         raise CannotListen(address=address, problem="gRPC could not bind it") from error
     running = GrpcServer(server, health, service_names, port)

@@ -15,6 +15,7 @@ from nats.js import api
 from nats.js.errors import APIError, BadRequestError, NotFoundError
 from nats.js.kv import KeyValue
 
+from proctor.values.messaging import inbox_prefix_of
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.lifecycle import raise_if_cancelled
 from services.common.structured_logs import get_logger
@@ -96,6 +97,7 @@ async def connect_nats(url: str, name: str) -> Client:
         connecting = nats.connect(
             url,
             name=name,
+            inbox_prefix=inbox_prefix_of(url),
             allow_reconnect=True,
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,

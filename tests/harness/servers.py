@@ -45,10 +45,10 @@ async def nats_server() -> AsyncIterator[RunningServer]:
         [address] = choose_addresses(1)
         server = prepare_nats(state_dir, address)
         async with _running(server.child(), state_dir.with_name("nats.log")) as child:
-            connection = await connect_nats(server.url, "streams")
+            connection = await connect_nats(server.url(), "streams")
             await StreamMaker(connection, StreamLimits()).make_missing()
             await connection.close()
-            yield RunningServer(child, server.url)
+            yield RunningServer(child, server.url())
 
 
 @asynccontextmanager

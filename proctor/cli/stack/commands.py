@@ -99,7 +99,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
 
 
 def stack_document(stack: StackState | None) -> Json:
-    """Without the environment and the DSN, which contain a password."""
+    """Without the environment, the DSN and the password of NATS."""
     if stack is None:
         return None
     return {
@@ -107,7 +107,7 @@ def stack_document(stack: StackState | None) -> Json:
         "phase": stack.phase,
         "gateway_http": stack.gateway_http,
         "gateway_grpc": stack.gateway_grpc,
-        "nats_url": stack.nats_url,
+        "nats_url": f"nats://{stack.nats_url.rpartition('@')[2]}",
         "children": {name: asdict(child) for name, child in stack.children.items()},
     }
 

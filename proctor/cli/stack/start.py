@@ -17,8 +17,8 @@ from proctor.stack.errors import StackError, StateFolderUnusable
 from proctor.stack.local_stack import serve_until_stopped
 from proctor.stack.options import StackOptions, options_from_environment
 from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, pools_for
-from proctor.stack.state import StackState, read_stack_state
-from proctor.stack.supervision.process import log_tail
+from proctor.stack.state import StackState, make_state_folder, read_stack_state
+from proctor.stack.supervision.process import log_tail, open_log
 
 _POLL_SECONDS = 0.1
 _LOG_NAME = "up.log"
@@ -78,7 +78,8 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
     except StackError as error:
         return complain_of(terminal, error)
     command = (sys.executable, "-P", "-m", "proctor.cli", "up", *request.arguments())
-    with log_path.open("wb") as log:
+    log_path.unlink(missing_ok=True)
+    with open_log(log_path) as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
@@ -93,8 +94,9 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
 
 def _log_path(state_dir: Path) -> Path:
     path = state_dir / "logs" / _LOG_NAME
+    make_state_folder(state_dir)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise StateFolderUnusable(folder=state_dir, reason=error.strerror or str(error)) from error
     return path

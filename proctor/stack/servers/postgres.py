@@ -1,12 +1,17 @@
-"""Postgres of the local stack: its cluster is made on first use and kept; loopback only, with a password."""
+"""Postgres of the local stack: its cluster is made on first use and kept; loopback only, with passwords.
+
+A service that keeps something has a role without rights over the server, and a schema that only it may use.
+"""
 
 import contextlib
+import hashlib
+import hmac
 import os
 import pwd
 import secrets
 import shutil
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncpg
@@ -23,6 +28,8 @@ MAJOR_VERSION = "18"
 USER = "proctor"
 DATABASE = "proctor"
 MAINTENANCE_DATABASE = "postgres"
+# Each service's schema has the name of the service.
+SCHEMAS = ("scheduler", "results")
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
 
 
@@ -30,14 +37,21 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
 class PostgresServer:
     home: PostgresHome
     address: str
-    password: str
+    password: str = field(repr=False)
 
     @property
     def dsn(self) -> str:
-        return self.dsn_of(DATABASE)
+        """The operator's: of the server's owner, by which no service connects."""
+        return self._dsn(USER, self.password, DATABASE)
 
-    def dsn_of(self, database: str) -> str:
-        return f"postgresql://{USER}:{self.password}@{self.address}/{database}"
+    def dsn_of(self, service: str) -> str:
+        return self._dsn(_role(service), self._password_of(service), DATABASE)
+
+    def _dsn(self, user: str, password: str, database: str) -> str:
+        return f"postgresql://{user}:{password}@{self.address}/{database}"
+
+    def _password_of(self, service: str) -> str:
+        return hmac.new(self.password.encode(), service.encode(), hashlib.sha256).hexdigest()
 
     def child(self) -> ChildSpec:
         """SIGINT is Postgres's fast stop; its default for SIGTERM waits for every client to leave."""
@@ -64,19 +78,42 @@ class PostgresServer:
 
     async def _is_ready(self) -> bool:
         try:
-            return await postgres_answers(self.dsn)
+            return await postgres_answers(self.dsn) and await self._run(self.dsn, self._roles())
         except asyncpg.InvalidCatalogNameError:
-            await self._create_database()
+            maintenance = self._dsn(USER, self.password, MAINTENANCE_DATABASE)
+            await self._run(maintenance, f"CREATE DATABASE {DATABASE}")
             return False
 
-    async def _create_database(self) -> None:
-        """Failing is no matter: the next probe sees what became of it."""
+    async def _run(self, dsn: str, statements: str) -> bool:
+        """Whether it went well; if not, the next probe sees what became of it."""
         with contextlib.suppress(*CONNECTION_ERRORS):
-            connection = await asyncpg.connect(self.dsn_of(MAINTENANCE_DATABASE), timeout=2)
+            connection = await asyncpg.connect(dsn, timeout=2)
             try:
-                await connection.execute(f"CREATE DATABASE {DATABASE}", timeout=30)
+                await connection.execute(statements, timeout=30)
             finally:
                 await connection.close(timeout=2)
+            return True
+        return False
+
+    def _roles(self) -> str:
+        """At each start: a role that there is keeps what it owns, and gets the password of this cluster."""
+        statements = [
+            f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC",
+            "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        ]
+        for service in SCHEMAS:
+            role, password = _role(service), self._password_of(service)
+            statements += (
+                f"DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+                f"ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '{password}'",
+                f"GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {DATABASE} TO {role}",
+                f"CREATE SCHEMA IF NOT EXISTS {service} AUTHORIZATION {role}",
+            )
+        return ";\n".join(statements)
+
+
+def _role(service: str) -> str:
+    return f"{USER}_{service}"
 
 
 async def prepare_postgres(home: PostgresHome, address: str, log_path: Path) -> PostgresServer:

@@ -73,9 +73,14 @@ def _made(folder: Path, owner: str | None) -> Path:
     try:
         folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        if owner is not None:
-            entry = pwd.getpwnam(owner)
-            os.chown(folder, entry.pw_uid, entry.pw_gid)
+        # Not by its path: that would hand over what a link leads to.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            if owner is not None:
+                entry = pwd.getpwnam(owner)
+                os.fchown(descriptor, entry.pw_uid, entry.pw_gid)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise StateFolderUnusable(folder=folder, reason=error.strerror or str(error)) from error
     return folder

@@ -3,9 +3,13 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 
 from proctor.stack.options import StackOptions
+from proctor.stack.servers.nats import RIGHTS, NatsServer
+from proctor.stack.servers.postgres import SCHEMAS, PostgresServer
 from proctor.stack.supervision.child import ChildSpec, Probe
 from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
@@ -13,42 +17,61 @@ from proctor.stack.vllm import find_vllm_python
 from proctor.values.pools import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
-# Never inherited: a value of the environment would belong to another stack.
-STACK_OWNED = (
-    "PROCTOR_POSTGRES_DSN",
-    "PROCTOR_NATS_URL",
-    "PROCTOR_WORKER_HEALTH_ADDRESS",
-    "PROCTOR_WORKER_POOL",
-)
-PROVIDER_KEY_SUFFIX = "_API_KEY"
 WORKER_DRAIN_LIMIT_SECONDS = 30.0
 WORKER_READY_LIMIT_SECONDS = 600.0
+# What a service inherits is listed, so that a secret of the environment reaches only who needs it.
+_EVERYBODY = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*"),
+    *("PYTHON*", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SSL_CERT_*", "OTEL_*", "COVERAGE_*"),
+    *("PROCTOR_LOG_LEVEL", "PROCTOR_GRPC_REFLECTION", "PROCTOR_DATA_DIR"),
+)
+_HUB = ("HF_*", "HUGGING*", "*_PROXY", "*_proxy", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_BUCKETS = ("AWS_*", "AZURE_*", "GOOGLE_*")
+_ENGINE = (
+    *("VLLM_*", "CUDA_*", "NVIDIA_*", "NCCL_*", "TORCH*", "PYTORCH_*", "TRITON_*", "TRANSFORMERS_*"),
+    *("TOKENIZERS_*", "OMP_*", "MKL_*", "OPENBLAS_*", "KMP_*", "GOMP_*", "LD_PRELOAD", "CC", "CXX"),
+)
+INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "gateway": (*_EVERYBODY, "PROCTOR_GATEWAY_*"),
+        "scheduler": (*_EVERYBODY, "PROCTOR_SCHEDULER_*", *_HUB, *_BUCKETS),
+        "results": (*_EVERYBODY, "PROCTOR_RESULTS_*"),
+        "worker": (*_EVERYBODY, "PROCTOR_WORKER_*", *_HUB, *_ENGINE),
+    }
+)
+# The keys of providers are the workers', whatever pattern their names match.
+_KEY_SUFFIXES = ("_API_KEY", "_API_KEY_FILE")
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The addresses of one stack, by which its services find each other."""
+    """The servers and addresses of one stack, by which its services find each other."""
 
-    postgres_dsn: str
-    nats_url: str
+    postgres: PostgresServer
+    nats: NatsServer
     scheduler: str
     results: str
     gateway_http: str
     gateway_grpc: str
+    worker_health: tuple[str, ...]
     pools_file: Path
 
-    def environment(self) -> dict[str, str]:
-        return {
-            "PROCTOR_NATS_URL": self.nats_url,
+    def environment(self, service: str) -> dict[str, str]:
+        wired = {
             "PROCTOR_SCHEDULER_ADDRESS": self.scheduler,
             "PROCTOR_RESULTS_ADDRESS": self.results,
             "PROCTOR_GATEWAY_HTTP_ADDRESS": self.gateway_http,
             "PROCTOR_GATEWAY_GRPC_ADDRESS": self.gateway_grpc,
             "PROCTOR_POOLS_FILE": str(self.pools_file),
         }
+        if service in RIGHTS:
+            wired["PROCTOR_NATS_URL"] = self.nats.url(service)
+        if service in SCHEMAS:
+            wired["PROCTOR_POSTGRES_DSN"] = self.postgres.dsn_of(service)
+        return wired
 
 
-def service_children(options: StackOptions, wiring: Wiring, health_addresses: list[str]) -> list[ChildSpec]:
+def service_children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
     """One per service, and one worker per pool (`worker.<pool>`)."""
     probes: dict[str, Probe] = {
         "results": lambda: grpc_serves(wiring.results),
@@ -56,41 +79,49 @@ def service_children(options: StackOptions, wiring: Wiring, health_addresses: li
         "gateway": lambda: _gateway_serves(wiring),
     }
     servers = [
-        ChildSpec(name, _program(options.python, module, server_environment(options, wiring)), probes[name])
+        ChildSpec(
+            name, _program(options.python, module, server_environment(name, options, wiring)), probes[name]
+        )
         for name, module in options.modules.items()
         if name in probes
     ]
     if "worker" not in options.modules:
         return servers
-    workers = zip(options.pools, health_addresses, strict=False)
+    workers = zip(options.pools, wiring.worker_health, strict=False)
     return servers + [_worker(options, wiring, pool, health) for pool, health in workers]
 
 
-def server_environment(options: StackOptions, wiring: Wiring) -> dict[str, str]:
+def server_environment(service: str, options: StackOptions, wiring: Wiring) -> dict[str, str]:
+    """What a person sets wins over our defaults, but not over what this stack has wired together."""
+    defaults = {"PATH": os.defpath, "PYTHONUNBUFFERED": "1"}
+    if service == "scheduler":
+        # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.
+        defaults["PROCTOR_SCHEDULER_OBJECT_STORE"] = (options.state_dir.absolute() / "objects").as_uri()
+        defaults["PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE"] = "0"
+        if SUITES_OF_CHECKOUT.is_dir():
+            defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
     keys = {pool.provider.api_key_env for pool in options.pools if pool.provider}
     inherited = {
         name: value
         for name, value in options.environment.items()
-        if name not in keys and not name.endswith(PROVIDER_KEY_SUFFIX)
+        if any(fnmatchcase(name, pattern) for pattern in INHERITED[service])
+        and name not in keys
+        and not name.endswith(_KEY_SUFFIXES)
     }
-    # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.
-    chosen = {
-        "PROCTOR_SCHEDULER_OBJECT_STORE": (options.state_dir.absolute() / "objects").as_uri(),
-        "PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE": "0",
-    }
-    wired = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
-    return _joined({**chosen, **inherited}, wired)
+    return {**defaults, **inherited, **wiring.environment(service)}
 
 
-def worker_environment(options: StackOptions, wiring: Wiring, pool_name: str, health: str) -> dict[str, str]:
-    """With the providers' keys and without the database: a worker holds no credential of ours."""
-    own = {"PROCTOR_WORKER_POOL": pool_name, "PROCTOR_WORKER_HEALTH_ADDRESS": health}
-    return _joined(options.environment, {**wiring.environment(), **own})
+def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> dict[str, str]:
+    """With the key of its pool's provider, and of no other."""
+    own = {"PROCTOR_WORKER_POOL": pool.name, "PROCTOR_WORKER_HEALTH_ADDRESS": health}
+    name = pool.provider.api_key_env if pool.provider else ""
+    keys = {each: options.environment[each] for each in (name, f"{name}_FILE") if each in options.environment}
+    return {**server_environment("worker", options, wiring), **keys, **own}
 
 
 def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> ChildSpec:
     python = _worker_python(options, pool)
-    environment = worker_environment(options, wiring, pool.name, health)
+    environment = worker_environment(options, wiring, pool, health)
     return ChildSpec(
         name=f"worker.{pool.name}",
         program=_program(python, options.modules["worker"], environment),
@@ -109,15 +140,6 @@ def _worker_python(options: StackOptions, pool: Pool) -> Path:
 def _program(python: Path, module: str, environment: Mapping[str, str]) -> Program:
     """`module` may have arguments. -P ignores a folder `services` in the current directory."""
     return Program((str(python), "-P", "-m", *module.split()), environment)
-
-
-def _joined(inherited: Mapping[str, str], wired: Mapping[str, str]) -> dict[str, str]:
-    """What a person sets wins over our defaults, but not over what this stack has wired together."""
-    defaults = {"PATH": os.defpath, "PYTHONUNBUFFERED": "1"}
-    if SUITES_OF_CHECKOUT.is_dir():
-        defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
-    kept = {name: value for name, value in inherited.items() if name not in STACK_OWNED}
-    return {**defaults, **kept, **wired}
 
 
 async def _gateway_serves(wiring: Wiring) -> bool:

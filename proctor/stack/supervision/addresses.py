@@ -1,17 +1,25 @@
-"""Which `host:port` each part of the stack listens on: the asked one when free, else one of our choice."""
+"""Which address each part of the stack listens on: the asked one when free, else one of our choice."""
 
+import hashlib
+import os
 import random
 import socket
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 from proctor.stack.errors import AddressInvalid, PortTaken
+from proctor.stack.state import make_own_folder
 
 # Below the range that the kernel hands to outgoing connections: while a server restarts, a client that
 # redials its port could otherwise be given that very port as its own, and keep the server out.
 FREE_PORT_RANGE = range(20_000, 32_000)
 PORTS = range(65_536)
 LOOPBACK = "127.0.0.1"
+UNIX = "unix:"
+# The kernel takes 107 bytes for the whole path of a socket.
+LONGEST_SOCKET_FOLDER_BYTES = 80
 
 
 def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
@@ -19,6 +27,16 @@ def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
     if not (separator and port.isdecimal() and int(port) in PORTS):
         raise AddressInvalid(address=address, setting=setting)
     return host or LOOPBACK, int(port)
+
+
+def socket_folder(state_dir: Path) -> Path:
+    """Where services listen for each other. Nobody else can enter it; a port is open to every account."""
+    folder = state_dir.absolute() / "run"
+    if len(os.fsencode(folder)) > LONGEST_SOCKET_FOLDER_BYTES:
+        digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        folder = Path(tempfile.gettempdir()) / f"proctor-{os.geteuid()}-{digest}"
+    make_own_folder(folder)
+    return folder
 
 
 def choose_addresses(count: int) -> list[str]:

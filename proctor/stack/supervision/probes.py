@@ -10,7 +10,7 @@ import nats.errors
 from grpc_health.v1 import health_pb2
 from nats.aio.client import Client as NatsClient
 
-from proctor.stack.supervision.addresses import split_address
+from proctor.stack.supervision.addresses import UNIX, split_address
 
 PROBE_LIMIT_SECONDS = 2.0
 CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -42,7 +42,7 @@ async def _close(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
 
 async def nats_answers(url: str) -> bool:
     """JetStream too: it opens its store after the port."""
-    if not await port_answers(url.removeprefix("nats://")):
+    if not await port_answers(url.rpartition("@")[2].removeprefix("nats://")):
         return False
     client = NatsClient()
     try:
@@ -88,10 +88,12 @@ async def http_is_ready(address: str) -> bool:
 
 
 async def port_answers(address: str) -> bool:
-    host, port = split_address(address)
     try:
         async with asyncio.timeout(PROBE_LIMIT_SECONDS):
-            _, writer = await asyncio.open_connection(host, port)
+            if address.startswith(UNIX):
+                _, writer = await asyncio.open_unix_connection(address.removeprefix(UNIX))
+            else:
+                _, writer = await asyncio.open_connection(*split_address(address))
     except OSError:
         return False
     writer.close()

@@ -12,6 +12,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 ROTATE_ABOVE_BYTES = 20 * 1024 * 1024
 LOOK_EVERY_SECONDS = 30.0
@@ -21,6 +22,11 @@ TAIL_BYTES = 8192
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 KILL_LIMIT_SECONDS = 10.0
+
+
+def open_log(path: Path) -> BinaryIO:
+    """To append to; one that is made is for our eyes only."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
 class ChildLogs:
@@ -33,8 +39,8 @@ class ChildLogs:
 
     def note(self, sentence: str) -> None:
         """What the supervisor reports is kept too; a log that cannot be written must not stop it."""
-        with contextlib.suppress(OSError), self.path("stack").open("a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {sentence}\n")
+        with contextlib.suppress(OSError), open_log(self.path("stack")) as file:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {sentence}\n".encode())
 
     async def keep_small(self) -> None:
         while True:
@@ -48,7 +54,7 @@ def rotate(path: Path, above_bytes: int) -> None:
     """Copies and truncates in place: the children keep their descriptors, and append at the new end."""
     if path.stat().st_size <= above_bytes:
         return
-    shutil.copyfile(path, path.with_suffix(".log.1"))
+    shutil.copy(path, path.with_suffix(".log.1"))
     with path.open("r+b") as file:
         file.truncate(0)
 
@@ -85,7 +91,7 @@ async def spawn(program: Program, log_path: Path) -> Process:
     if threading.current_thread() is not threading.main_thread():
         # The death signal comes when the *thread* that forked ends, not the process.
         raise RuntimeError("children of the stack are started from the main thread only")
-    with log_path.open("ab") as log:
+    with open_log(log_path) as log:
         return await asyncio.create_subprocess_exec(
             *program.launch_line(),
             stdin=asyncio.subprocess.DEVNULL,

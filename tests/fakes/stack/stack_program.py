@@ -10,13 +10,13 @@ from proctor.stack.errors import StackError
 from proctor.stack.local_stack import serve_until_stopped
 from proctor.stack.options import options_from_environment, remote_pool
 from proctor.values.pools import Provider
-from tests.fakes.stack.standin_service import STANDIN_MODULES
+from tests.fakes.stack.standin_service import standin_modules
 
 
 def main() -> int:
     pool = remote_pool(Provider("openai", "http://127.0.0.1:9/v1", "OPENAI_API_KEY"))
     options = options_from_environment(os.environ, pools=(pool,))
-    options = replace(options, modules=STANDIN_MODULES, python=Path(sys.executable))
+    options = replace(options, modules=standin_modules(), python=Path(sys.executable))
     try:
         asyncio.run(serve_until_stopped(options))
     except StackError as error:

@@ -1,9 +1,10 @@
-"""A service that only reports health: `python -m tests.fakes.stack.standin_service ROLE`.
+"""A service that only reports health: `python -m tests.fakes.stack.standin_service ROLE [--journal FILE]`.
 
-STANDIN_JOURNAL: a file that gets a JSON line when it starts and when it stops. STANDIN_CRASH: the role that
-dies at start. STANDIN_LEAVES_CHILD: the role that starts a child of its own, as a worker its engine.
+FILE gets a JSON line when it starts and when it stops. With `--crash` it dies at start; with `--leave-child`
+it starts a child of its own, as a worker its engine.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -21,14 +22,15 @@ ADDRESS_SETTINGS = {
     "results": "PROCTOR_RESULTS_ADDRESS",
     "worker": "PROCTOR_WORKER_HEALTH_ADDRESS",
 }
-STANDIN_MODULES = {role: f"tests.fakes.stack.standin_service {role}" for role in ADDRESS_SETTINGS}
 
 
-def journal(role: str, event: str, **facts: object) -> None:
-    path = os.environ.get("STANDIN_JOURNAL")
-    if path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"role": role, "event": event, "pid": os.getpid(), **facts}) + "\n")
+def standin_modules(journal: Path | None = None, **options: str) -> dict[str, str]:
+    """What runs as each service; `options` are more arguments, by role."""
+    written = f" --journal {journal}" if journal else ""
+    return {
+        role: f"tests.fakes.stack.standin_service {role}{written} {options.get(role, '')}"
+        for role in ADDRESS_SETTINGS
+    }
 
 
 def start_own_child() -> int:
@@ -58,14 +60,27 @@ async def serve(role: str) -> None:
     await server.stop(None)
 
 
-def main(role: str) -> None:
-    if os.environ.get("STANDIN_CRASH") == role:
-        sys.exit(f"{role} cannot start: it was told to crash")
-    child = start_own_child() if os.environ.get("STANDIN_LEAVES_CHILD") == role else None
-    journal(role, "started", environment=sorted(os.environ), child=child)
-    asyncio.run(serve(role))
-    journal(role, "stopped")
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role")
+    parser.add_argument("--journal", type=Path)
+    parser.add_argument("--crash", action="store_true")
+    parser.add_argument("--leave-child", action="store_true")
+    given = parser.parse_args()
+    if given.crash:
+        sys.exit(f"{given.role} cannot start: it was told to crash")
+
+    def note(event: str, **facts: object) -> None:
+        if given.journal:
+            line = {"role": given.role, "event": event, "pid": os.getpid(), **facts}
+            with given.journal.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+    child = start_own_child() if given.leave_child else None
+    note("started", environment=sorted(os.environ), child=child)
+    asyncio.run(serve(given.role))
+    note("stopped")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -16,10 +16,12 @@ import pytest
 from proctor.stack.errors import ChildFailedToStart, PortTaken, StackAlreadyRunning
 from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import StackOptions, remote_pool
+from proctor.stack.servers.postgres import PostgresServer
+from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.state import is_locked, read_stack_state
 from proctor.values.pools import Provider
 from tests.fakes.eventually import eventually
-from tests.fakes.stack.standin_service import STANDIN_MODULES
+from tests.fakes.stack.standin_service import standin_modules
 from tests.fakes.stack.state_dir import temporary_state_dir
 
 REPOSITORY = Path(__file__).parents[3]
@@ -41,19 +43,21 @@ def stores_only(state_dir: Path) -> StackOptions:
     return StackOptions(state_dir, modules={})
 
 
-def stack_harness(state_dir: Path, **environment: str) -> StackOptions:
+def stack_harness(state_dir: Path, **options: str) -> StackOptions:
+    """`options` are arguments of the stand-ins, by role."""
     return StackOptions(
         state_dir,
         pools=(remote_pool(Provider("openai", "http://127.0.0.1:9/v1", "OPENAI_API_KEY")),),
         gateway_http_address="127.0.0.1:0",
         gateway_grpc_address="127.0.0.1:0",
-        modules=STANDIN_MODULES,
+        modules=standin_modules(state_dir.parent / "journal", **options),
         environment={
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(REPOSITORY),
-            "STANDIN_JOURNAL": str(state_dir.parent / "journal"),
             "OPENAI_API_KEY": "not-for-everybody",
-            **environment,
+            "ANTHROPIC_API_KEY": "for-nobody",
+            "AWS_SECRET_ACCESS_KEY": "for-the-scheduler",
+            "PROCTOR_GATEWAY_API_KEYS": "for-the-gateway",
         },
     )
 
@@ -119,7 +123,11 @@ async def test_only_the_worker_sees_provider_keys_and_only_the_others_the_databa
     async with running_stack(stack_harness(state_dir), reports.append):
         pass
     assert roles_that_saw("OPENAI_API_KEY", state_dir) == {"worker"}
-    assert roles_that_saw("PROCTOR_POSTGRES_DSN", state_dir) == {"gateway", "scheduler", "results"}
+    assert roles_that_saw("ANTHROPIC_API_KEY", state_dir) == set()
+    assert roles_that_saw("AWS_SECRET_ACCESS_KEY", state_dir) == {"scheduler"}
+    assert roles_that_saw("PROCTOR_GATEWAY_API_KEYS", state_dir) == {"gateway"}
+    assert roles_that_saw("PROCTOR_POSTGRES_DSN", state_dir) == {"scheduler", "results"}
+    assert roles_that_saw("PROCTOR_NATS_URL", state_dir) == {"scheduler", "results", "worker"}
 
 
 def roles_that_saw(variable: str, state_dir: Path) -> set[str]:
@@ -127,9 +135,7 @@ def roles_that_saw(variable: str, state_dir: Path) -> set[str]:
 
 
 async def test_what_a_killed_worker_started_dies_with_it(state_dir: Path, reports: list[str]) -> None:
-    async with running_stack(
-        stack_harness(state_dir, STANDIN_LEAVES_CHILD="worker"), reports.append
-    ) as stack:
+    async with running_stack(stack_harness(state_dir, worker="--leave-child"), reports.append) as stack:
         engine_pid = journal_child(state_dir)
         await kill_and_see_again(stack, "worker")
         await eventually(lambda: not psutil.pid_exists(engine_pid), "the engine of the killed worker is gone")
@@ -139,6 +145,30 @@ def journal_child(state_dir: Path) -> int:
     children = [line["child"] for line in journal(state_dir) if line["role"] == "worker"]
     assert isinstance(children[0], int)
     return children[0]
+
+
+async def test_a_service_rules_its_own_schema_and_nothing_else_of_postgres(
+    state_dir: Path, reports: list[str]
+) -> None:
+    async with running_stack(stores_only(state_dir), reports.append) as stack:
+        owner = await asyncpg.connect(stack.postgres_dsn)
+        await owner.execute("CREATE TABLE results.secrets AS SELECT 1 AS one")
+        await owner.close()
+        home = find_postgres_home(state_dir)
+        address = stack.postgres_dsn.rpartition("@")[2].partition("/")[0]
+        server = PostgresServer(home, address, home.password_file.read_text().strip())
+        scheduler = await asyncpg.connect(server.dsn_of("scheduler"))
+        await scheduler.execute("CREATE TABLE scheduler.mine AS SELECT 1 AS one")
+        for refused in (
+            "SELECT * FROM results.secrets",
+            "COPY scheduler.mine FROM PROGRAM 'echo 1'",
+            "SELECT pg_read_file('/etc/passwd')",
+            "CREATE ROLE another SUPERUSER",
+            "CREATE TABLE public.anywhere (one int)",
+        ):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await scheduler.execute(refused)
+        await scheduler.close()
 
 
 async def test_data_is_kept_between_starts(state_dir: Path, reports: list[str]) -> None:
@@ -198,7 +228,7 @@ async def test_a_terminal_that_is_gone_ends_no_supervision(state_dir: Path) -> N
 async def test_a_taken_gateway_port_is_named(state_dir: Path, reports: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as foreign:
         port = foreign.getsockname()[1]
-        options = StackOptions(state_dir, gateway_http_address=f"127.0.0.1:{port}", modules=STANDIN_MODULES)
+        options = StackOptions(state_dir, gateway_http_address=f"127.0.0.1:{port}", modules=standin_modules())
         stack = LocalStack(options, reports.append)
         with pytest.raises(PortTaken, match=f"Port {port} is taken .* set PROCTOR_GATEWAY_HTTP_ADDRESS"):
             await stack.start()
@@ -209,7 +239,7 @@ async def test_a_taken_gateway_port_is_named(state_dir: Path, reports: list[str]
 async def test_a_service_that_dies_at_start_is_named_with_its_log(
     state_dir: Path, reports: list[str]
 ) -> None:
-    stack = LocalStack(stack_harness(state_dir, STANDIN_CRASH="results"), reports.append)
+    stack = LocalStack(stack_harness(state_dir, results="--crash"), reports.append)
     failure = "results could not be started: it ended with exit code 1"
     with pytest.raises(ChildFailedToStart, match=failure) as raised:
         await stack.start()

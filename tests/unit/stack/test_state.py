@@ -1,11 +1,14 @@
 """The state file and the lock that makes it believable."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from proctor.stack.errors import StackAlreadyRunning, StateFolderUnusable
+from proctor.stack.options import project_dir
 from proctor.stack.state import (
     ChildState,
     StackLock,
@@ -13,8 +16,11 @@ from proctor.stack.state import (
     is_locked,
     read_stack_state,
     remove_stack_state,
+    write_pools_file,
     write_stack_state,
 )
+from proctor.stack.stop import stop_stack
+from proctor.values.pools import PoolsFile
 
 STATE = StackState(
     supervisor_pid=17,
@@ -78,3 +84,69 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
         StackLock.take(tmp_path / "file")
     with pytest.raises(StateFolderUnusable, match="cannot hold the stack's data: Not a directory"):
         is_locked(tmp_path / "file")
+
+
+def foreign(tmp_path: Path) -> Path:
+    """A folder of another user, who is root unless we are."""
+    if os.geteuid() != 0:
+        return Path("/")
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    return folder
+
+
+def open_to_others(tmp_path: Path) -> Path:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+def link_of_ours(tmp_path: Path) -> Path:
+    """What it leads to is another user's."""
+    link = tmp_path / "link"
+    link.symlink_to(foreign(tmp_path))
+    return link
+
+
+@pytest.mark.parametrize("planted", [foreign, open_to_others, link_of_ours])
+def test_a_folder_where_others_can_write_is_not_believed(
+    tmp_path: Path, planted: Callable[[Path], Path]
+) -> None:
+    folder = planted(tmp_path)
+    for use in (read_stack_state, is_locked, stop_stack, StackLock.take):
+        with pytest.raises(StateFolderUnusable, match=r"another user|others may write"):
+            use(folder)
+
+
+def test_a_planted_folder_above_the_project_is_passed_over(tmp_path: Path) -> None:
+    """Another user can make `.proctor` in /tmp, of which every project there would be a part."""
+    if os.geteuid() == 0:
+        (tmp_path / ".proctor").mkdir()
+        os.chown(tmp_path / ".proctor", 65534, 65534)
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "pyproject.toml").touch()
+    assert project_dir(project / "src") == project
+
+
+def test_the_folder_and_its_files_are_for_our_eyes_only(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    StackLock.take(folder).release()
+    write_stack_state(folder, STATE)
+    write_pools_file(folder / "pools.yaml", PoolsFile(()))
+    assert folder.stat().st_mode & 0o066 == 0
+    assert [path.name for path in folder.iterdir() if path.stat().st_mode & 0o077] == []
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    for name in ("stack.json.new", "stack.json", "stack.lock"):
+        (tmp_path / name).symlink_to(victim)
+    write_stack_state(tmp_path, STATE)
+    with pytest.raises(StateFolderUnusable):
+        StackLock.take(tmp_path)
+    assert victim.read_text() == "kept"

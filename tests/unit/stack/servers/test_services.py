@@ -6,17 +6,22 @@ import pytest
 import yaml
 
 from proctor.stack.options import StackOptions, remote_pool, vllm_pool
+from proctor.stack.servers.nats import OPERATOR, RIGHTS, NatsServer
+from proctor.stack.servers.postgres import PostgresServer
+from proctor.stack.servers.postgres_home import PostgresHome
 from proctor.stack.servers.services import Wiring, server_environment, service_children, worker_environment
 from proctor.stack.state import write_pools_file
 from proctor.values.pools import PoolModel, PoolsFile, Provider
 
+NATS = NatsServer("nats-server", Path("nats.conf"), "127.0.0.1:1", dict.fromkeys((OPERATOR, *RIGHTS), "word"))
 WIRING = Wiring(
-    postgres_dsn="postgresql://here",
-    nats_url="nats://127.0.0.1:1",
-    scheduler="127.0.0.1:2",
-    results="127.0.0.1:3",
+    postgres=PostgresServer(PostgresHome(Path("bin"), Path("data")), "127.0.0.1:9", "owner's word"),
+    nats=NATS,
+    scheduler="unix:/state/run/scheduler",
+    results="unix:/state/run/results",
     gateway_http="127.0.0.1:4",
     gateway_grpc="127.0.0.1:5",
+    worker_health=("unix:/state/run/worker-0", "unix:/state/run/worker-1"),
     pools_file=Path("/state/pools.yaml"),
 )
 LOCAL = vllm_pool(PoolModel("vllm/starter", "/models/starter", {"max_model_len": 1024}))
@@ -29,42 +34,72 @@ def options(**environment: str) -> StackOptions:
     )
 
 
-def test_servers_get_the_database_and_no_provider_key() -> None:
-    environment = server_environment(options(MY_SECRET="a", GEMINI_API_KEY="b", HF_TOKEN="c"), WIRING)
-    assert environment["PROCTOR_POSTGRES_DSN"] == "postgresql://here"
-    assert environment["HF_TOKEN"] == "c"
-    assert not {"MY_SECRET", "GEMINI_API_KEY"} & environment.keys()
+SECRETS = {
+    "MY_SECRET": "of the pool",
+    "GEMINI_API_KEY": "of a provider without a pool",
+    "HF_TOKEN": "of the hub",
+    "AWS_SECRET_ACCESS_KEY": "of the bucket",
+    "PROCTOR_GATEWAY_API_KEYS": "of users",
+    "DATABASE_URL": "of something else on this machine",
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "seen"),
+    [
+        ("gateway", {"PROCTOR_GATEWAY_API_KEYS"}),
+        ("scheduler", {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY"}),
+        ("results", set()),
+    ],
+)
+def test_a_service_inherits_only_the_secrets_that_it_needs(service: str, seen: set[str]) -> None:
+    assert SECRETS.keys() & server_environment(service, options(**SECRETS), WIRING) == seen
+
+
+def test_each_service_has_a_role_of_its_own_in_postgres_and_nats() -> None:
+    wired = {
+        name: server_environment(name, options(), WIRING) for name in ("gateway", "scheduler", "results")
+    }
+    assert "PROCTOR_POSTGRES_DSN" not in wired["gateway"]
+    assert "PROCTOR_NATS_URL" not in wired["gateway"]
+    for service in ("scheduler", "results"):
+        assert wired[service]["PROCTOR_POSTGRES_DSN"].startswith(f"postgresql://proctor_{service}:")
+        assert wired[service]["PROCTOR_NATS_URL"] == f"nats://{service}:word@127.0.0.1:1"
+        assert "owner's word" not in wired[service]["PROCTOR_POSTGRES_DSN"]
 
 
 def test_data_sets_lie_in_the_state_folder_or_in_a_bucket_that_a_person_named() -> None:
-    assert server_environment(options(), WIRING)["PROCTOR_SCHEDULER_OBJECT_STORE"] == "file:///state/objects"
+    assert (
+        server_environment("scheduler", options(), WIRING)["PROCTOR_SCHEDULER_OBJECT_STORE"]
+        == "file:///state/objects"
+    )
     named = options(PROCTOR_SCHEDULER_OBJECT_STORE="s3://mine")
-    assert server_environment(named, WIRING)["PROCTOR_SCHEDULER_OBJECT_STORE"] == "s3://mine"
+    assert server_environment("scheduler", named, WIRING)["PROCTOR_SCHEDULER_OBJECT_STORE"] == "s3://mine"
 
 
-def test_a_worker_gets_the_keys_and_no_database() -> None:
-    given = options(MY_SECRET="a", PROCTOR_POSTGRES_DSN="postgresql://of-another-stack")
-    environment = worker_environment(given, WIRING, "remote", "127.0.0.1:6")
-    assert environment["MY_SECRET"] == "a"
+def test_a_worker_gets_the_key_of_its_pool_and_no_database() -> None:
+    given = options(**SECRETS, PROCTOR_POSTGRES_DSN="postgresql://of-another-stack")
+    environment = worker_environment(given, WIRING, REMOTE, "unix:/state/run/worker-1")
+    assert SECRETS.keys() & environment == {"MY_SECRET", "HF_TOKEN"}
     assert environment["PROCTOR_WORKER_POOL"] == "remote"
-    assert environment["PROCTOR_WORKER_HEALTH_ADDRESS"] == "127.0.0.1:6"
+    assert environment["PROCTOR_WORKER_HEALTH_ADDRESS"] == "unix:/state/run/worker-1"
+    assert environment["PROCTOR_NATS_URL"] == "nats://worker:word@127.0.0.1:1"
     assert "PROCTOR_POSTGRES_DSN" not in environment
+    assert "MY_SECRET" not in worker_environment(given, WIRING, LOCAL, "unix:/state/run/worker-0")
 
 
 def test_what_a_person_sets_reaches_the_services_but_not_the_wiring() -> None:
     given = options(
         PROCTOR_LOG_LEVEL="DEBUG", PROCTOR_SCHEDULER_SUITES_DIR="/mine", PROCTOR_NATS_URL="nats://elsewhere"
     )
-    environment = server_environment(given, WIRING)
+    environment = server_environment("scheduler", given, WIRING)
     assert environment["PROCTOR_LOG_LEVEL"] == "DEBUG"
     assert environment["PROCTOR_SCHEDULER_SUITES_DIR"] == "/mine"
-    assert environment["PROCTOR_NATS_URL"] == "nats://127.0.0.1:1"
+    assert environment["PROCTOR_NATS_URL"] == "nats://scheduler:word@127.0.0.1:1"
 
 
 def test_each_pool_has_its_worker_by_the_right_python() -> None:
-    children = service_children(
-        options(PROCTOR_VLLM_PYTHON="/vllm/python"), WIRING, ["127.0.0.1:6", "127.0.0.1:7"]
-    )
+    children = service_children(options(PROCTOR_VLLM_PYTHON="/vllm/python"), WIRING)
     by_name = {child.name: child.program.command for child in children}
     assert list(by_name) == ["gateway", "scheduler", "results", "worker.local", "worker.remote"]
     assert by_name["worker.local"] == ("/vllm/python", "-P", "-m", "services.worker")
@@ -74,7 +109,7 @@ def test_each_pool_has_its_worker_by_the_right_python() -> None:
 @pytest.mark.parametrize("modules", [{}, {"gateway": "x"}])
 def test_only_the_asked_services_are_started(modules: dict[str, str]) -> None:
     asked = StackOptions(Path("/state"), pools=(REMOTE,), modules=modules)
-    assert [child.name for child in service_children(asked, WIRING, ["127.0.0.1:6"])] == list(modules)
+    assert [child.name for child in service_children(asked, WIRING)] == list(modules)
 
 
 def test_the_pools_file_names_aliases_where_there_are_any(tmp_path: Path) -> None:
