@@ -71,7 +71,7 @@ class Tally:
 
 @dataclass
 class Watched:
-    """The most that any look at Postgres has seen: runs that are running, and of one user those that wait.
+    """The most that any look at Postgres has seen: runs that have a slot, and of one user those that wait.
 
     `most_new` leaves out those that had a place before and gave it away: they wait over the limit.
     """
@@ -98,7 +98,8 @@ WITH waiting AS (
     SELECT count(*) AS pending, count(*) FILTER (WHERE started_at IS NULL) AS new_ones
       FROM scheduler.runs WHERE state = 'pending' GROUP BY username
 )
-SELECT (SELECT count(*) FROM scheduler.runs WHERE state = 'running') AS running,
+SELECT (SELECT count(*) FROM scheduler.runs WHERE state = 'running' AND NOT starts_with(step, 'summarising'))
+           AS running,
        (SELECT coalesce(max(pending), 0) FROM waiting) AS pending,
        (SELECT coalesce(max(new_ones), 0) FROM waiting) AS new_ones
 """

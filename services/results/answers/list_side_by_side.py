@@ -79,13 +79,13 @@ class ListSideBySide:
 
     async def list_page(self, query: SideBySideQuery) -> SideBySidePage:
         _check(query)
+        most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         sides = [_side(record, query.task) for record in records]
         position, _ = read_page_token(query.page_token, first=(-1, 0))
         if position < 0:
             await self._check_common(sides)
         wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
-        most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         rows, behind = await self._find(wanted, position + 1, most)
         fitting = rows[: fitting_count(await self._weights(sides, rows))]
         if len(fitting) < len(rows):

@@ -53,6 +53,8 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
     if unknown := sorted(sampling.extra.keys() - (_RULES.extra or {}).keys()):
         raise engine.RequestRefused(f"{_RULES.name} does not know the parameter {unknown[0]}.")
     chosen = sampling.named(_PARAMETERS)
+    if "stop" in chosen:
+        chosen["stop"] = list(sampling.stop)  # vLLM takes no other sequence.
     try:
         asked = _row_fields(sampling)
         if sampling.is_row:
