@@ -214,6 +214,7 @@ async def _parts(
             baselines=PostgresBaselines(work),
             claims=PostgresClaims(work),
             calls=processes.calls,
+            scorer=processes.scorer,
         ),
         compare_peers=ComparePeers(
             records=stores.records,

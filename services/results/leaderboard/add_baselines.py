@@ -22,6 +22,7 @@ from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.compiled_scoring import compile_scoring
+from services.results.scoring.score_answer import AnswerScorer, ScoringRecipe, score_beside
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.summarize_run import find_label_count
 
@@ -41,6 +42,7 @@ class AddBaselines:
     baselines: BaselineStore
     claims: ClaimStore
     calls: Calls
+    scorer: AnswerScorer
 
     async def add(self) -> None:
         """Adds those of runs that have none. What is cut short is done again; rows stay unique.
@@ -93,10 +95,14 @@ class AddBaselines:
         if scoring.output_type is OutputType.GENERATE_UNTIL and majority.is_of_all_different_texts:
             return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self.sample_sets, task, scoring)
+        recipe = ScoringRecipe(task.scoring, plan.scoring_method, f"baselines of {task.sample_set_id}")
         columns = BaselineColumns(scoring, majority, label_count)
         try:
             async for numbered in self._targets(task):
-                await asyncio.to_thread(columns.add, numbered)
+                answers = columns.answers(numbered)
+                to_score = [answer.to_score for answer in answers]
+                scores = await score_beside(self.scorer, scoring, recipe, to_score)
+                await asyncio.to_thread(columns.add, answers, scores)
         except ScoringImpossible:
             return undefined_baselines(scoring, task.sample_count)
         clusters = await self.sample_sets.clusters(task.sample_set_id)

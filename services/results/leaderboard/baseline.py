@@ -4,8 +4,9 @@ Each becomes answers as a model would give them, and these are scored as any oth
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.scoring import OutputType
@@ -13,7 +14,7 @@ from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.compiled_scoring import CompiledScoring, metric_names
-from services.results.scoring.score_answer import score_answer
+from services.results.scoring.score_answer import AnswerToScore, Scored
 from services.results.statistics.figure import Figure
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
@@ -66,6 +67,14 @@ class MajorityCount:
         return max(self._texts, key=self._texts.__getitem__, default="")
 
 
+@dataclass(frozen=True, slots=True)
+class BaselineAnswer:
+    baseline: str
+    sample: int
+    rollout: int
+    to_score: AnswerToScore
+
+
 class BaselineColumns:
     """The scores of the baselines on a task, gathered chunk by chunk.
 
@@ -78,11 +87,24 @@ class BaselineColumns:
         self._majority = majority
         self._columns = {name: TaskColumns(scoring, label_count) for name in self._names()}
 
-    def add(self, targets: Iterable[tuple[int, Target]]) -> None:
-        """Targets by the number of their sample. Raises ScoringImpossible."""
-        for sample, target in targets:
-            for name, answers in self._answers(target).items():
-                self._columns[name].add_rows(self._rows(sample, target, answers))
+    def answers(self, targets: Iterable[tuple[int, Target]]) -> list[BaselineAnswer]:
+        """To targets by the number of their sample. Raises ScoringImpossible."""
+        return [
+            BaselineAnswer(name, sample, rollout, (target, answer))
+            for sample, target in targets
+            for name, answers in self._answers(target).items()
+            for rollout, answer in enumerate(answers)
+        ]
+
+    def add(self, answers: Sequence[BaselineAnswer], scores: Sequence[Scored]) -> None:
+        """Raises ScoringImpossible where an answer has no score."""
+        rows: dict[str, list[ScoredRow]] = defaultdict(list)
+        for one, score in zip(answers, scores, strict=True):
+            if isinstance(score, ScoringImpossible):
+                raise score
+            rows[one.baseline].append((one.sample, one.rollout, score.scores))
+        for name, scored in rows.items():
+            self._columns[name].add_rows(scored)
 
     def figures(self, task: PlannedTask, clusters: Mapping[int, str]) -> TaskBaselines:
         """An expectation has no error; the others are figures over these samples."""
@@ -120,12 +142,6 @@ class BaselineColumns:
             MAJORITY: [_choosing(most_frequent, texts)],
             LONGEST: [_choosing(longest, texts)],
         }
-
-    def _rows(self, sample: int, target: Target, answers: Sequence[Answer]) -> list[ScoredRow]:
-        return [
-            (sample, rollout, score_answer(self._scoring, target, answer).scores)
-            for rollout, answer in enumerate(answers)
-        ]
 
 
 def _choosing(choice: int, texts: Sequence[str]) -> Answer:

@@ -29,6 +29,7 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores
+from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
     MemoryClaims,
@@ -59,14 +60,22 @@ class World:
     claims: ClaimStore
     suite: str
 
-    async def run(self, model: str, *, right: int, project_id: int = 1, limit: int | None = None) -> RunPlan:
+    async def run(
+        self,
+        model: str,
+        *,
+        right: int,
+        project_id: int = 1,
+        limit: int | None = None,
+        method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
+    ) -> RunPlan:
         """An open run of four samples, so many of them answered well."""
         set_id = new_id()
         await self.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(4)])
         await self.stores.sample_sets.commit(set_id, 4)
         facts = RunFacts(self.suite, 0, model, project_id, limit=limit)
         groups = (TaskGroup(self.suite, ("t0",)),)
-        plan = replace(plan_of([4], [set_id]), facts=facts, groups=groups)
+        plan = replace(plan_of([4], [set_id]), facts=facts, groups=groups, scoring_method=method)
         await self.stores.records.open(plan, 1)
         rows = [scored(plan.run_id, answered(at)) for at in range(4)]
         wrong = [replace(row, scores={"acc": 0.0, "mcc": (0, 1)}) for row in rows[right:]]
@@ -76,7 +85,12 @@ class World:
     @property
     def add_baselines(self) -> AddBaselines:
         return AddBaselines(
-            self.stores.records, self.stores.sample_sets, self.baselines, self.claims, ThreadCalls()
+            self.stores.records,
+            self.stores.sample_sets,
+            self.baselines,
+            self.claims,
+            ThreadCalls(),
+            InlineScorer(),
         )
 
     async def close(self, plan: RunPlan, state: RunState = RunState.COMPLETED, epoch: int = 1) -> None:
@@ -320,6 +334,15 @@ class SlowCalls(ThreadCalls):
         if isinstance(task, PlannedTask) and task.sample_set_id == self.sample_set_id:
             raise TookTooLong
         return await super().call(seconds, function, *arguments)
+
+
+async def test_baselines_are_scored_as_answers_are_beside_the_event_loop(world: World) -> None:
+    plan = await world.run("p/m", right=4, method=ScoringMethod.GENERATE)
+    await world.close(plan)
+    scorer = InlineScorer()
+    await replace(world.add_baselines, scorer=scorer).add()
+    assert scorer.called == 1
+    assert await world.kept.baselines([plan.run_id])
 
 
 async def test_baselines_that_take_too_long_hold_no_other_run_up(world: World) -> None:

@@ -7,6 +7,7 @@ from services.results.leaderboard.baseline import BaselineColumns, MajorityCount
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.compiled_scoring import compile_scoring
+from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
 
 LOGLIKELIHOOD, GENERATE = ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE
@@ -21,8 +22,10 @@ def baselines(
     recipe = TaskScoring(output_type, tuple(map(MetricUse, metrics)), target_delimiter=" ")
     majority = MajorityCount()
     majority.add(targets)
-    columns = BaselineColumns(compile_scoring(recipe, method), majority)
-    columns.add(enumerate(targets, start=10))
+    scoring = compile_scoring(recipe, method)
+    columns = BaselineColumns(scoring, majority)
+    answers = columns.answers(enumerate(targets, start=10))
+    columns.add(answers, [score_answer(scoring, *answer.to_score) for answer in answers])
     return columns.figures(PlannedTask("t", "set", 10, len(targets), recipe), {})
 
 

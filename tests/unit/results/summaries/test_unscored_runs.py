@@ -19,6 +19,7 @@ from services.results.samples.sample import Sample
 from services.results.scoring.answer import Score, Target
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score_answer import score_answer
+from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
     MemoryClaims,
@@ -71,7 +72,9 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert [dict(group.figures) for group in summary.groups] == [{}]
 
     baselines, claims = MemoryBaselines(rows), MemoryClaims(rows)
-    await AddBaselines(stores.records, stores.sample_sets, baselines, claims, ThreadCalls()).add()
+    await AddBaselines(
+        stores.records, stores.sample_sets, baselines, claims, ThreadCalls(), InlineScorer()
+    ).add()
     kept = MemoryLeaderboard(rows)
     assert await kept.metrics(DATASET, None) == []
     assert await kept.baselines([plan.run_id]) == {}
