@@ -5,6 +5,7 @@ Messages on NATS. Each comment names the subject; the values package builds the 
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -85,7 +86,7 @@ class WorkShard(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     PROMPT_FORM_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
-    DEADLINE_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_FIELD_NUMBER: _builtins.int
     STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
     BASE_URL_FIELD_NUMBER: _builtins.int
     USE_ENGINE_DEFAULTS_FIELD_NUMBER: _builtins.int
@@ -133,8 +134,8 @@ class WorkShard(_message.Message):
         """Stop sequences of a generation task."""
 
     @_builtins.property
-    def deadline(self) -> _timestamp_pb2.Timestamp:
-        """No request starts after it. RunControl.deadline overrides it."""
+    def time_left(self) -> _duration_pb2.Duration:
+        """From when this message was sent until no more requests start. RunControl.time_left overrides it. Unset means for ever."""
 
     def __init__(
         self,
@@ -152,15 +153,15 @@ class WorkShard(_message.Message):
         stop: _abc.Iterable[_builtins.str] | None = ...,
         prompt_form: _run_pb2.PromptForm.ValueType = ...,
         truncation: _run_pb2.Truncation.ValueType = ...,
-        deadline: _timestamp_pb2.Timestamp | None = ...,
+        time_left: _duration_pb2.Duration | None = ...,
         stream_answers: _builtins.bool = ...,
         base_url: _builtins.str = ...,
         use_engine_defaults: _builtins.bool = ...,
         failed_deliveries: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "params", b"params"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "deadline", b"deadline", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -393,7 +394,7 @@ class RunControl(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     IS_RETRY_BUDGET_SPENT_FIELD_NUMBER: _builtins.int
-    DEADLINE_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_FIELD_NUMBER: _builtins.int
     state: _run_pb2.RunState.ValueType
     """State."""
     epoch: _builtins.int
@@ -401,8 +402,10 @@ class RunControl(_message.Message):
     is_retry_budget_spent: _builtins.bool
     """The retry budget of the run is spent: failing samples are not retried."""
     @_builtins.property
-    def deadline(self) -> _timestamp_pb2.Timestamp:
-        """No request starts after it; overrides WorkShard.deadline. Unset while the run has no slot."""
+    def time_left(self) -> _duration_pb2.Duration:
+        """From when this value was put until no more requests start; overrides WorkShard.time_left. Unset while the run has no
+        slot.
+        """
 
     def __init__(
         self,
@@ -410,11 +413,11 @@ class RunControl(_message.Message):
         state: _run_pb2.RunState.ValueType = ...,
         epoch: _builtins.int = ...,
         is_retry_budget_spent: _builtins.bool = ...,
-        deadline: _timestamp_pb2.Timestamp | None = ...,
+        time_left: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "epoch", b"epoch", "is_retry_budget_spent", b"is_retry_budget_spent", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "is_retry_budget_spent", b"is_retry_budget_spent", "state", b"state", "time_left", b"time_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

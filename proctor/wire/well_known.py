@@ -26,6 +26,15 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
     return message
 
 
+def time_left_to_proto(deadline: datetime | None, now: datetime) -> Duration | None:
+    """What travels of a deadline: the reader's clock may differ."""
+    if deadline is None:
+        return None
+    message = Duration()
+    message.FromTimedelta(max(deadline - now, timedelta(0)))
+    return message
+
+
 def fill_duration(message: Duration, length: timedelta) -> None:
     message.FromTimedelta(length)
 

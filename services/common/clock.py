@@ -17,6 +17,32 @@ class Clock(Protocol):
         ...
 
 
+class ServerClock:
+    """The time of a server that this process talks to, whatever the clock of the machine says.
+
+    Until the server's time is learned it is the machine's; between two lessons the machine counts seconds.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_of_monotonic = time.time() - time.monotonic()
+        self.learned_at: float | None = None
+
+    def learn(self, server_time: datetime) -> None:
+        self.learned_at = time.monotonic()
+        self._ahead_of_monotonic = server_time.timestamp() - self.learned_at
+
+    @property
+    def machine_ahead_seconds(self) -> float:
+        """How far the machine's own clock is ahead of the server's; below 0 where it is behind."""
+        return time.time() - time.monotonic() - self._ahead_of_monotonic
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.monotonic() + self._ahead_of_monotonic, tz=UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
 class SystemClock:
     """The machine's clock."""
 

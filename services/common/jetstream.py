@@ -78,10 +78,11 @@ class BucketSpec:
 
 @dataclass(frozen=True)
 class BucketEntry:
-    """A key as it is now; no value means that it was deleted or expired."""
+    """A key as it is now; no value means that it was deleted or expired. `put_at` is the server's time."""
 
     key: str
     value: bytes | None
+    put_at: datetime
 
 
 async def connect_nats(url: str, name: str) -> Client:
@@ -385,7 +386,7 @@ class Bucket:
                     continue
                 if entry is not None:
                     is_gone = entry.operation is not None
-                    yield BucketEntry(entry.key, None if is_gone else entry.value)
+                    yield BucketEntry(entry.key, None if is_gone else entry.value, entry.created)
         finally:
             await _stop(watcher)
 

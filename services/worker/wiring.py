@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from proctor.values.pools import Pool, Provider
 from proctor.values.scoring import ScoringMethod
 from services.common import streams
-from services.common.clock import SystemClock
+from services.common.clock import Clock, ServerClock
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
 from services.common.lifecycle import every
@@ -41,7 +41,7 @@ from services.worker.engines.ollama.api import OllamaApi
 from services.worker.engines.openai.api import OpenAIApi, server_at
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
-from services.worker.execution.nats import NatsOutcomePublisher, follow_run_states
+from services.worker.execution.nats import NatsOutcomePublisher, ServerTime, follow_run_states
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.models.load_models import ModelLoader
 from services.worker.models.nats import ListEngineModels, NatsModelLists
@@ -59,6 +59,16 @@ _BUCKET_CHECK_SECONDS = 20.0
 _LIST_CONNECTIONS = 4
 
 log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a worker is given; `clock` shows the time of NATS."""
+
+    settings: WorkerSettings
+    identity: Identity
+    connection: Client
+    clock: ServerClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +123,20 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(settings.nats_url, identity.worker_id)
         opened.push_async_callback(connection.close)
-        limiters = make_rate_limiters(pool)
+        around = Surroundings(settings, identity, connection, ServerClock())
+        limiters = make_rate_limiters(pool, around.clock)
         engine = make_engine(pool, settings, limiters)
         opened.push_async_callback(engine.close)
-        parts = connect_parts(settings, identity, connection, engine, limiters)
+        parts = connect_parts(around, engine, limiters)
         opened.push_async_callback(parts.engines.close)
         opened.push_async_callback(leave, parts.heartbeat)
-        tasks = start_loops(settings, identity, connection, parts, limiters)
+        tasks = start_loops(around, parts, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
         yield RunningWorker(parts, tasks, health, settings.drain_seconds)
 
 
-def make_rate_limiters(pool: Pool) -> RateLimiters:
-    clock, backoff, provider = SystemClock(), Backoff(), pool.provider
+def make_rate_limiters(pool: Pool, clock: Clock) -> RateLimiters:
+    backoff, provider = Backoff(), pool.provider
     if provider is None:
         return RateLimiters(clock, backoff)
     key = read_key(provider.api_key_env, os.environ)
@@ -187,11 +198,10 @@ def _engines_by_url(
     return make
 
 
-def connect_parts(
-    settings: WorkerSettings, identity: Identity, connection: Client, engine: Engine, limiters: RateLimiters
-) -> Parts:
-    pool, clock = identity.pool, SystemClock()
-    jetstream = JetStream(connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
+def connect_parts(around: Surroundings, engine: Engine, limiters: RateLimiters) -> Parts:
+    settings, identity, clock = around.settings, around.identity, around.clock
+    pool = identity.pool
+    jetstream = JetStream(around.connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -207,33 +217,39 @@ def connect_parts(
     )
     engines = EngineCache(own=engine, make_other=_engines_by_url(pool, settings, limiters))
     executor = ExecuteShard(
-        execute_sample=_make_execute_sample(settings, context, engines, limiters),
+        execute_sample=_make_execute_sample(around, context, engines, limiters),
         batcher=batcher,
         concurrency=ConcurrencyLimit(pool.concurrency),
         prefetch=context.prefetch,
     )
-    source = NatsShardSource(jetstream=jetstream, pool=pool, ack_wait_seconds=settings.ack_wait_seconds)
+    source = NatsShardSource(
+        jetstream=jetstream, pool=pool, clock=clock, ack_wait_seconds=settings.ack_wait_seconds
+    )
     consumer = ShardConsumer(
         source=source,
         loader=loader,
         processor=ProcessShard(executor=executor, batcher=batcher, context=context, clock=clock),
         context=context,
-        selector=_make_selector(settings, NatsWorkerRegistry(jetstream, identity), source, loader),
+        selector=_make_selector(around, NatsWorkerRegistry(jetstream, identity), source, loader),
     )
     sources = HeartbeatSources(
-        consumer=consumer, loader=loader, concurrency=executor.concurrency, rate_limiters=limiters
+        consumer=consumer,
+        loader=loader,
+        concurrency=executor.concurrency,
+        rate_limiters=limiters,
+        clock=clock,
     )
     heartbeat = NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
     return Parts(context, consumer, batcher, engines, heartbeat)
 
 
 def _make_execute_sample(
-    settings: WorkerSettings, context: WorkerContext, engines: EngineCache, limiters: RateLimiters
+    around: Surroundings, context: WorkerContext, engines: EngineCache, limiters: RateLimiters
 ) -> ExecuteSample:
     return ExecuteSample(
         engines=engines,
-        clock=SystemClock(),
-        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=settings.max_tries),
+        clock=around.clock,
+        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=around.settings.max_tries),
         rate_limiters=limiters,
         run_states=context.run_states,
         refused_runs=context.refused_runs,
@@ -241,19 +257,19 @@ def _make_execute_sample(
 
 
 def _make_selector(
-    settings: WorkerSettings, registry: NatsWorkerRegistry, source: NatsShardSource, loader: ModelLoader
+    around: Surroundings, registry: NatsWorkerRegistry, source: NatsShardSource, loader: ModelLoader
 ) -> SelectModel:
+    settings = around.settings
     policy = SwitchPolicy(
         idle_seconds=settings.switch_when_idle_seconds,
         min_residency_seconds=settings.min_model_residency_seconds,
     )
-    return SelectModel(source=source, registry=registry, loader=loader, clock=SystemClock(), policy=policy)
+    return SelectModel(source=source, registry=registry, loader=loader, clock=around.clock, policy=policy)
 
 
-def start_loops(
-    settings: WorkerSettings, identity: Identity, connection: Client, parts: Parts, limiters: RateLimiters
-) -> list[asyncio.Task[None]]:
+def start_loops(around: Surroundings, parts: Parts, limiters: RateLimiters) -> list[asyncio.Task[None]]:
     """The worker fails where any of them ends by itself."""
+    settings, identity, connection = around.settings, around.identity, around.connection
     jetstream = JetStream(connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
     consumer, context = parts.consumer, parts.context
     beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
@@ -268,6 +284,7 @@ def start_loops(
         "follow run states": follow_run_states(jetstream, context.run_states, consumer.abandon_ended),
         "heartbeat": every(_HEARTBEAT_CHECK_SECONDS, beat, name="heartbeat"),
         "list models": lists.answer(),
+        "learn the time": every(1.0, ServerTime(jetstream, around.clock).learn_if_due, name="learn the time"),
     }
     if limiters.own.key:  # an engine in the worker has no rate limit
         rates = NatsRateLimits(
@@ -275,7 +292,7 @@ def start_loops(
             bucket=jetstream.bucket(streams.QUOTAS_BUCKET),
             worker_id=identity.worker_id,
             limiters=limiters,
-            clock=SystemClock(),
+            clock=around.clock,
         )
         loops["report rates"] = every(CHECK_SECONDS, rates.report_due, name="report rates")
         loops["follow quotas"] = rates.follow_quotas()

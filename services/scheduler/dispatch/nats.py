@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import groupby
 from typing import Protocol
 
@@ -12,8 +13,9 @@ from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.convert import number_of
 from proctor.wire.values import PARAMS
-from proctor.wire.well_known import time_to_proto
+from proctor.wire.well_known import time_left_to_proto
 from services.common import streams
+from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
@@ -36,8 +38,11 @@ class SampleReader(Protocol):
 class NatsShardStream:
     """`any_model_pools` are those whose workers take any model: their subjects do not name models."""
 
-    def __init__(self, jetstream: JetStream, samples: SampleReader, any_model_pools: frozenset[str]) -> None:
+    def __init__(
+        self, jetstream: JetStream, samples: SampleReader, any_model_pools: frozenset[str], clock: Clock
+    ) -> None:
         self._jetstream = jetstream
+        self._clock = clock
         self._samples = samples
         self._any_model_pools = any_model_pools
 
@@ -47,7 +52,7 @@ class NatsShardStream:
         filled: list[FilledShard] = []
         for task_index, group in groupby(shards, key=lambda shard: shard.task_index):
             task = tasks[task_index]
-            frame = _task_message(run, task)
+            frame = _task_message(run, task, self._clock.now())
             of_task = list(group)
             first, found = await self._read_first(task, of_task)
             filled += [FilledShard(shard, _payloads(frame, shard, found)) for shard in first]
@@ -123,7 +128,7 @@ def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, by
             yield messaging.shard_message_id(run.run_id, shard.number, shard.attempt, part), payload
 
 
-def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
+def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_pb2.WorkShard:
     """What all shards of a task have in common."""
     is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
     method = run.scoring_method if is_choice else ScoringMethod.GENERATE
@@ -138,7 +143,7 @@ def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         stop=task.stop,
         prompt_form=number_of(order.prompt_form or _default_form(method)),
         truncation=number_of(order.truncation),
-        deadline=time_to_proto(run.deadline),
+        time_left=time_left_to_proto(run.deadline, now),
         stream_answers=order.stream_answers,
         base_url=order.base_url,
         use_engine_defaults=bool(order.dataset_id),

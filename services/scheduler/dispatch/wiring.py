@@ -96,6 +96,7 @@ class Shared:
             connection=nats,
             bucket=self.jetstream.bucket(streams.RUNS_BUCKET),
             budget=self.retry_budget,
+            clock=self.clock,
         )
         self.record = GrpcRunRecord(results, max_failed_share=settings.max_failed_share)
         self.limits = PostgresLimits(self.session, _limits_of(settings))
@@ -154,7 +155,10 @@ def make_run_leader(shared: Shared) -> LeadRuns:
     led_runs = PostgresLedRuns(shared.session)
     any_model_pools = frozenset(pool.name for pool in shared.pools if pool.serves_any_model)
     stream = NatsShardStream(
-        jetstream=shared.jetstream, samples=shared.record, any_model_pools=any_model_pools
+        jetstream=shared.jetstream,
+        samples=shared.record,
+        any_model_pools=any_model_pools,
+        clock=shared.clock,
     )
     context = _driver_context(shared, led_runs, stream)
     return LeadRuns(

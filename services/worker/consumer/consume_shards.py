@@ -143,9 +143,9 @@ class ShardConsumer:
             self._prefetch.close()  # where one pull fails, the others end too
 
     async def _is_wanted(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> bool:
-        """Waits for room. A pull that waited without it would take shards that other workers can execute."""
+        """Waits for room. Without it, a shard that a waiting pull brings is for another worker to execute."""
         if self._prefetch.closed.is_set() or not self._prefetch.has_room(priority):
-            await self._accept(await self._source.withdraw(model, priority), shards)
+            await self._accept(await self._source.hold(model, priority), shards)
         return await self._prefetch.until_room(priority)
 
     async def _accept(self, message: ShardMessage | None, shards: asyncio.TaskGroup) -> None:

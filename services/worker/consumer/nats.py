@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Sequence
+from datetime import timedelta
 
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
@@ -11,6 +12,7 @@ from proctor.values import messaging
 from proctor.values.pools import Pool
 from proctor.values.priority import Priority
 from services.common import streams
+from services.common.clock import Clock
 from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_pull import LongPull
@@ -23,11 +25,13 @@ log = get_logger()
 class NatsShardMessage:
     """Acknowledgements are not confirmed: a lost one only causes a redelivery."""
 
-    def __init__(self, message: Msg, jetstream: JetStream, *, completes_text: bool) -> None:
+    def __init__(self, message: Msg, jetstream: JetStream, clock: Clock, *, completes_text: bool) -> None:
         self._message = message
         self._jetstream = jetstream
+        self._clock = clock
         self._work = work_messages_pb2.WorkShard.FromString(message.data)
-        self.shard = shard_from_proto(self._work, completes_text=completes_text)
+        sent_at = message.metadata.timestamp
+        self.shard = shard_from_proto(self._work, sent_at, completes_text=completes_text)
         self.message_id = (message.headers or {}).get("Nats-Msg-Id", "")
         self.failed_deliveries = self._work.failed_deliveries + message.metadata.num_delivered - 1
 
@@ -40,16 +44,26 @@ class NatsShardMessage:
     async def terminate(self) -> None:
         await self._message.term()
 
+    async def forward(self) -> None:
+        """To whoever pulls next. It was not executed here, so that this is no failed delivery."""
+        samples = [sample.number for sample in self.shard.samples]
+        await self.send_rest(samples, failed_deliveries=self.failed_deliveries)
+        await self.acknowledge()
+
     async def extend_ack_deadline(self) -> None:
         await self._message.in_progress()
 
     async def send_rest(self, samples: Sequence[int], *, failed_deliveries: int) -> None:
-        payload = only_samples(self._work, samples, failed_deliveries=failed_deliveries)
+        payload = only_samples(self._work, samples, self._left, failed_deliveries=failed_deliveries)
         await self._publish(payload, messaging.rest_message_id(*self._dispatch, uuid.uuid4().hex))
 
     async def send_single(self, sample: int) -> None:
-        payload = only_samples(self._work, (sample,), failed_deliveries=0)
+        payload = only_samples(self._work, (sample,), self._left, failed_deliveries=0)
         await self._publish(payload, messaging.single_message_id(*self._dispatch, sample))
+
+    @property
+    def _left(self) -> timedelta:
+        return self.shard.deadline - self._clock.now()
 
     @property
     def _dispatch(self) -> tuple[str, int, int]:
@@ -62,8 +76,9 @@ class NatsShardMessage:
 class NatsShardSource:
     """One consumer per model and priority; those of a model that is not loaded any more stay unused."""
 
-    def __init__(self, jetstream: JetStream, pool: Pool, ack_wait_seconds: float) -> None:
+    def __init__(self, jetstream: JetStream, pool: Pool, clock: Clock, ack_wait_seconds: float) -> None:
         self._jetstream = jetstream
+        self._clock = clock
         self._pool = pool
         self._ack_wait_seconds = ack_wait_seconds
         self._pulls: dict[tuple[str | None, Priority], LongPull] = {}
@@ -71,13 +86,18 @@ class NatsShardSource:
     async def pull(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
         pull = self._pulls.get((model, priority))
         if pull is None:
-            pull = LongPull(self._jetstream, self._consumer(model, priority))
+            pull = LongPull(self._jetstream, self._consumer(model, priority), self._forward)
             self._pulls[model, priority] = pull
         return await self._parse(await pull.fetch())
 
-    async def withdraw(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
+    async def hold(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
         pull = self._pulls.get((model, priority))
-        return None if pull is None else await self._parse(await pull.withdraw())
+        return None if pull is None else await self._parse(pull.hold())
+
+    async def _forward(self, message: Msg) -> None:
+        shard = await self._parse(message)
+        if shard is not None:
+            await shard.forward()
 
     async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
         """One request where nothing of the pool waits."""
@@ -109,7 +129,8 @@ class NatsShardSource:
         if message is None:
             return None
         try:
-            return NatsShardMessage(message, self._jetstream, completes_text=self._pool.completes_text)
+            completes_text = self._pool.completes_text
+            return NatsShardMessage(message, self._jetstream, self._clock, completes_text=completes_text)
         except DecodeError as error:
             log.error("unreadable work message terminated", subject=message.subject, error=str(error))
             await message.term()

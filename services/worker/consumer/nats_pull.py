@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 import orjson
 from nats.aio.msg import Msg
@@ -16,7 +17,6 @@ _WAITS_SECONDS = 120.0
 _HEARTBEAT_SECONDS = 15.0
 # How long `fetch` waits for news of the pull.
 _FETCH_SECONDS = 1.0
-_WITHDRAW_SECONDS = 2.0
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 2.0
 _NANOSECONDS = 1_000_000_000
@@ -37,12 +37,17 @@ log = get_logger()
 class LongPull:
     """Pulls one message at a time from a durable consumer, over outages and wiped streams.
 
-    Use it from one task. A pull that is not needed any more is withdrawn: else its message would wait here.
+    Use it from one task. A pull cannot be taken back: the server may have sent its message already. While it
+    is on hold, what comes is passed to `forward`, so that another worker has it.
     """
 
-    def __init__(self, jetstream: JetStream, spec: ConsumerSpec) -> None:
+    def __init__(
+        self, jetstream: JetStream, spec: ConsumerSpec, forward: Callable[[Msg], Awaitable[None]]
+    ) -> None:
         self._jetstream = jetstream
         self._spec = spec
+        self._forward = forward
+        self._is_on_hold = False
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{spec.stream.name}.{spec.durable}"
         self._inbox: Subscription | None = None
         self._received: deque[Msg] = deque()
@@ -56,6 +61,7 @@ class LongPull:
 
     async def fetch(self) -> Msg | None:
         """The next message; None where none came within a second, while the pull goes on waiting."""
+        self._is_on_hold = False
         try:
             message = await self._fetch()
         except TRANSIENT_NATS as error:
@@ -69,19 +75,13 @@ class LongPull:
         self._pause = _FIRST_PAUSE_SECONDS
         return message
 
-    async def withdraw(self) -> Msg | None:
-        """Ends the pull; the message that the server may have sent meanwhile."""
-        if self._inbox is None or not self._is_waiting:
-            return None
-        inbox, self._inbox, self._is_waiting = self._inbox, None, False
+    def hold(self) -> Msg | None:
+        """Until the next `fetch`; the message that has come already."""
+        self._is_on_hold = True
         try:
-            async with asyncio.timeout(_WITHDRAW_SECONDS):
-                await inbox.drain()
             return self._take()
-        except TRANSIENT_NATS as error:
-            raise_if_cancelled()
-            log.info("pull not withdrawn", consumer=self._spec.durable, error=repr(error))
-            return None
+        except ConnectionError:
+            return None  # the consumer is gone; the next fetch makes it anew
 
     async def _fetch(self) -> Msg | None:
         if not self._is_made:
@@ -120,12 +120,17 @@ class LongPull:
             if not status:
                 return message
             if status not in _NOTHING:
+                self._is_made = False
                 raise ConnectionError(f"the pull ended: {status} {headers.get('Description', '')}")
         return None
 
     async def _receive(self, message: Msg) -> None:
-        self._received.append(message)
         self._hear()
+        if self._is_on_hold and not (message.headers or {}).get("Status"):
+            self._is_waiting = False
+            await self._forward(message)
+            return
+        self._received.append(message)
         self._news.set()
 
     def _hear(self) -> None:

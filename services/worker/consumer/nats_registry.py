@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.pools import Pool
 from proctor.wire.values import LOAD
 from services.common import streams
-from services.common.clock import SystemClock
+from services.common.clock import ServerClock
 from services.common.jetstream import TRANSIENT_NATS, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.consume_shards import ShardConsumer
@@ -16,6 +17,9 @@ from services.worker.consumer.select_model import PeerWorker
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.models.load_models import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters
+
+# A machine's clock that is off by less is not reported.
+_NOTICED_SECONDS = 10.0
 
 log = get_logger()
 
@@ -34,6 +38,7 @@ class HeartbeatSources:
     loader: ModelLoader
     concurrency: ConcurrencyLimit
     rate_limiters: RateLimiters
+    clock: ServerClock
 
 
 class NatsHeartbeat:
@@ -41,7 +46,7 @@ class NatsHeartbeat:
         self._bucket = jetstream.bucket(streams.WORKERS_BUCKET)
         self._identity = identity
         self._sources = sources
-        self._clock = SystemClock()
+        self._clock = sources.clock
         self._reported: tuple[object, ...] = ()
         self._sent_at = float("-inf")
 
@@ -68,6 +73,16 @@ class NatsHeartbeat:
 
     @property
     def condition(self) -> str:
+        ahead = self._clock.machine_ahead_seconds
+        if abs(ahead) < _NOTICED_SECONDS:
+            return self._state
+        # Rounded, so that it does not change with every heartbeat.
+        off = timedelta(seconds=10 * round(abs(ahead) / 10))
+        side = "ahead of" if ahead > 0 else "behind"
+        return f"{self._state}; the clock of the machine is {off} {side} that of NATS"
+
+    @property
+    def _state(self) -> str:
         loader = self._sources.loader
         if self._sources.consumer.is_stopping:
             return "draining"

@@ -1,7 +1,7 @@
 """Work messages parsed as shards, and parts of them as messages again."""
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.run import RunId
@@ -17,7 +17,7 @@ DEFAULT_MAX_TOKENS = 256
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def shard_from_proto(work: work_messages_pb2.WorkShard, *, completes_text: bool) -> Shard:
+def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, completes_text: bool) -> Shard:
     """`completes_text` decides where the order leaves the prompt form open."""
     method = _method(work)
     is_chat = _is_chat(work, method, completes_text=completes_text)
@@ -34,7 +34,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, *, completes_text: bool)
         method=method,
         sampling=sampling,
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
-        deadline=work.deadline.ToDatetime(UTC) if work.HasField("deadline") else _NEVER,
+        deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else _NEVER,
         base_url=work.base_url,
     )
 
@@ -56,15 +56,17 @@ def _samples(
 
 
 def only_samples(
-    work: work_messages_pb2.WorkShard, samples: Collection[int], *, failed_deliveries: int
+    work: work_messages_pb2.WorkShard, samples: Collection[int], left: timedelta, *, failed_deliveries: int
 ) -> bytes:
-    """The message with these samples only."""
+    """The message with these samples only, and what is `left` of its time."""
     wanted = frozenset(samples)
     part = work_messages_pb2.WorkShard()
     part.CopyFrom(work)
     del part.samples[:]
     part.samples.extend(sample for sample in work.samples if sample.sample in wanted)
     part.failed_deliveries = failed_deliveries
+    if work.HasField("time_left"):
+        part.time_left.FromTimedelta(max(left, timedelta(0)))
     return part.SerializeToString()
 
 

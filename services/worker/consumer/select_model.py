@@ -45,8 +45,8 @@ class ShardSource(Protocol):
     async def pull(self, model: str | None, priority: Priority) -> ShardMessage | None:
         """The next shard of the priority; None after a short wait, though the pull goes on waiting."""
 
-    async def withdraw(self, model: str | None, priority: Priority) -> ShardMessage | None:
-        """Ends the pull; the shard that came meanwhile."""
+    async def hold(self, model: str | None, priority: Priority) -> ShardMessage | None:
+        """Leaves what comes until the next pull to other workers; the shard that has come already."""
 
     async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
         """Those of models that have unacknowledged messages."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC
+from datetime import datetime, timedelta
 
+import orjson
 from google.protobuf.message import DecodeError
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
@@ -12,12 +13,18 @@ from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
 from proctor.wire.values import ANSWER, FAILURE, TIMING, USAGE
 from services.common import streams
+from services.common.clock import ServerClock
 from services.common.jetstream import BucketEntry, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.execution.run_states import RunControl, RunStates
 from services.worker.execution.shard import Outcome, OutcomeBatch
+
+# Every answer about a stream says the server's time.
+_TIME_SUBJECT = f"$JS.API.STREAM.INFO.KV_{streams.RUNS_BUCKET.name}"
+_TIME_SECONDS = 300.0
+_REQUEST_SECONDS = 5.0
 
 log = get_logger()
 
@@ -95,6 +102,29 @@ class NatsOutcomePublisher:
         return environment
 
 
+class ServerTime:
+    """Keeps a clock at the time of NATS: of its messages, and of the deadlines that come with them."""
+
+    def __init__(self, jetstream: JetStream, clock: ServerClock) -> None:
+        self._jetstream = jetstream
+        self._clock = clock
+        self._reconnects = -1
+
+    async def learn_if_due(self) -> None:
+        """On each connection, and every few minutes."""
+        learned_at, reconnects = self._clock.learned_at, self._jetstream.reconnects
+        is_fresh = learned_at is not None and self._clock.monotonic() < learned_at + _TIME_SECONDS
+        if is_fresh and reconnects == self._reconnects:
+            return
+        asked_at = self._clock.monotonic()
+        reply = await self._jetstream.connection.request(_TIME_SUBJECT, timeout=_REQUEST_SECONDS)
+        shown = orjson.loads(reply.data).get("ts")
+        if shown:
+            taken = timedelta(seconds=(self._clock.monotonic() - asked_at) / 2)
+            self._clock.learn(datetime.fromisoformat(shown) + taken)
+            self._reconnects = reconnects
+
+
 async def follow_run_states(jetstream: JetStream, states: RunStates, changed: Callable[[], None]) -> None:
     """Runs until cancelled; calls `changed` after each change, so that cancelled runs stop at once."""
     async for entry in jetstream.bucket(streams.RUNS_BUCKET).watch():
@@ -119,6 +149,8 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
             is_final=control.state in _FINAL,
             is_retry_budget_spent=control.is_retry_budget_spent,
             has_slot=control.state not in _WITHOUT_SLOT,
-            deadline=control.deadline.ToDatetime(UTC) if control.HasField("deadline") else None,
+            deadline=entry.put_at + control.time_left.ToTimedelta()
+            if control.HasField("time_left")
+            else None,
         ),
     )

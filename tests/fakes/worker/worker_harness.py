@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import timedelta
 
 from nats.aio.client import Client
 
@@ -16,6 +16,7 @@ from proctor.values import messaging
 from proctor.values.pools import Pool, PoolModel, Provider
 from proctor.values.priority import Priority
 from services.common import streams
+from services.common.clock import ServerClock
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.worker.consumer.nats_registry import Identity
@@ -23,6 +24,7 @@ from services.worker.engines.engine import Engine
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
     Parts,
+    Surroundings,
     cancel_all,
     connect_parts,
     end_loops,
@@ -34,7 +36,6 @@ from tests.harness.servers import RunningServer
 
 POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
 RUN = "11111111-1111-4111-8111-111111111111"
-FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def pool_of(*models: str) -> Pool:
@@ -48,7 +49,7 @@ def work_shard(
         run_id=run_id, shard=shard, attempt=attempt, epoch=1, model=model, task="addition"
     )
     work.params.max_tokens = 8
-    work.deadline.FromDatetime(FAR_FUTURE)
+    work.time_left.FromTimedelta(timedelta(hours=1))
     for sample in samples:
         work.samples.add(sample=sample).prompt.text = f"sample {sample} KEY=k{sample}"
     return work
@@ -115,11 +116,11 @@ class WorkerHarness:
         *,
         epoch: int = 1,
         run_id: str = RUN,
-        deadline: datetime | None = None,
+        time_left: timedelta | None = None,
     ) -> None:
         control = work_messages_pb2.RunControl(state=state, epoch=epoch)
-        if deadline is not None:
-            control.deadline.FromDatetime(deadline)
+        if time_left is not None:
+            control.time_left.FromTimedelta(time_left)
         await self.jetstream.bucket(streams.RUNS_BUCKET).put(run_id, control.SerializeToString())
 
     async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:
@@ -160,12 +161,12 @@ async def worker_in_process(
     worker_id: str = "worker-1",
 ) -> AsyncIterator[Parts]:
     settings = settings or WorkerSettings(ack_wait_seconds=2, switch_when_idle_seconds=0.2)
-    identity = Identity(worker_id, pool)
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
-        limiters = make_rate_limiters(pool)
-        parts = connect_parts(settings, identity, connection, engine, limiters)
-        tasks = start_loops(settings, identity, connection, parts, limiters)
+        around = Surroundings(settings, Identity(worker_id, pool), connection, ServerClock())
+        limiters = make_rate_limiters(pool, around.clock)
+        parts = connect_parts(around, engine, limiters)
+        tasks = start_loops(around, parts, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
         yield parts

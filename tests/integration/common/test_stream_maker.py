@@ -7,6 +7,7 @@ from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 from proctor.values.priority import Priority
+from services.common.clock import SystemClock
 from services.common.jetstream import JetStream, connect_nats
 from services.common.streams import StreamLimits, StreamMaker
 from services.worker.consumer.nats import NatsShardSource
@@ -48,6 +49,9 @@ async def test_a_worker_makes_and_changes_no_stream(connection: Client) -> None:
     config = (await manager.stream_info("WORK")).config
     await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
     await manager.delete_stream("OUTCOMES")
-    assert await NatsShardSource(JetStream(connection), POOL, 30).pull(None, Priority.HIGH) is None
+    assert (
+        await NatsShardSource(JetStream(connection), POOL, SystemClock(), 30).pull(None, Priority.HIGH)
+        is None
+    )
     assert (await manager.stream_info("WORK")).config.max_bytes == 10 * 1024**3
     assert "OUTCOMES" not in {info.config.name for info in await manager.streams_info()}

@@ -14,6 +14,7 @@ from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, ScoringMethod
 from services.common import streams
+from services.common.clock import SystemClock
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.dispatch.nats import NatsShardStream
@@ -61,7 +62,10 @@ async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, Jet
     async with nats_server() as server:
         connection = await nats.connect(server.address)
         jetstream = JetStream(connection)
-        yield NatsShardStream(jetstream, HeavySamples(sample_bytes), frozenset({"remote"})), jetstream
+        yield (
+            NatsShardStream(jetstream, HeavySamples(sample_bytes), frozenset({"remote"}), SystemClock()),
+            jetstream,
+        )
         await connection.close()
 
 
@@ -102,7 +106,7 @@ async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:
 
 @pytest.mark.parametrize("sample_bytes", [100, 4000])
 async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
-    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset())  # type: ignore[arg-type]  # sends nothing
+    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset(), SystemClock())  # type: ignore[arg-type]  # sends nothing
     filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
     assert [len(one.payloads) for one in filled] == [1] * 16
     assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)

@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common import streams
+from services.common.clock import SystemClock
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_pull import LongPull
 from tests.fakes.eventually import eventually
@@ -37,6 +38,10 @@ MOST_CALLS = 0.2 * IDLE_SECONDS
 async def harness(nats: RunningServer) -> AsyncIterator[WorkerHarness]:
     async with worker_harness(nats.address) as harness:
         yield harness
+
+
+async def unwanted(message: Msg) -> None:
+    raise AssertionError(message.subject)
 
 
 class NotedCalls:
@@ -73,7 +78,7 @@ async def test_an_idle_worker_asks_less_than_once_in_five_seconds(
 
 
 async def test_a_waiting_pull_is_answered_at_once(harness: WorkerHarness) -> None:
-    pull = LongPull(harness.jetstream, ANY_HIGH)
+    pull = LongPull(harness.jetstream, ANY_HIGH, unwanted)
     assert await pull.fetch() is None
     await harness.send(work_shard(1, range(4)))
     message = await pull.fetch()
@@ -81,37 +86,27 @@ async def test_a_waiting_pull_is_answered_at_once(harness: WorkerHarness) -> Non
     await message.ack()
 
 
-async def test_a_message_that_meets_the_withdrawal_is_not_lost(harness: WorkerHarness) -> None:
-    pull, received = LongPull(harness.jetstream, ANY_HIGH), 0
+async def test_no_delivery_is_lost_or_counted_where_shards_meet_a_pull_on_hold(
+    harness: WorkerHarness,
+) -> None:
+    source, other = (NatsShardSource(harness.jetstream, POOL, SystemClock(), 30) for _ in range(2))
     for shard in range(40):
-        assert await pull.fetch() is None or shard
+        await source.pull(None, Priority.HIGH)
         sending = asyncio.create_task(harness.send(work_shard(shard, range(4))))
         await asyncio.sleep(0)
-        message = await pull.withdraw()
+        message = await source.hold(None, Priority.HIGH)
         await sending
-        message = message or await pull.fetch()
+        message = message or await other.pull(None, Priority.HIGH)
         assert message
-        assert message.metadata.num_delivered == 1
-        await message.ack()
-        received += 1
-    assert received == 40
-
-
-async def test_nothing_comes_to_a_pull_that_was_withdrawn(harness: WorkerHarness) -> None:
-    source = NatsShardSource(harness.jetstream, POOL, 30)
-    assert await source.pull(None, Priority.HIGH) is None
-    assert await source.withdraw(None, Priority.HIGH) is None
-    await harness.send(work_shard(1, range(4)))
-    other = await NatsShardSource(harness.jetstream, POOL, 30).pull(None, Priority.HIGH)
-    assert other
-    assert other.failed_deliveries == 0
-    await other.acknowledge()
+        assert (message.shard.number, message.failed_deliveries) == (shard, 0)
+        await message.acknowledge()
+    await harness.until_settled()
 
 
 async def test_a_pull_goes_on_after_the_server_was_killed(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
-    pull = LongPull(harness.jetstream, ANY_HIGH)
+    pull = LongPull(harness.jetstream, ANY_HIGH, unwanted)
     assert await pull.fetch() is None
     await crash(nats)
     await harness.send(work_shard(1, range(4)))
@@ -127,7 +122,7 @@ async def test_a_pull_goes_on_after_the_server_was_killed(
 
 
 async def test_a_pull_goes_on_after_all_streams_were_wiped(harness: WorkerHarness) -> None:
-    pull = LongPull(harness.jetstream, ANY_HIGH)
+    pull = LongPull(harness.jetstream, ANY_HIGH, unwanted)
     assert await pull.fetch() is None
     await harness.wipe()
     await harness.send(work_shard(1, range(4)))

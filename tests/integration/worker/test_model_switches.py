@@ -12,6 +12,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values.pools import Pool, PoolModel
 from proctor.values.priority import Priority
 from services.common import streams
+from services.common.clock import SystemClock
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import Identity, NatsWorkerRegistry
 from services.worker.settings import WorkerSettings
@@ -60,7 +61,7 @@ async def harness(nats: RunningServer) -> AsyncIterator[WorkerHarness]:
 
 
 async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: WorkerHarness) -> None:
-    source = NatsShardSource(harness.jetstream, POOL, 30)
+    source = NatsShardSource(harness.jetstream, POOL, SystemClock(), 30)
     assert await source.backlogs([A, B]) == []
     await harness.send(work_shard(1, range(4), model=A), pool=POOL, priority=Priority.LOW)
     await harness.send(work_shard(2, range(4), model=B), pool=POOL)

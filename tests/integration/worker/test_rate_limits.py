@@ -196,7 +196,7 @@ async def test_workers_learn_when_a_run_has_spent_its_retry_budget(nats: Running
     connection = await connect_nats(nats.address, "scheduler")
     budget, bucket = RetryBudget(0.2), JetStream(connection).bucket(streams.RUNS_BUCKET)
     await NatsRateReports(connection, RateLimitTracker(), budget, SystemClock()).start()
-    controls = NatsRunControls(connection, bucket, budget)
+    controls = NatsRunControls(connection, bucket, budget, SystemClock())
     run = await SchedulerHarness().submit()
 
     async def is_reported() -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.values.priority import Priority
+from services.common.clock import SystemClock
 from services.worker.consumer.proto import shard_from_proto
 from services.worker.engines.engine import EngineDied, RateLimited
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
@@ -288,4 +289,4 @@ async def test_a_model_that_cannot_be_loaded_is_reported_and_the_others_are_serv
 def _epoch(epoch: int) -> Shard:
     work = work_shard(1, [1])
     work.epoch = epoch
-    return shard_from_proto(work, completes_text=True)
+    return shard_from_proto(work, SystemClock().now(), completes_text=True)

@@ -6,6 +6,7 @@ import pytest
 
 from proctor.values.pools import Pool, Provider
 from proctor.values.sample import ChatMessage, Prompt
+from services.common.clock import SystemClock
 from services.worker.engines.engine import ModelRefused, Sampling
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import cancel_all, make_engine, make_rate_limiters
@@ -33,7 +34,7 @@ async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
 )
 async def test_a_pool_of_a_known_server_reports_a_missing_key(base_url: str, name: str) -> None:
     pool = Pool("remote", "openai", 8, (), Provider("openai", base_url, "PROCTOR_TEST_NO_SUCH_KEY"))
-    engine = make_engine(pool, WorkerSettings(pool="remote"), make_rate_limiters(pool))
+    engine = make_engine(pool, WorkerSettings(pool="remote"), make_rate_limiters(pool, SystemClock()))
     with pytest.raises(ModelRefused, match=f"API key not configured for {name}: set PROCTOR_TEST_NO_SUCH"):
         await engine.generate("openai/o", Prompt(messages=(ChatMessage("user", "Hi"),)), Sampling(8))
     await engine.close()

@@ -8,7 +8,8 @@ from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import change_subject
 from proctor.values.run import RunId
 from proctor.wire.convert import number_of
-from proctor.wire.well_known import time_to_proto
+from proctor.wire.well_known import time_left_to_proto
+from services.common.clock import Clock
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.structured_logs import get_logger
 from services.scheduler.rate_limits.rate_meter import RetryBudget
@@ -20,7 +21,8 @@ log = get_logger()
 class NatsRunControls:
     """A lost announcement is no error: the row in Postgres counts, and the leader repeats it."""
 
-    def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget) -> None:
+    def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget, clock: Clock) -> None:
+        self._clock = clock
         self._connection = connection
         self._bucket = bucket
         self._budget = budget
@@ -37,7 +39,7 @@ class NatsRunControls:
             state=number_of(run.state),
             epoch=run.epoch,
             is_retry_budget_spent=self._budget.is_spent(run.run_id, run.epoch, run.total),
-            deadline=time_to_proto(run.deadline),
+            time_left=time_left_to_proto(run.deadline, self._clock.now()),
         )
         try:
             await self._bucket.put(run.run_id, control.SerializeToString())

@@ -1,5 +1,7 @@
 """Work messages become shards, outcomes become messages, and message ids carry a shard's history."""
 
+from datetime import UTC, datetime, timedelta
+
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values.outcome import ChoiceScore, Failure, FailureClass
 from proctor.values.run import RunId
@@ -12,46 +14,48 @@ from services.worker.execution.shard import Method, Outcome, OutcomeBatch
 from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.worker_harness import work_shard
 
+SENT_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 def test_a_plain_prompt_is_continued_or_chatted_as_the_pool_does_it() -> None:
     work = work_shard(1, [7])
     text = "sample 7 KEY=k7"
-    assert shard_from_proto(work, completes_text=True).samples[0].prompt == Prompt(text=text)
-    chatted = shard_from_proto(work, completes_text=False).samples[0].prompt
+    assert shard_from_proto(work, SENT_AT, completes_text=True).samples[0].prompt == Prompt(text=text)
+    chatted = shard_from_proto(work, SENT_AT, completes_text=False).samples[0].prompt
     assert chatted == Prompt(messages=(ChatMessage("user", text),))
 
 
 def test_the_order_decides_the_prompt_form() -> None:
     work = work_shard(1, [7])
     work.prompt_form = run_pb2.PROMPT_FORM_COMPLETION
-    assert not shard_from_proto(work, completes_text=False).samples[0].prompt.is_chat
+    assert not shard_from_proto(work, SENT_AT, completes_text=False).samples[0].prompt.is_chat
     work.prompt_form = run_pb2.PROMPT_FORM_CHAT
-    assert shard_from_proto(work, completes_text=True).samples[0].prompt.is_chat
+    assert shard_from_proto(work, SENT_AT, completes_text=True).samples[0].prompt.is_chat
 
 
 def test_choices_are_scored_as_continuations_unless_the_order_is_to_generate() -> None:
     work = work_shard(1, [7])
     work.samples[0].choices.extend([" a", " b"])
-    shard = shard_from_proto(work, completes_text=False)
+    shard = shard_from_proto(work, SENT_AT, completes_text=False)
     assert (shard.method, shard.samples[0].choices) == (Method.SCORE_CHOICES, (" a", " b"))
     assert not shard.samples[0].prompt.is_chat
     work.scoring_method = run_pb2.SCORING_METHOD_GENERATE
-    assert shard_from_proto(work, completes_text=True).method is Method.GENERATE
+    assert shard_from_proto(work, SENT_AT, completes_text=True).method is Method.GENERATE
     work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
-    assert shard_from_proto(work, completes_text=True).method is Method.CONSTRAINED
+    assert shard_from_proto(work, SENT_AT, completes_text=True).method is Method.CONSTRAINED
 
 
 def test_answers_are_streamed_on_order() -> None:
     work = work_shard(1, [7])
-    assert not shard_from_proto(work, completes_text=True).sampling.is_streamed
+    assert not shard_from_proto(work, SENT_AT, completes_text=True).sampling.is_streamed
     work.stream_answers = True
-    assert shard_from_proto(work, completes_text=True).sampling.is_streamed
+    assert shard_from_proto(work, SENT_AT, completes_text=True).sampling.is_streamed
 
 
 def test_a_sample_without_choices_is_generated_with_any_scoring_method() -> None:
     work = work_shard(1, [7])
     work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
-    assert shard_from_proto(work, completes_text=True).method is Method.GENERATE
+    assert shard_from_proto(work, SENT_AT, completes_text=True).method is Method.GENERATE
 
 
 def test_choices_answered_in_text_take_the_form_of_the_pool() -> None:
@@ -59,8 +63,8 @@ def test_choices_answered_in_text_take_the_form_of_the_pool() -> None:
     work.samples[0].choices.extend([" a", " b"])
     for method in (run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED):
         work.scoring_method = method
-        assert shard_from_proto(work, completes_text=False).samples[0].prompt.is_chat
-        assert not shard_from_proto(work, completes_text=True).samples[0].prompt.is_chat
+        assert shard_from_proto(work, SENT_AT, completes_text=False).samples[0].prompt.is_chat
+        assert not shard_from_proto(work, SENT_AT, completes_text=True).samples[0].prompt.is_chat
 
 
 def test_each_rollout_has_a_seed_of_its_own_and_whole_numbers_stay_whole() -> None:
@@ -68,7 +72,7 @@ def test_each_rollout_has_a_seed_of_its_own_and_whole_numbers_stay_whole() -> No
     work.rollout = 2
     work.params.seed = 100
     work.params.provider_params.update({"n_probs": 3, "nested": {"x": [1, 0.5]}, "flag": True})
-    sampling = shard_from_proto(work, completes_text=True).sampling
+    sampling = shard_from_proto(work, SENT_AT, completes_text=True).sampling
     assert sampling.seed == 102
     assert sampling.extra == {"n_probs": 3, "nested": {"x": [1, 0.5]}, "flag": True}
     assert isinstance(sampling.extra["n_probs"], int)
@@ -76,37 +80,39 @@ def test_each_rollout_has_a_seed_of_its_own_and_whole_numbers_stay_whole() -> No
 
 def test_size_of_the_context_reaches_the_engine() -> None:
     work = work_shard(1, [7])
-    assert shard_from_proto(work, completes_text=True).sampling.context_tokens is None
+    assert shard_from_proto(work, SENT_AT, completes_text=True).sampling.context_tokens is None
     work.params.context_tokens = 2048
-    assert shard_from_proto(work, completes_text=True).sampling.context_tokens == 2048
+    assert shard_from_proto(work, SENT_AT, completes_text=True).sampling.context_tokens == 2048
 
 
 def test_what_is_not_set_is_left_to_the_engine() -> None:
     work = work_shard(1, [7])
     work.params.Clear()
-    sampling = shard_from_proto(work, completes_text=True).sampling
+    sampling = shard_from_proto(work, SENT_AT, completes_text=True).sampling
     assert (sampling.max_tokens, sampling.temperature) == (DEFAULT_MAX_TOKENS, 0.0)
     assert (sampling.top_p, sampling.top_k, sampling.seed, sampling.repetition_penalty) == (None,) * 4
 
 
 def test_a_prompt_is_truncated_on_the_left_on_order() -> None:
     work = work_shard(1, [7])
-    assert not shard_from_proto(work, completes_text=True).sampling.truncate_left
+    assert not shard_from_proto(work, SENT_AT, completes_text=True).sampling.truncate_left
     work.truncation = run_pb2.TRUNCATION_LEFT
-    shard = shard_from_proto(work, completes_text=True)
+    shard = shard_from_proto(work, SENT_AT, completes_text=True)
     assert (shard.truncate_left, shard.sampling.truncate_left) == (True, True)
 
 
 def test_a_part_of_a_shard_differs_in_its_samples_only() -> None:
     work = work_shard(1, range(5))
-    part = work_messages_pb2.WorkShard.FromString(only_samples(work, (3, 1), failed_deliveries=0))
+    part = work_messages_pb2.WorkShard.FromString(
+        only_samples(work, (3, 1), timedelta(hours=1), failed_deliveries=0)
+    )
     assert [sample.sample for sample in part.samples] == [1, 3]
     del part.samples[:], work.samples[:]
     assert part == work
 
 
 def test_a_part_of_a_shard_carries_its_failed_deliveries() -> None:
-    part = only_samples(work_shard(1, range(5)), (3,), failed_deliveries=2)
+    part = only_samples(work_shard(1, range(5)), (3,), timedelta(hours=1), failed_deliveries=2)
     assert work_messages_pb2.WorkShard.FromString(part).failed_deliveries == 2
 
 
@@ -152,7 +158,7 @@ def test_rows_leave_unset_parameters_to_the_engine() -> None:
     work = work_shard(1, [7])
     work.use_engine_defaults = True
     work.params.Clear()
-    sampling = shard_from_proto(work, completes_text=True).sampling
+    sampling = shard_from_proto(work, SENT_AT, completes_text=True).sampling
     assert (sampling.max_tokens, sampling.temperature, sampling.is_row) == (None, None, True)
 
 
@@ -161,7 +167,7 @@ def test_rows_with_the_same_parameters_of_their_own_share_one_sampling() -> None
     work.use_engine_defaults, work.rollout = True, 1
     for sample, own in zip(work.samples, ('{"seed":3}', '{"seed":3}', "", '{"top_p":"x"}'), strict=True):
         sample.params_json = own
-    first, second, third, broken = shard_from_proto(work, completes_text=True).samples
+    first, second, third, broken = shard_from_proto(work, SENT_AT, completes_text=True).samples
     assert first.sampling is not None
     assert (first.sampling.seed, first.sampling.max_tokens) == (4, 8)
     assert second.sampling is first.sampling
@@ -172,7 +178,7 @@ def test_rows_with_the_same_parameters_of_their_own_share_one_sampling() -> None
 def test_a_message_brings_what_it_has_besides_its_text() -> None:
     work = work_shard(1, [7])
     turn = work.samples[0].prompt.messages.add(role="user", content="Hi", fields_json='{"name":"Ann"}')
-    assert shard_from_proto(work, completes_text=True).samples[0].prompt == Prompt(
+    assert shard_from_proto(work, SENT_AT, completes_text=True).samples[0].prompt == Prompt(
         messages=(ChatMessage(turn.role, turn.content, turn.fields_json),)
     )
 
@@ -183,3 +189,18 @@ def test_the_whole_answer_is_sent_with_its_text() -> None:
     (sent,) = work_messages_pb2.OutcomeBatch.FromString(batch_to_bytes(batch, "w", {})).outcomes
     assert sent.answer.body_json == answer.body_json
     assert outcome.characters > len(answer.body_json)
+
+
+def test_a_deadline_is_what_was_left_when_the_message_was_sent() -> None:
+    work = work_shard(1, [7])
+    work.time_left.FromTimedelta(timedelta(minutes=3))
+    assert shard_from_proto(work, SENT_AT, completes_text=True).deadline == SENT_AT + timedelta(minutes=3)
+    part = work_messages_pb2.WorkShard.FromString(
+        only_samples(work, (7,), timedelta(minutes=1), failed_deliveries=0)
+    )
+    assert part.time_left.ToTimedelta() == timedelta(minutes=1)
+    work.ClearField("time_left")
+    assert shard_from_proto(work, SENT_AT, completes_text=True).deadline.year == 9999
+    assert not work_messages_pb2.WorkShard.FromString(
+        only_samples(work, (7,), timedelta(minutes=1), failed_deliveries=0)
+    ).HasField("time_left")

@@ -36,7 +36,7 @@ class Pool:
     async def pull(self, model: str | None, priority: Priority) -> ShardMessage | None:
         raise NotImplementedError((model, priority))
 
-    async def withdraw(self, model: str | None, priority: Priority) -> ShardMessage | None:
+    async def hold(self, model: str | None, priority: Priority) -> ShardMessage | None:
         raise NotImplementedError((model, priority))
 
     async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
