@@ -24,6 +24,14 @@ PoolsFile = Annotated[
         description="YAML file with the pools, their models and the aliases of models.",
     ),
 ]
+AllowedBaseUrls = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_ALLOWED_BASE_URLS",
+        description="Servers that an order may name by `base_url`, separated by commas; each includes all "
+        "paths below it. The scheduler checks each order, and workers check each server that they ask.",
+    ),
+]
 SchedulerAddress = Annotated[
     str,
     Field(

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings
 
 from proctor.values.priority import Priority
 from services.common.shared_settings import (
+    AllowedBaseUrls,
     DataDir,
     LogLevel,
     NatsUrl,
@@ -44,8 +45,7 @@ class SchedulerSettings(BaseSettings):
     object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
     """Where uploaded files are stored: file:///…, s3://bucket/…, gs://bucket/… or az://container/….
     Credentials are read from the environment, by the rules of each cloud's own tools."""
-    allowed_base_urls: str = ""
-    """Servers that an order may name by `base_url`, separated by commas; each includes all paths below it."""
+    allowed_base_urls: AllowedBaseUrls = ""
 
     max_running_runs: int = Field(default=3, ge=1)
     """Runs that execute at a time, in the whole system."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from services.common.shared_settings import LogLevel, NatsUrl, PoolsFile, settings_of
+from services.common.shared_settings import AllowedBaseUrls, LogLevel, NatsUrl, PoolsFile, settings_of
 
 
 class WorkerSettings(BaseSettings):
@@ -15,6 +15,7 @@ class WorkerSettings(BaseSettings):
 
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
     pools_file: PoolsFile = Path("pools.yaml")
+    allowed_base_urls: AllowedBaseUrls = ""
     log_level: LogLevel = "INFO"
     pool: str = "local"
     """Name of the worker's pool in the pools file."""

@@ -12,6 +12,7 @@ from functools import partial
 from nats.aio.client import Client
 
 from proctor.values.pools import Pool, Provider
+from proctor.values.providers import may_ask, parse_allowed
 from proctor.values.scoring import ScoringMethod
 from services.common import streams
 from services.common.clock import Clock, ServerClock
@@ -33,7 +34,7 @@ from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.engines.anthropic.api import AnthropicApi
-from services.worker.engines.engine import Engine, EngineCache
+from services.worker.engines.engine import Engine, EngineCache, UnsupportedRequest
 from services.worker.engines.gemini.api import GeminiApi
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine, ProviderApi
@@ -183,15 +184,20 @@ def _api_of(pool: Pool, base_url: str) -> ProviderApi:
             return OpenAIApi(has_loglikelihood, pool.constrained_field, server_at(base_url))
 
 
-def _engines_by_url(
+def engines_by_url(
     pool: Pool, settings: WorkerSettings, limiters: RateLimiters
 ) -> Callable[[str], Engine] | None:
-    """Makes engines for other servers, without the pool's API key."""
-    provider = pool.provider
+    """Makes engines for other servers, without the pool's API key.
+
+    The scheduler has checked the address of an order, but a message may come from elsewhere.
+    """
+    provider, allowed = pool.provider, parse_allowed(settings.allowed_base_urls)
     if provider is None or pool.engine != "openai":
         return None
 
     def make(base_url: str) -> Engine:
+        if not may_ask(base_url, allowed):
+            raise UnsupportedRequest("This worker's PROCTOR_ALLOWED_BASE_URLS does not allow the base_url.")
         keyless = replace(provider, base_url=base_url, api_key_env="")
         return _make_remote(pool, keyless, settings, limiters)
 
@@ -215,7 +221,7 @@ def connect_parts(around: Surroundings, engine: Engine, limiters: RateLimiters) 
         run_states=RunStates(),
         refused_runs=RefusedRuns(clock),
     )
-    engines = EngineCache(own=engine, make_other=_engines_by_url(pool, settings, limiters))
+    engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
     executor = ExecuteShard(
         execute_sample=_make_execute_sample(around, context, engines, limiters),
         batcher=batcher,

@@ -10,6 +10,7 @@ import grpc
 from nats.aio.client import Client
 
 from proctor.values.pools import PoolsFile
+from proctor.values.providers import BaseUrl
 from services.common import streams
 from services.common.clock import SystemClock
 from services.common.jetstream import JetStream
@@ -48,7 +49,6 @@ from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import UploadParts
-from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.nats import NatsWorkerRegistry
 
 FORGET_SECONDS = 60.0

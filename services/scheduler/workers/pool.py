@@ -28,7 +28,7 @@ class InvalidPoolsFile(SchedulerError):
 
 
 class InvalidAllowedBaseUrls(SchedulerError):
-    """PROCTOR_SCHEDULER_ALLOWED_BASE_URLS cannot be used: each address in it {problem}."""
+    """PROCTOR_ALLOWED_BASE_URLS cannot be used: each address in it {problem}."""
 
     kind = ErrorKind.CONFLICT
 

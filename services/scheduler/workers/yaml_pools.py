@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from proctor.values.pools import InvalidPools, PoolsFile, parse_pools
-from services.scheduler.workers.base_urls import BaseUrl, NoBaseUrl, parse_allowed
+from proctor.values.providers import BaseUrl, NoBaseUrl, parse_allowed
 from services.scheduler.workers.pool import InvalidAllowedBaseUrls, InvalidPoolsFile
 
 

@@ -120,7 +120,7 @@ REFUSALS = {
         {"base_url": "http://127.0.0.1:4222"},
         "--base-url http://127.0.0.1:4222",
         "BASE_URL_NOT_ALLOWED",
-        ("http://127.0.0.1:4222 is not allowed", "PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"),
+        ("http://127.0.0.1:4222 is not allowed", "PROCTOR_ALLOWED_BASE_URLS"),
         code=grpc.StatusCode.FAILED_PRECONDITION,
         http_status=409,
         body={"config": {"provider": "openai", "model": "fake", "base_url": "http://127.0.0.1:4222"}},

@@ -68,7 +68,7 @@ async def stack() -> AsyncIterator[StackHarness]:
         secret.write_text(f"{WRONG_SECRET}\n")
         environment = {**IMPATIENT, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY_FILE": str(secret)}
         environment |= {"PROCTOR_WORKER_LIST_SECONDS": "3", "PROCTOR_WORKER_MAX_TRIES": "1"}
-        environment["PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"] = f"{elsewhere}/v1"
+        environment["PROCTOR_ALLOWED_BASE_URLS"] = f"{elsewhere}/v1"
         order = StackOrder(rows=ROWS, environment=environment, pools=tuple(pools))
         yield await opened.enter_async_context(stack_harness(state_dir.parent, order))
 
@@ -149,7 +149,7 @@ async def test_key_that_is_missing_or_wrong_fails_the_run_and_says_so(
 
 
 async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(stack: StackHarness) -> None:
-    allowed = stack.stack.options.environment["PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"]
+    allowed = stack.stack.options.environment["PROCTOR_ALLOWED_BASE_URLS"]
     order = keyed_order(model="openai/any", base_url=allowed, prompt_form=run_pb2.PROMPT_FORM_CHAT)
     run_id = await completed(stack, order)
     assert len(await all_outcomes(stack, run_id)) == ROWS == len(ELSEWHERE.asked)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import timedelta
 
 import pytest
 
@@ -34,11 +34,11 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Optional enum, time, and a field that is not sent."""
+    """Optional enum, span of time, and a field that is not sent."""
 
     state: RunState | None
     epoch: int
-    deadline: datetime | None = None
+    time_left: timedelta | None = None
     note: str = ""
     is_spent: bool = False
 
@@ -79,11 +79,11 @@ def test_an_empty_alternative_is_set_all_the_same() -> None:
 
 
 def test_names_that_differ_and_what_is_not_sent() -> None:
-    moment = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
-    value = Control(RunState.PAUSED, 2, moment, "kept here", is_spent=True)
+    left = timedelta(hours=2, microseconds=5)
+    value = Control(RunState.PAUSED, 2, left, "kept here", is_spent=True)
     message = CONTROL.to_proto(value)
     assert (message.state, message.is_retry_budget_spent) == (run_pb2.RUN_STATE_PAUSED, True)
-    assert CONTROL.from_proto(message) == Control(RunState.PAUSED, 2, moment, is_spent=True)
+    assert CONTROL.from_proto(message) == Control(RunState.PAUSED, 2, left, is_spent=True)
 
 
 def test_what_is_unset_is_none_and_what_is_zero_is_set() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from proctor.values.pools import Pool, pool_serving
+from proctor.values.providers import BaseUrl
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from services.common.clock import Clock
@@ -26,7 +27,6 @@ from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.errors import CannotCompleteLines
 from services.scheduler.uploads.ports import ContentSource
-from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.pool import (
     Aliases,
     UnknownModel,

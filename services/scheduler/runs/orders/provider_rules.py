@@ -5,7 +5,15 @@ from dataclasses import fields
 
 from proctor.values.generation import GenerationParams, Problem
 from proctor.values.pools import Pool
-from proctor.values.providers import ProviderRules, rules_for
+from proctor.values.providers import (
+    BaseUrl,
+    NoBaseUrl,
+    ProviderRules,
+    host_of,
+    is_allowed,
+    parse_base_url,
+    rules_for,
+)
 from services.common.errors import ErrorKind
 from services.scheduler import errors
 from services.scheduler.errors import SchedulerError
@@ -13,7 +21,6 @@ from services.scheduler.requests import refuse
 from services.scheduler.runs.orders.order_rules import own_field_problem
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
-from services.scheduler.workers.base_urls import BaseUrl, NoBaseUrl, host_of, is_allowed, parse_base_url
 
 
 class Unsupported(SchedulerError):
@@ -45,7 +52,7 @@ class CannotAskElsewhere(SchedulerError):
 
 
 class BaseUrlNotAllowed(SchedulerError):
-    """The base URL {base_url} is not allowed. Operators set PROCTOR_SCHEDULER_ALLOWED_BASE_URLS."""
+    """The base URL {base_url} is not allowed. Operators set PROCTOR_ALLOWED_BASE_URLS."""
 
     kind = ErrorKind.CONFLICT
     reason = "BASE_URL_NOT_ALLOWED"

@@ -47,9 +47,7 @@ def test_pools_file_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("allowed", ["inside:8000", "http://inside/v1,http://me:secret@inside"])
 def test_list_of_allowed_servers_with_an_odd_one_keeps_the_scheduler_from_starting(allowed: str) -> None:
-    with pytest.raises(
-        InvalidAllowedBaseUrls, match="PROCTOR_SCHEDULER_ALLOWED_BASE_URLS cannot be"
-    ) as raised:
+    with pytest.raises(InvalidAllowedBaseUrls, match="PROCTOR_ALLOWED_BASE_URLS cannot be") as raised:
         read_allowed_base_urls(allowed)
     assert "secret" not in raised.value.message
 

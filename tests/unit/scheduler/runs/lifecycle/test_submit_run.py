@@ -155,10 +155,7 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         (
             toy_order(base_url="http://inside:8000/v1"),
             BaseUrlNotAllowed,
-            (
-                "The base URL http://inside:8000/v1 is not allowed. "
-                "Operators set PROCTOR_SCHEDULER_ALLOWED_BASE_URLS."
-            ),
+            ("The base URL http://inside:8000/v1 is not allowed. Operators set PROCTOR_ALLOWED_BASE_URLS."),
         ),
         (
             toy_order(rollouts=101),

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from proctor.values.generation import GenerationParams
+from proctor.values.providers import parse_allowed
 from services.scheduler import errors
 from services.scheduler.runs.orders.provider_rules import BaseUrlNotAllowed, CannotAskElsewhere, refuse_unfit
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation, TaskDefinition
-from services.scheduler.workers.base_urls import parse_allowed
 from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.suites.toy_suites import ToyCatalogue
 
@@ -91,7 +91,7 @@ async def test_what_a_task_sets_itself_is_refused_by_the_name_of_the_task() -> N
 async def test_server_of_an_order_is_asked_only_where_an_operator_allowed_it() -> None:
     order = replace(ORDER, base_url="http://inside:8000/v1")
     refuse_unfit(order, await tasks(), POOLS["server"], parse_allowed("http://inside:8000"))
-    with pytest.raises(BaseUrlNotAllowed, match="PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"):
+    with pytest.raises(BaseUrlNotAllowed, match="PROCTOR_ALLOWED_BASE_URLS"):
         refuse_unfit(order, await tasks(), POOLS["server"])
     with pytest.raises(CannotAskElsewhere, match="Pool gemini asks no other server"):
         refuse_unfit(order, await tasks(), POOLS["gemini"])
