@@ -86,6 +86,7 @@ class WorkShard(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     PROMPT_FORM_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
+    CAPABILITY_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
     STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
     BASE_URL_FIELD_NUMBER: _builtins.int
@@ -111,6 +112,8 @@ class WorkShard(_message.Message):
     """How a text prompt is sent to the model."""
     truncation: _run_pb2.Truncation.ValueType
     """What happens to prompts that are too long."""
+    capability: _builtins.bytes
+    """Proves that the scheduler dispatched this shard: HMAC-SHA-256 over run, epoch, shard and attempt. Empty without a key."""
     stream_answers: _builtins.bool
     """Request streamed answers, to measure times between tokens."""
     base_url: _builtins.str
@@ -153,6 +156,7 @@ class WorkShard(_message.Message):
         stop: _abc.Iterable[_builtins.str] | None = ...,
         prompt_form: _run_pb2.PromptForm.ValueType = ...,
         truncation: _run_pb2.Truncation.ValueType = ...,
+        capability: _builtins.bytes = ...,
         time_left: _duration_pb2.Duration | None = ...,
         stream_answers: _builtins.bool = ...,
         base_url: _builtins.str = ...,
@@ -161,11 +165,41 @@ class WorkShard(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "capability", b"capability", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkShard: _TypeAlias = WorkShard  # noqa: Y015
+
+@_typing.final
+class ShardCapability(_message.Message):
+    """What a shard came with, for results to check."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARD_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    CAPABILITY_FIELD_NUMBER: _builtins.int
+    shard: _builtins.int
+    """Number of the shard in the run."""
+    attempt: _builtins.int
+    """Number of the dispatch."""
+    capability: _builtins.bytes
+    """WorkShard.capability."""
+    def __init__(
+        self,
+        *,
+        shard: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        capability: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "capability", b"capability", "shard", b"shard"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShardCapability: _TypeAlias = ShardCapability  # noqa: Y015
 
 @_typing.final
 class OutcomeBatch(_message.Message):
@@ -198,6 +232,7 @@ class OutcomeBatch(_message.Message):
     WORKER_ID_FIELD_NUMBER: _builtins.int
     OUTCOMES_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    CAPABILITIES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -212,6 +247,10 @@ class OutcomeBatch(_message.Message):
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Facts to reproduce the run: engine, version, hardware. Small; sent with every batch."""
 
+    @_builtins.property
+    def capabilities(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShardCapability]:
+        """One for each shard of the outcomes."""
+
     def __init__(
         self,
         *,
@@ -220,10 +259,11 @@ class OutcomeBatch(_message.Message):
         worker_id: _builtins.str = ...,
         outcomes: _abc.Iterable[_outcome_pb2.Outcome] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        capabilities: _abc.Iterable[Global___ShardCapability] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "epoch", b"epoch", "outcomes", b"outcomes", "run_id", b"run_id", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "environment", b"environment", "epoch", b"epoch", "outcomes", b"outcomes", "run_id", b"run_id", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 PostgresDsn = Annotated[
@@ -30,6 +30,14 @@ AllowedBaseUrls = Annotated[
         validation_alias="PROCTOR_ALLOWED_BASE_URLS",
         description="Servers that an order may name by `base_url`, separated by commas; each includes all "
         "paths below it. The scheduler checks each order, and workers check each server that they ask.",
+    ),
+]
+ShardKey = Annotated[
+    SecretStr,
+    Field(
+        validation_alias="PROCTOR_SHARD_KEY",
+        description="Secret of the scheduler and of results: it proves that outcomes are of shards that were "
+        "dispatched. Without it whoever can publish to NATS can have outcomes recorded.",
     ),
 ]
 SchedulerAddress = Annotated[

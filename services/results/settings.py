@@ -1,9 +1,16 @@
 """Settings of results, read from environment variables."""
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings
 
-from services.common.shared_settings import LogLevel, NatsUrl, PostgresDsn, ResultsAddress, settings_of
+from services.common.shared_settings import (
+    LogLevel,
+    NatsUrl,
+    PostgresDsn,
+    ResultsAddress,
+    ShardKey,
+    settings_of,
+)
 
 
 class ResultsSettings(BaseSettings):
@@ -14,6 +21,7 @@ class ResultsSettings(BaseSettings):
     postgres_dsn: PostgresDsn = "postgresql://proctor@127.0.0.1:5432/proctor"
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
     results_address: ResultsAddress = "127.0.0.1:8083"
+    shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
     batch_outcomes: int = Field(default=1000, ge=1)
     """Outcomes are written to Postgres in batches of at most this size."""

@@ -381,4 +381,5 @@ def _consumer(
             linger_seconds=settings.linger_seconds,
             ack_wait_seconds=ack_wait_seconds,
         ),
+        shard_key=settings.shard_key.get_secret_value(),
     )

@@ -4,7 +4,7 @@ from os import getuid
 from pathlib import Path
 from tempfile import gettempdir
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings
 
 from proctor.values.priority import Priority
@@ -17,6 +17,7 @@ from services.common.shared_settings import (
     PostgresDsn,
     ResultsAddress,
     SchedulerAddress,
+    ShardKey,
     settings_of,
 )
 
@@ -35,6 +36,7 @@ class SchedulerSettings(BaseSettings):
     results_address: ResultsAddress = "127.0.0.1:8083"
     pools_file: PoolsFile = Path("pools.yaml")
     data_dir: DataDir = None
+    shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
     prices_file: Path = _OWN_PRICES
     """YAML file with the prices of models per million tokens. It is read again when it changes."""

@@ -36,6 +36,7 @@ ALLOWED_IMPORTS = {
     "enum",
     "functools",
     "hashlib",
+    "hmac",
     "json",
     "math",
     "re",

@@ -105,6 +105,7 @@ class NatsServer:
     config_file: Path
     address: str
     passwords: Mapping[str, str] = field(repr=False)
+    shard_key: str = field(default="", repr=False)
 
     def url(self, user: str = OPERATOR) -> str:
         return f"nats://{user}:{self.passwords[user]}@{self.address}"
@@ -123,7 +124,14 @@ def prepare_nats(folder: Path, address: str) -> NatsServer:
     passwords = {user: secrets.token_urlsafe(24) for user in (OPERATOR, *RIGHTS)}
     config_file = folder / "nats.conf"
     write_private(config_file, _config(address, folder / "store", passwords))
-    return NatsServer(_find_program(), config_file, address, passwords)
+    return NatsServer(_find_program(), config_file, address, passwords, _shard_key(folder / "shard.key"))
+
+
+def _shard_key(file: Path) -> str:
+    """Kept with the store: shards that wait there were dispatched under it."""
+    if not file.exists():
+        write_private(file, secrets.token_hex(32))
+    return file.read_text(encoding="utf-8")
 
 
 def _config(address: str, store: Path, passwords: Mapping[str, str]) -> str:

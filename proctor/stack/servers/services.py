@@ -34,11 +34,13 @@ _ENGINE = (
 INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "gateway": (*_EVERYBODY, "PROCTOR_GATEWAY_*"),
-        "scheduler": (*_EVERYBODY, "PROCTOR_SCHEDULER_*", *_HUB, *_BUCKETS),
+        "scheduler": (*_EVERYBODY, "PROCTOR_SCHEDULER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_BUCKETS),
         "results": (*_EVERYBODY, "PROCTOR_RESULTS_*"),
-        "worker": (*_EVERYBODY, "PROCTOR_WORKER_*", *_HUB, *_ENGINE),
+        "worker": (*_EVERYBODY, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
     }
 )
+# Who dispatches shards, and who records their outcomes.
+_SHARD_KEY_HOLDERS = ("scheduler", "results")
 # The keys of providers are the workers', whatever pattern their names match.
 _KEY_SUFFIXES = ("_API_KEY", "_API_KEY_FILE")
 
@@ -66,6 +68,8 @@ class Wiring:
         }
         if service in RIGHTS:
             wired["PROCTOR_NATS_URL"] = self.nats.url(service)
+        if service in _SHARD_KEY_HOLDERS:
+            wired["PROCTOR_SHARD_KEY"] = self.nats.shard_key
         if service in SCHEMAS:
             wired["PROCTOR_POSTGRES_DSN"] = self.postgres.dsn_of(service)
         return wired

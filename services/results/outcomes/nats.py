@@ -19,7 +19,7 @@ from services.common.jetstream import TRANSIENT_NATS, Puller
 from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
-from services.results.outcomes.proto import batch_from_proto
+from services.results.outcomes.proto import batch_from_proto, drop_unproved
 from services.results.outcomes.record_outcomes import Recorded
 from services.results.runs.proto import progress_to_proto
 from services.results.runs.run_plan import RunProgress
@@ -62,8 +62,9 @@ class InFlightMessage:
 
 
 class NatsOutcomeConsumer:
-    def __init__(self, puller: Puller, record: Record, limits: BatchLimits) -> None:
+    def __init__(self, puller: Puller, record: Record, limits: BatchLimits, shard_key: str = "") -> None:
         self._puller = puller
+        self._shard_key = shard_key
         self._record = record
         self._limits = limits
         self._collecting = asyncio.Lock()
@@ -122,12 +123,20 @@ class NatsOutcomeConsumer:
         held = []
         for message in await self._puller.fetch(count, timeout_seconds):
             try:
-                batch = batch_from_proto(work_messages_pb2.OutcomeBatch.FromString(message.data))
+                sent = work_messages_pb2.OutcomeBatch.FromString(message.data)
+                if self._shard_key and (dropped := drop_unproved(sent, self._shard_key)):
+                    log.warning(
+                        "outcomes of no dispatched shard dropped", run_id=sent.run_id, dropped=dropped
+                    )
+                batch = batch_from_proto(sent)
             except DecodeError as error:
                 log.error("outcome message not readable", subject=message.subject, error=repr(error))
                 await _quietly(message.term())
                 continue
-            held.append(InFlightMessage(message, batch))
+            if batch.outcomes:
+                held.append(InFlightMessage(message, batch))
+            else:
+                await _quietly(message.term())
         return held
 
     async def _record_and_ack(self, held: Sequence[InFlightMessage]) -> None:

@@ -39,8 +39,14 @@ class NatsShardStream:
     """`any_model_pools` are those whose workers take any model: their subjects do not name models."""
 
     def __init__(
-        self, jetstream: JetStream, samples: SampleReader, any_model_pools: frozenset[str], clock: Clock
+        self,
+        jetstream: JetStream,
+        samples: SampleReader,
+        any_model_pools: frozenset[str],
+        clock: Clock,
+        shard_key: str = "",
     ) -> None:
+        self._shard_key = shard_key
         self._jetstream = jetstream
         self._clock = clock
         self._samples = samples
@@ -55,7 +61,11 @@ class NatsShardStream:
             frame = _task_message(run, task, self._clock.now())
             of_task = list(group)
             first, found = await self._read_first(task, of_task)
-            filled += [FilledShard(shard, _payloads(frame, shard, found)) for shard in first]
+            for shard in first:
+                frame.capability = messaging.shard_capability(
+                    self._shard_key, run.run_id, run.epoch, shard.number, shard.attempt
+                )
+                filled.append(FilledShard(shard, _payloads(frame, shard, found)))
             if len(first) < len(of_task):
                 break
         return filled

@@ -159,6 +159,7 @@ def make_run_leader(shared: Shared) -> LeadRuns:
         samples=shared.record,
         any_model_pools=any_model_pools,
         clock=shared.clock,
+        shard_key=shared.settings.shard_key.get_secret_value(),
     )
     context = _driver_context(shared, led_runs, stream)
     return LeadRuns(

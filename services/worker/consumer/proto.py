@@ -36,6 +36,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, co
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else _NEVER,
         base_url=work.base_url,
+        capability=work.capability,
     )
 
 

@@ -30,12 +30,20 @@ log = get_logger()
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
+    shards = {(shard.number, shard.attempt): shard for shard in (each.shard for each in batch.outcomes)}
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id=worker_id,
         outcomes=[_outcome_or_failure(outcome) for outcome in batch.outcomes],
         environment=environment,
+        capabilities=[
+            work_messages_pb2.ShardCapability(
+                shard=each.number, attempt=each.attempt, capability=each.capability
+            )
+            for each in shards.values()
+            if each.capability
+        ],
     ).SerializeToString()
 
 

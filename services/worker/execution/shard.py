@@ -45,6 +45,8 @@ class Shard:
     deadline: datetime
     # The server to ask instead of the pool's own; empty means the pool's own.
     base_url: str = ""
+    # Results check it: the scheduler dispatched this shard.
+    capability: bytes = b""
 
     @property
     def has_choice_instruction(self) -> bool:

@@ -1,5 +1,6 @@
 """Work messages become shards, outcomes become messages, and message ids carry a shard's history."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
@@ -204,3 +205,21 @@ def test_a_deadline_is_what_was_left_when_the_message_was_sent() -> None:
     assert not work_messages_pb2.WorkShard.FromString(
         only_samples(work, (7,), timedelta(minutes=1), failed_deliveries=0)
     ).HasField("time_left")
+
+
+def test_a_shard_and_its_parts_carry_the_capability_that_they_came_with() -> None:
+    work = work_shard(1, range(3))
+    work.capability = b"proof"
+    assert shard_from_proto(work, SENT_AT, completes_text=True).capability == b"proof"
+    part = only_samples(work, (1,), timedelta(hours=1), failed_deliveries=0)
+    assert work_messages_pb2.WorkShard.FromString(part).capability == b"proof"
+
+
+def test_a_batch_shows_the_capability_of_each_of_its_shards_once() -> None:
+    first = replace(a_shard(1, 2, number=1), capability=b"one")
+    second = replace(a_shard(3, number=2, attempt=4), capability=b"two")
+    failure = Failure(FailureClass.REFUSED, "No.")
+    outcomes = (Outcome(first, 1, failure), Outcome(first, 2, failure), Outcome(second, 3, failure))
+    payload = batch_to_bytes(OutcomeBatch(first.run_id, 1, outcomes), "w", {})
+    sent = work_messages_pb2.OutcomeBatch.FromString(payload).capabilities
+    assert [(each.shard, each.attempt, each.capability) for each in sent] == [(1, 1, b"one"), (2, 4, b"two")]
