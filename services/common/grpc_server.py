@@ -20,6 +20,8 @@ from services.common.structured_logs import get_logger
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 NO_RETRY = ("grpc-retry-pushback-ms", "-1")
+_MAX_CALLS = 2000
+_MAX_METADATA_BYTES = 16 * 1024
 _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 
 log = get_logger()
@@ -139,13 +141,25 @@ class GrpcServer:
 
 
 async def serve_grpc(
-    address: str, registrations: Sequence[Registration], service_names: Sequence[str]
+    address: str,
+    registrations: Sequence[Registration],
+    service_names: Sequence[str],
+    *,
+    max_calls: int = _MAX_CALLS,
+    max_received_bytes: int = MAX_MESSAGE_BYTES,
 ) -> GrpcServer:
-    """Starts a server that is not yet SERVING; the caller says when its dependencies answer."""
+    """Starts a server that is not yet SERVING; the caller says when its dependencies answer.
+
+    Calls beyond `max_calls` in progress fail with RESOURCE_EXHAUSTED.
+    """
     server = grpc.aio.server(
         interceptors=[ErrorInterceptor()],
+        maximum_concurrent_rpcs=max_calls,
         options=[
-            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_receive_message_length", max_received_bytes),
+            ("grpc.max_concurrent_streams", max_calls),
+            ("grpc.max_metadata_size", _MAX_METADATA_BYTES),
+            ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),
         ],

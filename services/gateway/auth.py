@@ -6,7 +6,9 @@ replicas of the gateway.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated
 
@@ -21,7 +23,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends import Scheduler
-from services.gateway.errors.gateway_errors import InvalidUserName
+from services.gateway.errors.gateway_errors import GatewayFull, InvalidUserName, TooManyCalls
 
 USER_HEADER = "X-Proctor-User"
 DEFAULT_USER = "local"
@@ -88,6 +90,8 @@ def _given_name(headers: Mapping[str, str]) -> str:
 log = get_logger()
 
 _TIMEOUT_SECONDS = 1.0
+# What an upload holds in memory: a chunk that was read, and one that is being sent.
+STREAMED_BYTES = 2 * 1024 * 1024
 
 
 async def _user(request: Request) -> str:
@@ -122,3 +126,40 @@ class RequestLimit:
             if error.kind is ErrorKind.EXHAUSTED:
                 raise
             log.info("request not counted", user=user, reason=error.reason)
+
+
+class CallSlots:
+    """Requests in progress: so few that they fit into memory, and not all of them of one user."""
+
+    def __init__(self, *, max_calls: int, max_calls_per_user: int, max_bytes_per_user: int) -> None:
+        self._max_calls = max_calls
+        self._max_calls_per_user = max_calls_per_user
+        self._max_bytes_per_user = max_bytes_per_user
+        self._total = 0
+        self._calls: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    @contextmanager
+    def slot(self, user: str, size: int) -> Iterator[None]:
+        """For one request with a body of `size` bytes. Raises `TooManyCalls` or `GatewayFull`.
+
+        A single request always fits: bodies have a limit of their own.
+        """
+        if self._total >= self._max_calls:
+            raise GatewayFull(limit=self._max_calls)
+        if self._calls[user] >= self._max_calls_per_user:
+            raise TooManyCalls(user=user, limit=f"{self._max_calls_per_user} requests", retry_after_seconds=1)
+        if self._bytes[user] and self._bytes[user] + size > self._max_bytes_per_user:
+            raise TooManyCalls(user=user, limit=f"{self._max_bytes_per_user} bytes", retry_after_seconds=1)
+        self._change(user, 1, size)
+        try:
+            yield
+        finally:
+            self._change(user, -1, -size)
+
+    def _change(self, user: str, calls: int, size: int) -> None:
+        self._total += calls
+        for counts, change in ((self._calls, calls), (self._bytes, size)):
+            counts[user] += change
+            if not counts[user]:
+                del counts[user]

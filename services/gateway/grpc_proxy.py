@@ -5,6 +5,7 @@ Some requests are changed or checked on the way: the user, a request id, and nam
 
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -40,7 +41,7 @@ from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc_errors import parsed
 from services.common.structured_logs import get_logger
 from services.gateway.api.suites.schemas import without_version
-from services.gateway.auth import DEFAULT_USER, Identity, RequestLimit
+from services.gateway.auth import DEFAULT_USER, STREAMED_BYTES, CallSlots, Identity, RequestLimit
 from services.gateway.backends import RESULTS, SCHEDULER, backend_error
 
 # Takes the request and the user that the call names, "" for none.
@@ -140,13 +141,15 @@ Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 @dataclass(frozen=True, slots=True)
 class CallerPolicy:
-    """Identifies callers and applies their request limit."""
+    """Identifies callers, and applies their request limit and that of calls in progress."""
 
     identity: Identity
     limit: RequestLimit
+    slots: CallSlots
 
-    async def admit(self, path: str, context: Context) -> str:
-        """The user that the call names, "" for none. Raises `TOO_MANY_REQUESTS` above the limit."""
+    @asynccontextmanager
+    async def admitted(self, path: str, context: Context, size: int) -> AsyncIterator[str]:
+        """The user that the call names, "" for none. Raises `TOO_MANY_REQUESTS` above a limit."""
         named = self.identity.named_by(context.invocation_metadata() or ())
         # Later lines of this call have them too.
         bind_contextvars(user=named or DEFAULT_USER, peer=context.peer())
@@ -154,7 +157,8 @@ class CallerPolicy:
         if path not in _RATE_LIMIT_EXEMPT:
             is_read = path.rpartition("/")[2].startswith(_READING_VERBS)
             await self.limit.count(named or DEFAULT_USER, is_read=is_read)
-        return named
+        with self.slots.slot(named or DEFAULT_USER, size):
+            yield named
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,38 +188,39 @@ class ForwardedService:
     def _forward_call(self, path: str, amend: Amend) -> Any:
         async def forward(request: bytes, context: Context) -> bytes:
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
-            sent = amend(request, await self.policy.admit(path, context))
-            try:
-                return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
-            except grpc.aio.AioRpcError as error:
-                await _pass_on(error, context, self.backend)
+            async with self.policy.admitted(path, context, len(request)) as named:
+                sent = amend(request, named)
+                try:
+                    return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
+                except grpc.aio.AioRpcError as error:
+                    await _pass_on(error, context, self.backend)
 
         return forward
 
     def _forward_upload(self, path: str, amend: Amend) -> Any:
         async def forward(messages: AsyncIterable[bytes], context: Context) -> bytes:
-            named = await self.policy.admit(path, context)
             start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(path)
-            call = start(timeout=context.time_remaining(), metadata=_metadata(context))
-            try:
-                return await send_chunks(call, _first_amended(messages, amend, named))
-            except grpc.aio.AioRpcError as error:
-                await _pass_on(error, context, self.backend)
+            async with self.policy.admitted(path, context, STREAMED_BYTES) as named:
+                call = start(timeout=context.time_remaining(), metadata=_metadata(context))
+                try:
+                    return await send_chunks(call, _first_amended(messages, amend, named))
+                except grpc.aio.AioRpcError as error:
+                    await _pass_on(error, context, self.backend)
 
         return forward
 
     def _forward_download(self, path: str) -> Any:
         async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
-            await self.policy.admit(path, context)
             start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
-            call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
-            try:
-                async for response in call:
-                    yield response
-            except grpc.aio.AioRpcError as error:
-                await _pass_on(error, context, self.backend)
-            finally:
-                call.cancel()
+            async with self.policy.admitted(path, context, len(request)):
+                call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
+                try:
+                    async for response in call:
+                        yield response
+                except grpc.aio.AioRpcError as error:
+                    await _pass_on(error, context, self.backend)
+                finally:
+                    call.cancel()
 
         return forward
 

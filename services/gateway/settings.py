@@ -54,6 +54,14 @@ class GatewaySettings(BaseSettings):
     # 200 MB, the scheduler's limit for a file of a batch, and the form around it.
     max_file_bytes: int = Field(default=201 * 1024**2, ge=1024)
     """Largest body of an upload to `/v1/files`."""
+    max_connections: int = Field(default=900, ge=2)
+    """Open HTTP connections. An idle one is closed for a new one."""
+    max_calls: int = Field(default=512, ge=1)
+    """Requests in progress over HTTP and gRPC; an upload, a download and a watched run are one each."""
+    max_calls_per_user: int = Field(default=128, ge=1)
+    """Requests of one user in progress."""
+    max_bytes_per_user: int = Field(default=64 * 1024 * 1024, ge=1024)
+    """Bytes that the bodies of one user's requests in progress may have. An upload counts as 2 MiB."""
     call_timeout_seconds: float = Field(default=30.0, gt=0)
     """Time limit of one call to the scheduler or to results."""
     drain_seconds: int = Field(default=10, ge=0)

@@ -8,7 +8,7 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.auth import Identity, RequestLimit
+from services.gateway.auth import CallSlots, Identity, RequestLimit
 from services.gateway.backends import (
     RESULTS,
     SCHEDULER,
@@ -27,6 +27,8 @@ from services.gateway.server.trusted_sources import TrustedNames
 from services.gateway.settings import GatewaySettings
 
 _HEALTH_SECONDS = 0.5
+# A suite with its data files is the largest; uploads come in chunks of 1 MiB.
+_MAX_GRPC_MESSAGE_BYTES = 8 * 1024 * 1024
 
 
 class RunningGateway:
@@ -70,7 +72,12 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         timeout_seconds = settings.call_timeout_seconds
         scheduler = Scheduler(scheduler_channel, timeout_seconds=timeout_seconds)
         health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
-        policy = CallerPolicy(identity=Identity(settings.api_keys), limit=RequestLimit(scheduler))
+        slots = CallSlots(
+            max_calls=settings.max_calls,
+            max_calls_per_user=settings.max_calls_per_user,
+            max_bytes_per_user=settings.max_bytes_per_user,
+        )
+        policy = CallerPolicy(Identity(settings.api_keys), RequestLimit(scheduler), slots)
         services = public_services(scheduler_channel, results_channel, policy)
         drain_seconds = settings.drain_seconds
         grpc_server = await _open_grpc(settings, services)
@@ -82,11 +89,17 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             identity=policy.identity,
             limit=policy.limit,
             body_limit=_body_limit(settings),
+            slots=slots,
             trusted=TrustedNames(settings.allowed_hosts, settings.allowed_origins),
             clock=SystemClock(),
         )
         address = settings.http_address
-        http = await HttpServer.start(address, http_app(parts), drain_seconds=drain_seconds)
+        http = await HttpServer.start(
+            address,
+            http_app(parts),
+            drain_seconds=drain_seconds,
+            max_connections=settings.max_connections,
+        )
         opened.push_async_callback(http.stop)
         gateway = RunningGateway(
             http=http, grpc_server=grpc_server, health=health, drain_seconds=drain_seconds
@@ -102,7 +115,7 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         UPLOADS: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,
     }
-    return BodyLimit(settings.max_body_bytes, by_path)
+    return BodyLimit(settings.max_body_bytes, by_path, streamed=(UPLOADS, FILES))
 
 
 async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedService]) -> GrpcServer:
@@ -110,4 +123,7 @@ async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedServ
         settings.grpc_address,
         [each.register for each in services],
         [each.service.full_name for each in services],
+        # With room for health checks when all slots are taken.
+        max_calls=2 * settings.max_calls,
+        max_received_bytes=_MAX_GRPC_MESSAGE_BYTES,
     )

@@ -90,6 +90,20 @@ class NoUploadName(GatewayError):
     """A data set has a name of 1 to 255 characters: the name of its file, or ?name=."""
 
 
+class TooManyCalls(GatewayError):
+    """User {user} has too much in progress: {limit}. Wait until some of it has ended."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "TOO_MANY_REQUESTS"
+
+
+class GatewayFull(GatewayError):
+    """The gateway has {limit} requests in progress. Try again in a moment."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
+
+
 class BodyCutOff(GatewayError):
     """The body broke off before its end; nothing of it is kept."""
 

@@ -1,12 +1,10 @@
 """Uploads: the body of a request and the parts of a multipart form, read in chunks and never as a whole."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from services.gateway.errors.gateway_errors import BodyCutOff, MalformedForm
@@ -14,8 +12,6 @@ from services.gateway.errors.gateway_errors import BodyCutOff, MalformedForm
 FORM = "multipart/form-data"
 _MAX_BOUNDARY_BYTES = 70
 _MESSAGE_BYTES = 1024 * 1024
-# A client that sends nothing for this long is gone.
-_IDLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +108,12 @@ def _boundary(content_type: str) -> bytes:
 
 
 async def body_chunks(request: Request) -> AsyncGenerator[bytes]:
-    """The body as it arrives. Raises 408 for a silent client and `BodyCutOff` for one that disconnects."""
-    stream = request.stream()
-    while True:
-        try:
-            async with asyncio.timeout(_IDLE_SECONDS):
-                chunk = await anext(stream, None)
-        except TimeoutError as error:
-            raise HTTPException(408, f"No byte came for {_IDLE_SECONDS:.0f} s; send it again.") from error
-        except ClientDisconnect as error:
-            raise BodyCutOff from error
-        if chunk is None:
-            return
-        yield chunk
+    """The body as it arrives. Raises `BodyCutOff` for a client that disconnects."""
+    try:
+        async for chunk in request.stream():
+            yield chunk
+    except ClientDisconnect as error:
+        raise BodyCutOff from error
 
 
 def cut(content: bytes) -> list[bytes]:

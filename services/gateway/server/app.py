@@ -16,7 +16,7 @@ from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites
-from services.gateway.auth import Identity, RequestLimit
+from services.gateway.auth import CallSlots, Identity, RequestLimit
 from services.gateway.backends import BackendHealth, Results, Scheduler, is_ready
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
@@ -60,6 +60,7 @@ class HttpParts:
     identity: Identity
     limit: RequestLimit
     body_limit: BodyLimit
+    slots: CallSlots
     trusted: TrustedNames
     clock: Clock
 
@@ -86,7 +87,7 @@ def http_app(parts: HttpParts) -> FastAPI:
     app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results respond")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
-    app.add_middleware(LimitedBodies, limit=parts.body_limit)
+    app.add_middleware(LimitedBodies, limit=parts.body_limit, slots=parts.slots)
     app.add_middleware(RateLimit, identity=parts.identity, limit=parts.limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(RequestLog, clock=parts.clock)

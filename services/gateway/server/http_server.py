@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
 
 from services.common.process import bound_socket
+from services.gateway.server.connections import BoundedConnection
 
 # Nothing here is shown inside other pages, and nothing is guessed to be a script.
 _HEADERS = [
@@ -43,10 +45,14 @@ class HttpServer:
         self._serving = asyncio.create_task(server.serve([listener]), name="http server")
 
     @classmethod
-    async def start(cls, address: str, app: FastAPI, *, drain_seconds: int) -> "HttpServer":
+    async def start(
+        cls, address: str, app: FastAPI, *, drain_seconds: int, max_connections: int
+    ) -> "HttpServer":
         listener = bound_socket(address)
         config = uvicorn.Config(
             app,
+            http=partial(BoundedConnection, max_connections=max_connections),  # type: ignore[arg-type]  # called only
+            ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",

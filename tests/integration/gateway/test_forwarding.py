@@ -214,3 +214,13 @@ async def test_calls_are_counted_by_name_and_refused_over_the_limit(harness: Gat
     async with ProctorClient(harness.grpc) as local:
         assert await local.list_suites()
     assert harness.scheduler.queue.requests == {"bob": 3, "local": 1} == harness.scheduler.queue.reads
+
+
+async def test_message_above_the_ceiling_is_refused_before_it_is_forwarded(harness: GatewayHarness) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        check: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/proctor.v1.SuiteService/CheckSuite"
+        )
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await check(b"a" * 9 * 1024 * 1024)
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,0 +1,84 @@
+"""Bounds of an HTTP connection before there is a request: its headers, their time, and how many there are."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+_MAX_HEADER_BYTES = 64 * 1024
+_HEADER_SECONDS = 10.0
+
+
+class HeadersTooLarge(Exception):
+    """Raised inside the parser, which reports it as a request that it cannot read."""
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """A connection whose headers are small and soon complete.
+
+    The parser keeps the whole of a header to itself until its end, and waits for it for ever.
+    """
+
+    def __init__(self, *, max_connections: int, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._max_connections = max_connections
+        self._waiting_bytes = 0
+        self._is_too_large = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """No request has come yet, or not all of its headers."""
+        return self._timer is not None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._begin_headers()
+        if len(self.connections) > self._max_connections:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_headers()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begin_headers()
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > _MAX_HEADER_BYTES:
+            self._is_too_large = True
+            raise HeadersTooLarge
+        self._end_headers()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._waiting_bytes = self._waiting_bytes + len(data) if self.is_waiting else 0
+        if self._waiting_bytes > _MAX_HEADER_BYTES and not self.transport.is_closing():
+            self._is_too_large = True
+            self.send_400_response("")
+
+    def send_400_response(self, msg: str) -> None:
+        """431 where the headers are too large."""
+        if not self._is_too_large:
+            super().send_400_response(msg)
+            return
+        self.transport.write(STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+        self.transport.close()
+
+    def _begin_headers(self) -> None:
+        self._end_headers()
+        self._timer = self.loop.call_later(_HEADER_SECONDS, self.transport.close)
+
+    def _end_headers(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+
+    def _make_room(self) -> None:
+        """Closes a connection that waits, so that idle ones do not keep the others out; else this one."""
+        others = (each for each in self.connections if each is not self)
+        waiting = (each for each in others if isinstance(each, BoundedConnection) and each.is_waiting)
+        next(waiting, self).transport.abort()

@@ -1,0 +1,106 @@
+"""Ceilings of the HTTP server over a socket: headers and their time, connections, bodies, calls at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.gateway.server import connections, middleware
+from tests.fakes.eventually import eventually
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import call
+
+QUEUE = "/api/v1/queue"
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+RUN = b"POST /api/v1/benchmarking/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"
+UPLOAD = (
+    b"POST /admin/datasets/upload?name=x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\n"
+    b"Content-Length: 1000\r\n\r\n{"
+)
+
+
+@asynccontextmanager
+async def connection(
+    harness: GatewayHarness, sent: bytes
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    host, _, port = harness.http.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    yield reader, writer
+    writer.transport.abort()
+
+
+async def status(harness: GatewayHarness, sent: bytes) -> int:
+    async with connection(harness, sent) as (reader, _):
+        return int((await reader.readline()).split()[1])
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        GET + b"X: " + b"a" * 70_000 + b"\r\n\r\n",
+        GET + b"X: " + b"a" * 70_000,
+        GET + b"X: a\r\n" * 20_000 + b"\r\n",
+        b"GET /healthz?" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /healthz?" + b"a" * 70_000,
+    ],
+)
+async def test_headers_above_64_kib_are_refused_whole_or_not(harness: GatewayHarness, sent: bytes) -> None:
+    assert await status(harness, sent) == 431
+
+
+async def test_connection_goes_on_after_headers_of_usual_size(harness: GatewayHarness) -> None:
+    async with connection(harness, (GET + b"X: " + b"a" * 40_000 + b"\r\n\r\n") * 3) as (reader, _):
+        for _ in range(3):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            await reader.readexactly(len(b'{"status":"ok"}'))
+
+
+@pytest.mark.parametrize("sent", [b"", GET])
+async def test_connection_without_whole_headers_is_closed(
+    harness: GatewayHarness, sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_HEADER_SECONDS", 0.05)
+    async with connection(harness, sent) as (reader, _):
+        assert await reader.read() == b""
+
+
+async def test_idle_connections_make_room_for_new_ones() -> None:
+    async with gateway_harness(max_connections=4) as small:
+        idle = [connection(small, GET) for _ in range(12)]
+        opened = [await each.__aenter__() for each in idle]
+        for _ in range(3):
+            assert (await call(small, "GET", "/healthz"))[0] == 200
+        for each in idle:
+            await each.__aexit__(None, None, None)
+        assert len(opened) == 12
+
+
+async def test_body_that_does_not_come_is_not_waited_for(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(middleware, "_BODY_SECONDS", 0.05)
+    assert await status(harness, RUN) == 408
+    assert await status(harness, UPLOAD) == 408
+
+
+async def test_one_user_cannot_have_all_requests_in_progress() -> None:
+    async with gateway_harness(max_calls_per_user=1, max_calls=2) as small:
+        datasets = small.scheduler.datasets
+        async with connection(small, UPLOAD):
+            await eventually(lambda: sum(datasets.piece_sizes) > 0, "the upload is in progress")
+            refused, problem, response = await call(small, "GET", QUEUE)
+            assert (refused, problem["reason"], response.headers["Retry-After"]) == (
+                429,
+                "TOO_MANY_REQUESTS",
+                "1",
+            )
+            assert (await call(small, "GET", QUEUE, headers={"X-Proctor-User": "bob"}))[0] == 200
+            assert (await call(small, "GET", "/healthz"))[0] == 200
+
+        async def is_free() -> bool:
+            return (await call(small, "GET", QUEUE))[0] == 200
+
+        await eventually(is_free, "the broken upload gives its slot back")
