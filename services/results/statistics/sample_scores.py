@@ -1,5 +1,6 @@
-"""The scores of a task by sample: what figures of means need, however many rollouts each sample has."""
+"""The scores of a task by sample, however many rollouts each has: their means, pass@k, and majority votes."""
 
+import math
 from array import array
 from dataclasses import dataclass, field
 
@@ -150,3 +151,49 @@ class ScoreColumns:
             return sums.scores(None)
         ordered, wanted = samples[order], np.array(sums.samples, dtype=np.int64)
         return sums.scores(self.clusters[order][np.searchsorted(ordered, wanted)])
+
+
+def rows_of_majority(samples: Numbers, rollouts: Numbers, votes: Array) -> Numbers:
+    """A row of each sample whose vote most of its rollouts gave; of equals, the vote that was given first.
+
+    NaN is no vote: it is chosen only where no rollout of the sample has a vote.
+    """
+    votes = np.nan_to_num(votes, nan=np.inf)
+    rows = np.lexsort((rollouts, votes, samples))
+    is_first = np.ones(len(rows), dtype=np.bool_)
+    is_first[1:] = (np.diff(samples[rows]) != 0) | (votes[rows][1:] != votes[rows][:-1])
+    starts = np.flatnonzero(is_first)
+    times, first = np.diff(starts, append=len(rows)), rows[starts]
+    times = np.where(np.isinf(votes[first]), 0, times)
+    best_first = np.lexsort((rollouts[first], -times, samples[first]))
+    _, winners = np.unique(samples[first][best_first], return_index=True)
+    chosen: Numbers = first[best_first[winners]]
+    return chosen
+
+
+def pass_sizes(rollouts: int) -> list[int]:
+    """1, the powers of two up to the rollouts, and the rollouts."""
+    powers = [2**power for power in range(rollouts.bit_length())]
+    return sorted({*powers, rollouts})
+
+
+def pass_at(k: int, scores: SampleScores) -> SampleScores:
+    """Each sample's unbiased estimate: 1 − C(n−c, k) / C(n, k) with c right answers of n (Chen et al. 2021).
+
+    Scores are 0 or 1. Samples with fewer than k answers allow no estimate and are left out.
+    """
+    if k == 1:
+        return scores
+    is_enough = scores.answers >= k
+    answers, samples = scores.answers[is_enough], scores.samples
+    right = np.rint(samples.values[is_enough] * answers).astype(np.int64)
+    clusters = None if samples.clusters is None else samples.clusters[is_enough]
+    estimates = _estimates(answers, right, k)
+    is_whole = bool(np.isin(estimates, (0.0, 1.0)).all())
+    return SampleScores(SampleMeans(estimates, clusters), np.ones_like(answers), np.zeros(0), None, is_whole)
+
+
+def _estimates(answers: Numbers, right: Numbers, k: int) -> Array:
+    kinds, kind_of = np.unique(np.stack([answers, right], axis=1), axis=0, return_inverse=True)
+    by_kind = np.array([1 - math.comb(int(n - c), k) / math.comb(int(n), k) for n, c in kinds])
+    return by_kind[kind_of.reshape(-1)] if len(kinds) else np.empty(0)

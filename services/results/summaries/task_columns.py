@@ -16,8 +16,13 @@ from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMet
 from services.results.statistics.columns import Array, Numbers, PairColumns, ScoreChunk
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import is_label_metric, is_number_metric, is_right_or_wrong
-from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
-from services.results.statistics.sample_scores import ScoreColumns, ScoreSums
+from services.results.statistics.sample_scores import (
+    ScoreColumns,
+    ScoreSums,
+    pass_at,
+    pass_sizes,
+    rows_of_majority,
+)
 
 PENDING_ROWS = 5000
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from services.results.statistics.columns import Array, Numbers
@@ -16,6 +17,7 @@ from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, Esti
 from services.results.statistics.paired.figure_difference import (
     figure_p_value,
     observed,
+    some_units,
     with_bootstrap,
     with_normal_p_value,
 )
@@ -36,19 +38,25 @@ def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> E
     estimate = observed_correlations(pairs, correlation)
     if estimate.difference is None or pairs.sizes.sum() < 2:
         return estimate
+    kept, sizes, share = some_units(pairs.sizes)
+    first, second = (_rows_of(run, kept) for run in (pairs.first, pairs.second))
     estimate = with_bootstrap(
         estimate,
-        pairs.sizes,
-        lambda draws: (
-            _of_draws(correlation, pairs.first, draws),
-            _of_draws(correlation, pairs.second, draws),
-        ),
+        sizes,
+        lambda draws: (_of_draws(correlation, first, draws), _of_draws(correlation, second, draws)),
+        share,
     )
     if len(pairs.sizes) > MOST_PERMUTED_UNITS:
         return with_normal_p_value(estimate)
     units = _moments(_transformed(pairs, is_ranked=correlation is spearman))
     p_value = figure_p_value(units, correlation_of_moments)
     return replace(estimate, p_value=p_value, test=PAIRED_PERMUTATION)
+
+
+def _rows_of(run: Readings, kept: NDArray[np.bool_]) -> Readings:
+    """The readings of some units, which are numbered anew."""
+    rows, number = kept[run.units], np.cumsum(kept) - 1
+    return Readings(number[run.units[rows]], run.gold[rows], run.predicted[rows], run.weights[rows])
 
 
 def _of_draws(correlation: Correlation, run: Readings, draws: Numbers) -> Array:

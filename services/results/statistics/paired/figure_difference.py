@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from services.results.statistics.columns import Array, Numbers
@@ -28,6 +29,8 @@ from services.results.statistics.paired.permutation_test import SwapUnits, swap_
 RESAMPLES = 1000
 SEED = 1234
 CELLS_AT_A_TIME = 1_000_000
+MOST_DRAWN_UNITS = 20_000
+"""Bounds the work of a bootstrap: of more kinds of units it draws from a random part of the units."""
 UNDEFINED_FIGURE = "the figure is undefined for one of the runs"
 
 FigureOfSums = Callable[[Array], Array]
@@ -44,11 +47,14 @@ def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureO
     if estimate.difference is None or units.count < 2:
         return estimate
 
+    kept, sizes, share = some_units(units.sizes)
+    first, second = units.first[kept], units.second[kept]
+
     def of_draws(draws: Numbers) -> tuple[Array, Array]:
         drawn = draws.astype(np.float64)
-        return figure(drawn @ units.first), figure(drawn @ units.second)
+        return figure(drawn @ first), figure(drawn @ second)
 
-    estimate = with_bootstrap(estimate, units.sizes, of_draws)
+    estimate = with_bootstrap(estimate, sizes, of_draws, share)
     if len(units.sizes) > MOST_PERMUTED_UNITS:
         return with_normal_p_value(estimate)
     return replace(estimate, p_value=figure_p_value(units, figure), test=PAIRED_PERMUTATION)
@@ -79,12 +85,31 @@ def figure_p_value(units: PairedUnits, figure: FigureOfSums) -> float:
     return swap_p_value(SwapUnits(units.first - units.second, units.sizes), statistic)
 
 
-def with_bootstrap(estimate: Estimate, sizes: Numbers, figures: FiguresOfDraws) -> Estimate:
+def some_units(sizes: Numbers) -> tuple[NDArray[np.bool_], Numbers, float]:
+    """A random part of many units: the kinds that it has, how many units of each, and its share of all."""
+    total = int(sizes.sum())
+    if len(sizes) <= MOST_DRAWN_UNITS:
+        return np.ones(len(sizes), dtype=np.bool_), sizes, 1.0
+    chosen = np.random.default_rng(SEED).choice(total, MOST_DRAWN_UNITS, replace=False)
+    kinds = np.searchsorted(np.cumsum(sizes), chosen, side="right")
+    part = np.bincount(kinds, minlength=len(sizes)).astype(np.int64)
+    return part > 0, part[part > 0], MOST_DRAWN_UNITS / total
+
+
+def with_bootstrap(
+    estimate: Estimate, sizes: Numbers, figures: FiguresOfDraws, share: float = 1.0
+) -> Estimate:
     """Adds the standard error and the 95 % percentile interval of a paired bootstrap with a fixed seed (Efron
-    & Tibshirani 1993, 13.3), and what could be detected with that standard error."""
+    & Tibshirani 1993, 13.3), and what could be detected with that standard error.
+
+    Where the units are a `share` of all, the spread is scaled: errors shrink with the root of their number.
+    """
     drawn = [first - second for first, second in map(figures, _draws(sizes))]
     differences = np.concatenate(drawn)
     differences = differences[np.isfinite(differences)]
+    if share < 1 and estimate.difference is not None:
+        [of_part] = np.subtract(*figures(sizes[np.newaxis, :]))
+        differences = estimate.difference + (differences - of_part) * np.sqrt(share)
     stderr = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
     if not stderr:
         return replace(estimate, remark=NO_SPREAD)

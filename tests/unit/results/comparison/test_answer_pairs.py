@@ -18,7 +18,7 @@ from services.results.scoring.compiled_scoring import Average, Metric, ScoredMet
 from services.results.statistics.columns import Numbers
 from services.results.statistics.metrics import has_numbers
 from services.results.statistics.paired.estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
-from services.results.statistics.rollouts import rows_of_majority
+from services.results.statistics.sample_scores import rows_of_majority
 
 MEAN = FilterPipeline()
 MAJORITY = FilterPipeline(is_majority=True)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from services.results.statistics.correlations import Correlation, pearson, spearman
-from services.results.statistics.label_figures import Tables, f1, mcc
+from services.results.statistics.label_figures import Measure, Tables, f1, mcc
+from services.results.statistics.paired import figure_difference
 from services.results.statistics.paired.correlation_difference import difference_of_correlations
 from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, Estimate
 from services.results.statistics.paired.figure_difference import UNDEFINED_FIGURE
@@ -150,6 +152,34 @@ def test_the_swaps_of_pearson_are_those_of_scipy() -> None:
     assert difference_of_correlations(labels_of(gold, first, second), pearson).p_value == pytest.approx(
         reference, abs=0.03
     )
+
+
+@pytest.mark.parametrize("figure", [pearson, spearman, mcc])
+def test_the_error_over_many_units_is_that_of_a_part_of_them(
+    figure: Correlation | Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(8)
+    gold = generator.integers(0, 4, 3000)
+    first, second = gold + generator.integers(0, 3, 3000), gold + generator.integers(0, 5, 3000)
+    pairs = labels_of(gold, first, second)
+    if figure is mcc:
+        # Every passage of three answers is a kind of its own.
+        passages = np.repeat(np.arange(1000), 3)
+        one, other = (replace(run, units=passages) for run in (pairs.first, pairs.second))
+        pairs = LabelPairs(one, other, np.ones(1000, dtype=np.int64), 3000, 1000)
+
+    def difference() -> Estimate:
+        if figure is mcc:
+            return difference_of_labels(pairs, mcc)
+        return difference_of_correlations(pairs, pearson if figure is pearson else spearman)
+
+    whole = difference()
+    monkeypatch.setattr(figure_difference, "MOST_DRAWN_UNITS", 400)
+    part = difference()
+    assert (part.difference, part.p_value) == (whole.difference, whole.p_value)
+    assert part.stderr == pytest.approx(whole.stderr, rel=0.2)
+    assert (part.ci_low, part.ci_high) == pytest.approx((whole.ci_low, whole.ci_high), abs=0.02)
+    assert part.stderr != whole.stderr
 
 
 def test_one_that_always_reads_the_same_has_no_correlation() -> None:

@@ -15,8 +15,7 @@ from services.results.scoring.answer import ScoreValue, Target
 from services.results.scoring.compiled_scoring import CompiledScoring, Metric, read_filters
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
-from services.results.statistics.sample_scores import ScoreColumns
+from services.results.statistics.sample_scores import ScoreColumns, pass_at, pass_sizes, rows_of_majority
 from services.results.summaries.task_columns import TaskColumns, chunk_of
 
 LAST_NUMBER = '{"function": "regex", "regex_pattern": "(\\\\d+)", "group_select": -1}'
@@ -153,3 +152,8 @@ DRAWN: dict[str, Callable[[np.random.Generator], ScoreValue]] = {
     "mcc": lambda generator: (int(generator.integers(3)), int(generator.integers(3))),
     "pearson": lambda generator: (float(generator.normal()), float(generator.normal())),
 }
+
+
+def test_votes_of_no_answers_have_no_figure() -> None:
+    columns = TaskColumns(task("exact_match", filters=f"[{VOTED}]"))
+    assert list(columns.figures(has_rollouts=True, clusters=None).values()) == [Figure()]
