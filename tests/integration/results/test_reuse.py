@@ -1,5 +1,6 @@
 """Answers are taken from run to run in Postgres: of the same request, sample, rollout and engine only."""
 
+import random
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,6 +61,11 @@ class Stand:
         keys = await self.stores.outcomes.page(OutcomePage(plan.run_id, BEFORE_ALL, plan.end_sample, MANY))
         found = await PostgresAnswers(self.session).read(plan.run_id, keys)
         return [one.outcome.answer.text for one in found if one.outcome.answer]
+
+    async def taken(self, plan: RunPlan) -> dict[tuple[int, int], int]:
+        """The number that was said, by sample and rollout."""
+        keys = await self.stores.outcomes.page(OutcomePage(plan.run_id, BEFORE_ALL, plan.end_sample, MANY))
+        return {key: int(text) for key, text in zip(keys, await self.texts(plan), strict=True)}
 
     async def missing(self, plan: RunPlan) -> list[tuple[int, int]]:
         page = await ListMissing(self.stores.records, self.stores.outcomes).list_page(plan.run_id, 1, 0, "")
@@ -162,6 +168,49 @@ async def test_rollouts_of_equal_samples_are_matched_one_by_one(
     assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == 5
     assert await harness.missing(second) == [(1, 1)]
     assert await harness.texts(second) == ["0.0", "0.1", "1.0", "2.0", "2.1"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_whatever_is_equal_each_answer_is_taken_once_and_the_nth_by_the_nth(
+    harness: Stand, seed: int
+) -> None:
+    draw = random.Random(seed)
+    salt, rollouts = new_id(), draw.randint(1, 3)
+    kinds = [choice_sample(kind, salt).digest for kind in range(draw.randint(1, 4))]
+    mine, theirs = [
+        [replace(choice_sample(at, salt), digest=draw.choice(kinds)) for at in range(draw.randint(1, 15))]
+        for _ in range(2)
+    ]
+    first = await harness.open(theirs, rollouts=draw.randint(1, 3))
+    second = await harness.open(mine, rollouts=rollouts)
+    keys = [(at, rollout) for at in range(len(theirs)) for rollout in range(first.rollouts)]
+    lost = {key for key in keys if draw.random() < 0.3}
+    await harness.answer(first, [failed(at, rollout=rollout) for at, rollout in lost])
+    given = [key for key in keys if key not in lost]
+    await harness.answer(first, [replace(said(at, str(at)), rollout=rollout) for at, rollout in given])
+    expected = expected_answers(mine, theirs, given, rollouts)
+    for _ in range(2):
+        assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == len(expected)
+    assert await harness.taken(second) == expected
+
+
+def expected_answers(
+    mine: Sequence[Sample], theirs: Sequence[Sample], given: Sequence[tuple[int, int]], rollouts: int
+) -> dict[tuple[int, int], int]:
+    """The sample whose answer each (sample, rollout) has."""
+    expected: dict[tuple[int, int], int] = {}
+    for digest in {sample.digest for sample in mine}:
+        wanted = [at for at, sample in enumerate(mine) if sample.digest == digest]
+        equal = [at for at, sample in enumerate(theirs) if sample.digest == digest]
+        for rollout in range(rollouts):
+            beside = {
+                own: other for own, other in zip(wanted, equal, strict=False) if (other, rollout) in given
+            }
+            lacking = [own for own in wanted if own not in beside]
+            spare = [other for other in equal[len(wanted) :] if (other, rollout) in given]
+            for own, other in (*beside.items(), *zip(lacking, spare, strict=False)):
+                expected[own, rollout] = other
+    return expected
 
 
 async def test_equal_samples_are_matched_without_comparing_each_with_each(harness: Stand) -> None:
