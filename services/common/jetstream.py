@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -201,6 +202,11 @@ class JetStream:
         """Removes what waits under the subjects."""
         with contextlib.suppress(NotFoundError):
             await self._js.purge_stream(spec.name, subject=subject_filter)
+
+    async def max_bytes(self, spec: StreamSpec) -> float:
+        """What the stream may hold, as it is configured now; infinite without a limit."""
+        limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
+        return limit if limit > 0 else math.inf
 
     async def purge_key(self, spec: BucketSpec, key: str) -> None:
         await self._js.purge_stream(f"KV_{spec.name}", subject=f"$KV.{spec.name}.{key}")

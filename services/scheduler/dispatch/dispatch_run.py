@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
-from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards
+from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards, PoolLoad
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.dispatch.shard_ledger import ShardLedger
@@ -60,16 +60,20 @@ class DispatchRun:
     """Keeps a view of the stored shards. `reset` drops it, so that the next step reads it again."""
 
     def __init__(
-        self, context: DriverContext, token: FencingToken, runs_of_pool: Callable[[str], int]
+        self, context: DriverContext, token: FencingToken, load_of: Callable[[str], PoolLoad]
     ) -> None:
         self._context = context
         self._token = token
-        self._runs_of_pool = runs_of_pool
+        self._load_of = load_of
         self._target: DispatchedRun | None = None
         self._recorded = -1
         self._quiet_since = 0.0
         self._is_suspicious = False
         self._was_incomplete = False
+
+    @property
+    def bytes_in_flight(self) -> int:
+        return self._target.ledger.bytes_in_flight if self._target else 0
 
     def reset(self) -> None:
         self._target = None
@@ -111,9 +115,8 @@ class DispatchRun:
         return self._target
 
     async def _dispatch(self, target: DispatchedRun) -> RunError | None:
-        runs_of_pool = max(self._runs_of_pool(target.run.pool), 1)
         try:
-            await self._context.dispatcher.dispatch(target, runs_of_pool=runs_of_pool, now=self._now())
+            await self._context.dispatcher.dispatch(target, self._load_of(target.run.pool), self._now())
         except MessageTooLarge as error:
             message = f"A shard of the run cannot be sent, now or later: {error.message}"
             return RunError("SAMPLE_TOO_LARGE", message)

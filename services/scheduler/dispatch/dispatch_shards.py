@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import ceil
 
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import ShardMoves, ShardStore
-from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, Shard
+from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, FilledShard, Shard
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -71,6 +72,17 @@ class DispatchedRun:
     ledger: ShardLedger
 
 
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """Runs of a pool that are driven, and the bytes that these may still put onto the stream.
+
+    Each pool has a share of the stream: where no worker takes a pool's shards, others find it not full.
+    """
+
+    runs: int
+    room_bytes: float
+
+
 @dataclass(frozen=True)
 class DispatchShards:
     shards: ShardStore
@@ -93,17 +105,19 @@ class DispatchShards:
         if done:
             await self.shards.move(target.fencing_token, target.run, ShardMoves(done=done))
 
-    async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
-        """Sends as much as the credit allows, where that is worth it; what is done is written with it."""
-        ledger = target.ledger
-        credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
+    async def dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
+        """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
+        ledger, room_bytes = target.ledger, load.room_bytes
+        credit = shard_credit(self.rule, self._demand(target.run, load.runs, now))
         credit = self._paid_credit(target, credit)
         if not ledger.is_drained and credit - len(ledger.in_flight) < worth_sending(credit):
             return
-        while (room := credit - len(ledger.in_flight)) > 0:
-            batch = await self._next_shards(target, min(room, BATCH_SHARDS))
-            if not batch or not await self._send(target, batch):
+        while (free := credit - len(ledger.in_flight)) > 0 and room_bytes > 0:
+            batch = await self._next_shards(target, min(free, BATCH_SHARDS))
+            sent_bytes = await self._send(target, batch, room_bytes) if batch else 0
+            if not sent_bytes:
                 break
+            room_bytes -= sent_bytes
         await self.save_done(target)
 
     async def _next_shards(self, target: DispatchedRun, wanted: int) -> Sequence[Shard]:
@@ -113,17 +127,18 @@ class DispatchShards:
             ledger.add_ready(await self.shards.planned(target.run, ledger.last_read, limit), limit)
         return ledger.next_ready(wanted)
 
-    async def _send(self, target: DispatchedRun, batch: Sequence[Shard]) -> bool:
+    async def _send(self, target: DispatchedRun, batch: Sequence[Shard], room_bytes: float) -> int:
+        """The bytes that were sent, of the first shard in any case; 0 if the run was stopped."""
         outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
-        filled = await self.stream.fill(target.run, target.tasks, outgoing)
+        filled = _first_within(room_bytes, await self.stream.fill(target.run, target.tasks, outgoing))
         outgoing = [one.shard for one in filled]
         moves = ShardMoves(done=target.ledger.take_unsaved_done(), dispatched=outgoing)
         if not await self.shards.move(target.fencing_token, target.run, moves):
-            return False
-        target.ledger.sent(outgoing)
+            return 0
+        target.ledger.sent(filled)
         # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
         await self.stream.publish(target.run, filled)
-        return True
+        return sum(one.size_bytes for one in filled)
 
     def _paid_credit(self, target: DispatchedRun, credit: int) -> int:
         """The part of the credit that the run can pay for; its first shard shows what shards cost."""
@@ -135,3 +150,9 @@ class DispatchShards:
     def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         return Demand(capacity, runs_of_pool, self.tracker.samples_per_second(run.run_id, now))
+
+
+def _first_within(room_bytes: float, filled: Sequence[FilledShard]) -> Sequence[FilledShard]:
+    """One at least: a shard may be larger than what any pool has."""
+    sizes = accumulate(one.size_bytes for one in filled)
+    return filled[: max(sum(size <= room_bytes for size in sizes), 1)]

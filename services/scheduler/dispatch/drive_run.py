@@ -9,6 +9,7 @@ from proctor.values.run import RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
 from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext, Step
+from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.runs.lifecycle.run import Run, RunError, deadline_error
@@ -71,12 +72,12 @@ class RunDriver:
         context: DriverContext,
         token: FencingToken,
         run_id: RunId,
-        runs_of_pool: Callable[[str], int],
+        load_of: Callable[[str], PoolLoad],
     ) -> None:
         self._context = context
         self._token = token
         self._current = _CurrentRun(context, run_id)
-        self._shards = DispatchRun(context, token, runs_of_pool)
+        self._shards = DispatchRun(context, token, load_of)
         self._admitted_at: datetime | None = None
         self._stopped_since: float | None = None
         self._unexpected_failures = 0
@@ -84,6 +85,11 @@ class RunDriver:
     @property
     def pool(self) -> str:
         return self._current.row.pool if self._current.row else ""
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """What of the run may be on the stream of shards."""
+        return self._shards.bytes_in_flight
 
     def suspect(self) -> None:
         """Messages may be lost: nothing more is sent until it is known what is missing."""

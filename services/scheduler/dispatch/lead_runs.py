@@ -1,6 +1,7 @@
 """The leader's work on runs: it ends those that waited too long, and admits and drives the others."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -8,6 +9,7 @@ from datetime import timedelta
 from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
+from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
@@ -18,13 +20,15 @@ from services.scheduler.runs.lifecycle.run import RunEnding, deadline_error
 
 log = get_logger()
 
-NewDriver = Callable[[FencingToken, RunId, Callable[[str], int]], RunDriver]
+NewDriver = Callable[[FencingToken, RunId, Callable[[str], PoolLoad]], RunDriver]
 
 # Reports that arrive within this time are handled in one step.
 _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0
+# Of the stream of shards. The rest is for shards that are larger than what is left of their pool's share.
+_SHARED_PART = 0.8
 # The rest waits for the next sweep: runs are admitted between two.
 _WITHDRAWN_AT_ONCE = 500
 # After this time without runs in the queue, a user counts as new.
@@ -42,6 +46,7 @@ class LeadRuns:
     tracker: ProgressTracker
     clock: Clock
     new_driver: NewDriver
+    pool_count: int = 1
 
     async def lead(self, token: FencingToken) -> None:
         """Until cancelled, or until another leads (`LeadershipLost`)."""
@@ -58,11 +63,12 @@ class _Term:
         self._stream_generation = ""
         self._swept_at = 0.0
         self._leftovers: frozenset[RunId] = frozenset()
+        self._pool_bytes = math.inf
 
     async def run(self) -> None:
         while True:
             version = self._lead.tracker.version(ANY_RUN)
-            for step in (self._end_expired, self._admit_and_drive, self._watch_streams, self._sweep):
+            for step in (self._sweep, self._end_expired, self._admit_and_drive, self._watch_streams):
                 await self._guarded(step)
             now = self._lead.clock.monotonic()
             await self._lead.tracker.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, now)
@@ -96,7 +102,7 @@ class _Term:
         # A preempted run is driven once more, to withdraw its work.
         for run_id in (*moves.preempted, *await lead.runs.unfinished()):
             if run_id not in self._drivers:
-                driver = lead.new_driver(self._token, run_id, self._runs_of_pool)
+                driver = lead.new_driver(self._token, run_id, self._load_of)
                 self._drivers[run_id] = driver
                 self._group.create_task(self._drive(run_id, driver), name=f"run {run_id}")
 
@@ -136,11 +142,12 @@ class _Term:
         self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:
-        """Withdraws announcements of runs that ended a while ago, and forgets old admissions."""
+        """Withdraws announcements of runs that ended a while ago, forgets old admissions, looks at sizes."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
+        self._pool_bytes = _SHARED_PART * await self._lead.stream.max_bytes() / self._lead.pool_count
         announced = await self._lead.controls.announced()
         leftovers = frozenset(announced) - frozenset(await self._lead.runs.live_among(announced))
         for run_id in sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]:
@@ -148,5 +155,7 @@ class _Term:
         self._leftovers = leftovers
         await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)
 
-    def _runs_of_pool(self, pool: str) -> int:
-        return sum(driver.pool == pool for driver in self._drivers.values())
+    def _load_of(self, pool: str) -> PoolLoad:
+        drivers = [driver for driver in self._drivers.values() if driver.pool == pool]
+        held = sum(driver.bytes_in_flight for driver in drivers)
+        return PoolLoad(max(len(drivers), 1), self._pool_bytes - held)

@@ -88,6 +88,9 @@ class NatsShardStream:
     async def purge_work(self, run_id: RunId) -> None:
         await self._jetstream.purge(streams.WORK, messaging.work_of_run(run_id))
 
+    async def max_bytes(self) -> float:
+        return await self._jetstream.max_bytes(streams.WORK)
+
     async def stream_generation(self) -> str:
         work = await self._jetstream.stream_generation(streams.WORK)
         return f"{work} {await self._jetstream.stream_generation(streams.OUTCOMES)}"

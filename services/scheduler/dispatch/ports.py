@@ -31,6 +31,10 @@ class ShardStream(Protocol):
 
     async def purge_work(self, run_id: RunId) -> None: ...
 
+    async def max_bytes(self) -> float:
+        """What the stream of shards holds; beyond that it takes nothing."""
+        ...
+
     async def stream_generation(self) -> str:
         """Changes when a stream was recreated, so that its messages were lost."""
         ...

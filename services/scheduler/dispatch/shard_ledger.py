@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.scheduler.planning.shard import Shard
+from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard
 
 
 @dataclass
@@ -19,6 +19,7 @@ class ShardLedger:
     has_read_all: bool = False
     _ready: deque[Shard] = field(default_factory=deque)
     _unsaved_done: list[int] = field(default_factory=list)
+    _sent_bytes: dict[int, int] = field(default_factory=dict)
 
     def reset(self, in_flight: Sequence[Shard]) -> None:
         """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
@@ -27,6 +28,12 @@ class ShardLedger:
         self.has_read_all = False
         self._ready.clear()
         self._unsaved_done = []
+        self._sent_bytes.clear()
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """What was sent before this view was made counts as a full shard."""
+        return sum(self._sent_bytes.get(number, MAX_SHARD_BYTES) for number in self.in_flight)
 
     @property
     def is_drained(self) -> bool:
@@ -59,14 +66,16 @@ class ShardLedger:
         """Frees their credit; the next write stores it."""
         for number in done:
             self.in_flight.pop(number, None)
+            self._sent_bytes.pop(number, None)
         self._unsaved_done += done
 
     def take_unsaved_done(self) -> Sequence[int]:
         taken, self._unsaved_done = self._unsaved_done, []
         return taken
 
-    def sent(self, shards: Sequence[Shard]) -> None:
+    def sent(self, shards: Sequence[FilledShard]) -> None:
         """The first of the ready shards are in flight now."""
-        for shard in shards:
+        for filled in shards:
             self._ready.popleft()
-            self.in_flight[shard.number] = shard
+            self.in_flight[filled.shard.number] = filled.shard
+            self._sent_bytes[filled.shard.number] = filled.size_bytes

@@ -170,6 +170,7 @@ def make_run_leader(shared: Shared) -> LeadRuns:
         tracker=shared.tracker,
         clock=shared.clock,
         new_driver=partial(RunDriver, context),
+        pool_count=len(shared.pools),
     )
 
 

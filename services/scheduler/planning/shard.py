@@ -28,6 +28,10 @@ class FilledShard:
     shard: Shard
     payloads: Sequence[bytes]
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.payloads))
+
 
 MAX_SHARD_SAMPLES = 64
 MAX_SHARD_BYTES = 256 * 1024

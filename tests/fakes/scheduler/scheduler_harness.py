@@ -1,5 +1,6 @@
 """The scheduler's use cases on in-memory ports, with a worker that answers on demand."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -7,7 +8,7 @@ from uuid import uuid4
 
 from proctor.values.run import RunId
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
-from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
+from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
@@ -125,7 +126,7 @@ class SchedulerHarness:
         return await self.runs.get(run.run_id), self.driver(run.run_id)
 
     def driver(self, run_id: RunId) -> RunDriver:
-        return RunDriver(self.tools, self.fencing_token, run_id, lambda _: 1)
+        return RunDriver(self.tools, self.fencing_token, run_id, lambda _: PoolLoad(1, math.inf))
 
     async def advance(self, driver: RunDriver, steps: int = 1) -> bool:
         """Steps with a second between them; True when the driver says that it is done."""

@@ -205,13 +205,15 @@ class InMemoryStream:
     refusal: Exception | None = None
     sent: dict[RunId, list[tuple[Run, Shard]]] = field(default_factory=dict)
     born: int = 0
+    payload_bytes: int = 1
+    most_bytes: int = 10**9
     pending_in_outcomes: int = 0
     message_ids: set[tuple[str, int, int]] = field(default_factory=set)
 
     async def fill(
         self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
     ) -> Sequence[FilledShard]:
-        return [FilledShard(shard, [b""]) for shard in shards]
+        return [FilledShard(shard, [bytes(self.payload_bytes)]) for shard in shards]
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
         if self.refusal is not None:
@@ -230,6 +232,9 @@ class InMemoryStream:
 
     async def purge_work(self, run_id: RunId) -> None:
         self.sent.pop(run_id, None)
+
+    async def max_bytes(self) -> float:
+        return self.most_bytes
 
     async def stream_generation(self) -> str:
         return str(self.born)

@@ -3,21 +3,25 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
+from services.scheduler.dispatch.dispatch_shards import CreditRule, PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.suites.toy_suites import ToyRows
 
 
 def leading(harness: SchedulerHarness) -> LeadRuns:
-    def new_driver(token: FencingToken, run_id: RunId, peers: Callable[[str], int]) -> RunDriver:
-        return RunDriver(harness.tools, token, run_id, peers)
+    def new_driver(token: FencingToken, run_id: RunId, load_of: Callable[[str], PoolLoad]) -> RunDriver:
+        return RunDriver(harness.tools, token, run_id, load_of)
 
     return LeadRuns(
         harness.runs,
@@ -174,3 +178,25 @@ async def test_lost_term_is_followed_by_another() -> None:
 
 async def _state(harness: SchedulerHarness, run_id: RunId) -> str:
     return (await harness.runs.get(run_id)).state
+
+
+async def test_a_pool_whose_shards_nobody_takes_leaves_room_for_those_of_others() -> None:
+    """Of a stream of 1,000 bytes and two pools each has 400, which one shard may pass."""
+    harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=CreditRule(floor=20))
+    harness.stream.payload_bytes, harness.stream.most_bytes = 100, 1000
+    lead = replace(leading(harness), pool_count=2)
+    orphan = await harness.submit(toy_order(tasks=("say",)))
+    task = asyncio.ensure_future(lead.lead(harness.fencing_token))
+
+    async def is_sent(run: Run, shards: int) -> bool:
+        return len(harness.stream.sent.get(run.run_id, ())) >= shards
+
+    await until(lambda: is_sent(orphan, 4))
+    other = await harness.submit(toy_order(tasks=("say",), model="vllm/starter"))
+    await until(lambda: is_sent(other, 4))
+    for _ in range(20):
+        harness.tracker.touch(orphan.run_id, harness.clock.monotonic())
+        await asyncio.sleep(0)
+    task.cancel()
+    held = {run.run_id: len(harness.stream.sent[run.run_id]) for run in (orphan, other)}
+    assert max(held.values()) <= 5

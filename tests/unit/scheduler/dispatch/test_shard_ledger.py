@@ -1,7 +1,7 @@
 """The leader's view of the shards of a run."""
 
 from services.scheduler.dispatch.shard_ledger import ShardLedger
-from services.scheduler.planning.shard import Shard
+from services.scheduler.planning.shard import FilledShard, Shard
 
 
 def shard(number: int) -> Shard:
@@ -21,7 +21,7 @@ def test_fewer_than_wanted_means_that_all_are_read() -> None:
 def test_sent_shards_are_on_the_wire_until_they_are_done() -> None:
     ledger = ShardLedger()
     ledger.add_ready([shard(0), shard(1)], wanted=3)
-    ledger.sent(ledger.next_ready(2))
+    ledger.sent([FilledShard(one, [b""]) for one in ledger.next_ready(2)])
     assert ledger.is_drained
     assert ledger.done_among({0: 1, 7: 1}) == [0]
     ledger.mark_done([0])
