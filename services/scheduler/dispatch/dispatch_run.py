@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
@@ -49,13 +48,6 @@ class DriverContext:
     timings: DriverTimings = field(default_factory=DriverTimings)
 
 
-class Step(Enum):
-    """How far a step got."""
-
-    GOES_ON = auto()
-    ALL_RECORDED = auto()
-
-
 class DispatchRun:
     """Keeps a view of the stored shards. `reset` drops it, so that the next step reads it again."""
 
@@ -86,19 +78,19 @@ class DispatchRun:
         """All outcomes were counted, but results misses some."""
         self._was_incomplete = self._is_suspicious = True
 
-    async def step(self, run: Run) -> Step | RunError:
-        """Sends what the credit allows. Returns a `RunError` if the run has to fail."""
+    async def step(self, run: Run) -> bool | RunError:
+        """Sends what the credit allows; True once all is recorded, a `RunError` if the run has to fail."""
         target = await self._loaded(run)
         self._context.dispatcher.collect_done(target)
         if self._is_complete(target):
-            return Step.ALL_RECORDED
+            return True
         error = limit_problem(run, self._context.tracker.counts(run.run_id, run.epoch))
         if error is None and not self._is_suspicious:
             error = await self._dispatch(target)
         if error is not None:
             return error
         await self._reconcile_when_quiet(target)
-        return Step.GOES_ON
+        return False
 
     async def _loaded(self, run: Run) -> DispatchedRun:
         if self._target is None:

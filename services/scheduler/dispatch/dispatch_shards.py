@@ -28,14 +28,12 @@ class CreditRule:
     ceiling: int = 256
     seconds_ahead: float = 1.0
 
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""
-
-    capacity: int
-    runs: int
-    samples_per_second: float | None
+    def credit(self, capacity: int, runs: int, samples_per_second: float | None) -> int:
+        """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""
+        for_workers = 2 * capacity / runs
+        for_speed = (samples_per_second or 0.0) * self.seconds_ahead
+        wanted = ceil(max(for_workers, for_speed) / MAX_SHARD_SAMPLES)
+        return min(max(self.floor, wanted), self.ceiling)
 
 
 def capacity_of(concurrencies: Mapping[int, int]) -> int:
@@ -49,13 +47,6 @@ def worth_sending(credit: int) -> int:
     Three quarters of the credit are on their way meanwhile, so no worker waits for it.
     """
     return max(credit // 4, 1)
-
-
-def shard_credit(rule: CreditRule, demand: Demand) -> int:
-    for_workers = 2 * demand.capacity / max(demand.runs, 1)
-    for_speed = (demand.samples_per_second or 0.0) * rule.seconds_ahead
-    wanted = ceil(max(for_workers, for_speed) / MAX_SHARD_SAMPLES)
-    return min(max(rule.floor, wanted), rule.ceiling)
 
 
 # Shards that are filled and sent in one go: one read of samples, one write of attempts.
@@ -108,8 +99,7 @@ class DispatchShards:
     async def dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
         """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
         ledger, room_bytes = target.ledger, load.room_bytes
-        credit = shard_credit(self.rule, self._demand(target.run, load.runs, now))
-        credit = self._paid_credit(target, credit)
+        credit = self._credit(target, load.runs, now)
         if not ledger.is_drained and credit - len(ledger.in_flight) < worth_sending(credit):
             return
         while (free := credit - len(ledger.in_flight)) > 0 and room_bytes > 0:
@@ -140,16 +130,15 @@ class DispatchShards:
         await self.stream.publish(target.run, filled)
         return sum(one.size_bytes for one in filled)
 
-    def _paid_credit(self, target: DispatchedRun, credit: int) -> int:
-        """The part of the credit that the run can pay for; its first shard shows what shards cost."""
+    def _credit(self, target: DispatchedRun, runs: int, now: float) -> int:
+        """As far as the run can pay for it; its first shard shows what shards cost."""
+        run = target.run
+        capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
+        credit = self.rule.credit(capacity, runs, self.tracker.samples_per_second(run.run_id, now))
         counts = self.tracker.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
         largest = max((shard.size for shard in target.ledger.in_flight.values()), default=MAX_SHARD_SAMPLES)
         return int(max(min(credit, samples // largest), 1))
-
-    def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
-        capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
-        return Demand(capacity, runs_of_pool, self.tracker.samples_per_second(run.run_id, now))
 
 
 def _first_within(room_bytes: float, filled: Sequence[FilledShard]) -> Sequence[FilledShard]:

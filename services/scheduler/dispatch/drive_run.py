@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from enum import Enum, auto
 from uuid import uuid4
 
 from proctor.values.run import RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
-from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext, Step
+from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
@@ -18,29 +17,6 @@ log = get_logger()
 
 # Kinds of errors that a repetition would not change.
 _PERMANENT = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT})
-
-
-class Phase(Enum):
-    """What the leader has to do for a run, by its row."""
-
-    OVER = auto()
-    PARKED = auto()
-    STOPPED = auto()
-    COMPLETING = auto()
-    UNPLANNED = auto()
-    DISPATCHING = auto()
-
-
-def phase_of(run: Run) -> Phase:
-    if run.is_over:
-        return Phase.OVER
-    if run.state in (RunState.PENDING, RunState.PAUSED):
-        return Phase.PARKED
-    if run.state.is_final:
-        return Phase.STOPPED
-    if run.is_closing:
-        return Phase.COMPLETING
-    return Phase.DISPATCHING if run.is_planned else Phase.UNPLANNED
 
 
 class _CurrentRun:
@@ -104,24 +80,21 @@ class RunDriver:
         """Does the next step; returns True once nothing is left to do for the run."""
         run = await self._current.read()
         self._note_slot(run)
-        match phase_of(run):
-            case Phase.OVER:
-                return True
-            case Phase.PARKED:
-                await self._context.finisher.withdraw_work(run)
-                return True
-            case Phase.STOPPED:
-                return await self._close(run)
-            case Phase.COMPLETING:
-                await self._complete(run)
-            case phase:
-                error = self._blocking_error(run)
-                if error:
-                    await self._fail(run, error)
-                elif phase is Phase.UNPLANNED:
-                    await self._plan(run)
-                else:
-                    await self._dispatch(run)
+        if run.is_over:
+            return True
+        if run.state in (RunState.PENDING, RunState.PAUSED):
+            await self._context.finisher.withdraw_work(run)
+            return True
+        if run.state.is_final:
+            return await self._close(run)
+        if run.is_closing:
+            await self._complete(run)
+        elif error := self._blocking_error(run):
+            await self._fail(run, error)
+        elif run.is_planned:
+            await self._dispatch(run)
+        else:
+            await self._plan(run)
         return False
 
     def _note_slot(self, run: Run) -> None:
@@ -161,11 +134,11 @@ class RunDriver:
         self._context.tracker.touch(run.run_id, self._context.clock.monotonic())
 
     async def _dispatch(self, run: Run) -> None:
-        match await self._shards.step(run):
-            case RunError() as error:
-                await self._fail(run, error)
-            case Step.ALL_RECORDED:
-                await self._complete(run)
+        outcome = await self._shards.step(run)
+        if isinstance(outcome, RunError):
+            await self._fail(run, outcome)
+        elif outcome:
+            await self._complete(run)
 
     async def _complete(self, run: Run) -> None:
         try:

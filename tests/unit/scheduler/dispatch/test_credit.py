@@ -1,38 +1,32 @@
 """How much of a run may be on the wire."""
 
-from services.scheduler.dispatch.dispatch_shards import (
-    CreditRule,
-    Demand,
-    capacity_of,
-    shard_credit,
-    worth_sending,
-)
+from services.scheduler.dispatch.dispatch_shards import CreditRule, capacity_of, worth_sending
 
 RULE = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
 
 
 def test_floor_holds_before_any_worker_is_there() -> None:
-    assert shard_credit(RULE, Demand(capacity=0, runs=1, samples_per_second=None)) == 4
+    assert RULE.credit(capacity=0, runs=1, samples_per_second=None) == 4
 
 
 def test_credit_is_twice_what_the_workers_ask_at_a_time() -> None:
-    assert shard_credit(RULE, Demand(capacity=1024, runs=1, samples_per_second=None)) == 32
+    assert RULE.credit(capacity=1024, runs=1, samples_per_second=None) == 32
 
 
 def test_ten_workers_that_ask_little_at_a_time_have_two_shards_each() -> None:
-    assert shard_credit(RULE, Demand(capacity_of({8: 10}), runs=1, samples_per_second=None)) == 20
+    assert RULE.credit(capacity_of({8: 10}), runs=1, samples_per_second=None) == 20
 
 
 def test_runs_of_a_pool_share_its_workers() -> None:
-    assert shard_credit(RULE, Demand(capacity=1024, runs=4, samples_per_second=None)) == 8
+    assert RULE.credit(capacity=1024, runs=4, samples_per_second=None) == 8
 
 
 def test_fast_model_has_a_second_of_its_work_on_the_way() -> None:
-    assert shard_credit(RULE, Demand(capacity=64, runs=1, samples_per_second=6400.0)) == 100
+    assert RULE.credit(capacity=64, runs=1, samples_per_second=6400.0) == 100
 
 
 def test_ceiling_bounds_what_a_run_holds_of_the_stream() -> None:
-    assert shard_credit(RULE, Demand(capacity=10**6, runs=1, samples_per_second=None)) == 256
+    assert RULE.credit(capacity=10**6, runs=1, samples_per_second=None) == 256
 
 
 def test_small_credit_is_used_at_once_and_a_large_one_in_quarters() -> None:
