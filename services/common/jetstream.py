@@ -208,14 +208,6 @@ class JetStream:
         limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
         return limit if limit > 0 else math.inf
 
-    async def purge_key(self, spec: BucketSpec, key: str) -> None:
-        await self._js.purge_stream(f"KV_{spec.name}", subject=f"$KV.{spec.name}.{key}")
-
-    async def keys(self, spec: BucketSpec) -> list[str]:
-        prefix = f"$KV.{spec.name}."
-        info = await self._js.stream_info(f"KV_{spec.name}", subjects_filter=f"{prefix}>")
-        return [subject.removeprefix(prefix) for subject in info.state.subjects or {}]
-
     def puller(self, spec: ConsumerSpec) -> "Puller":
         """A way to pull from a consumer, which is made when first needed."""
         return Puller(self, spec)
@@ -313,6 +305,7 @@ class Bucket:
         self._jetstream = jetstream
         self._spec = spec
         self._opened: KeyValue | None = None
+        self._stream = StreamSpec(f"KV_{spec.name}", (f"$KV.{spec.name}.>",))
 
     async def put(self, key: str, value: bytes) -> None:
         """Sets a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
@@ -324,11 +317,12 @@ class Bucket:
 
     async def purge(self, key: str) -> None:
         """Removes what is left of a deleted key: the marker that told watchers of its deletion."""
-        await self._jetstream.purge_key(self._spec, key)
+        await self._jetstream.purge(self._stream, f"$KV.{self._spec.name}.{key}")
 
     async def keys(self) -> list[str]:
         """All keys, and those whose deletion is still marked; reads no values."""
-        return await self._jetstream.keys(self._spec)
+        subjects = await self._jetstream.pending_by_subject(self._stream, self._stream.subjects[0])
+        return [subject.rpartition(".")[2] for subject in subjects]
 
     async def get(self, key: str) -> bytes | None:
         """The value, or None where there is none (any more)."""
