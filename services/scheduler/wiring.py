@@ -59,7 +59,7 @@ SERVICE_NAMES = (
 CLOSE_SECONDS = 5.0
 # Longer than a worker waits for its provider's list.
 LIST_MODELS_SECONDS = 10.0
-# How soon a thread that checks an upload lets the event loop run. Python's default is five times as long.
+# How soon a thread that renders samples lets the event loop run. Python's default is five times as long.
 THREAD_SWITCH_SECONDS = 0.001
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from services.common.clock import Clock
 from services.scheduler.errors import InvalidParameter
@@ -34,7 +35,7 @@ class AddedDataset:
 
 @dataclass(frozen=True)
 class AddDataset:
-    """Checks each upload in a thread while it arrives."""
+    """Checks each upload while it arrives."""
 
     checking: CheckFile
     datasets: DatasetStore
@@ -70,9 +71,8 @@ class AddDataset:
         """Deletes the stored objects if the file is rejected or the upload fails."""
         prefix, checked = prefix_of(dataset_id), None
         try:
-            checked = await self.uploads.run_check(
-                chunks, lambda given: self.checking.check(header, given, prefix)
-            )
+            check = partial(self.checking.check, header, prefix=prefix)
+            checked = await self.uploads.run_check(chunks, check, self.objects)
             return checked
         finally:
             if checked is None or checked.facts is None:

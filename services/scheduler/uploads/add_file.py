@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from services.common.clock import Clock
 from services.scheduler.errors import InvalidParameter
@@ -38,7 +39,7 @@ class CheckedBatchFile:
 
 @dataclass(frozen=True)
 class CheckBatchFile:
-    """Checks a file in one pass and stores its bytes. Memory use is bounded. Runs in a thread."""
+    """Checks a file in one pass and stores its bytes. Memory use is bounded. Runs in a process."""
 
     checking: CheckFile
     objects: ObjectStore
@@ -105,9 +106,8 @@ class AddFile:
         """Deletes the stored rows if there are faults, and all objects if the upload fails."""
         unused: Sequence[str] = (bytes_prefix(file_id), rows_prefix(file_id))
         try:
-            checked = await self.uploads.run_check(
-                chunks, lambda given: self.checking.check(header, given, file_id)
-            )
+            check = partial(self.checking.check, header, file_id=file_id)
+            checked = await self.uploads.run_check(chunks, check, self.objects)
             unused = () if checked.content else (rows_prefix(file_id),)
             return checked
         finally:

@@ -1,68 +1,21 @@
-"""Limits concurrent uploads, and passes their chunks from the event loop to the threads that check them."""
+"""Limits concurrent uploads, and passes their chunks to the processes that check them."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import TypeVar
 
+from services.scheduler.uploads.checking_process import Check, Checked, Objects, start_process
 from services.scheduler.uploads.errors import (
-    ObjectStoreUnavailable,
     TooManyUploads,
     UploadSilent,
     UploadTooSlow,
 )
-from services.scheduler.uploads.turn import Turn, without_turn
 
-CHUNKS_AHEAD = 4
 RETRY_AFTER_SECONDS = 30
 # What a sender sends at least in `silent_seconds` of waiting for it.
 LEAST_BYTES = 64 * 1024
-
-Checked = TypeVar("Checked")
-Check = Callable[[Iterable[bytes]], Checked]
-
-
-class UploadAborted(Exception):
-    """The upload ended before its last chunk."""
-
-
-class ChunkQueue:
-    """A bounded queue from the event loop (`put`) to a thread (iteration), which waits without the turn."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._room = asyncio.Semaphore(CHUNKS_AHEAD)
-        self._chunks: SimpleQueue[bytes | None] = SimpleQueue()
-        self._is_aborted = False
-
-    async def put(self, chunk: bytes) -> None:
-        """Waits while the queue is full."""
-        await self._room.acquire()
-        self._chunks.put(chunk)
-
-    def end(self) -> None:
-        self._chunks.put(None)
-
-    def abort(self) -> None:
-        """Stops the thread at its next chunk. Has no effect after the end."""
-        self._is_aborted = True
-        self._chunks.put(None)
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Called in the thread. Raises `UploadAborted`."""
-        while (chunk := self._next()) is not None and not self._is_aborted:
-            self._loop.call_soon_threadsafe(self._room.release)
-            yield chunk
-        if self._is_aborted:
-            raise UploadAborted
-
-    def _next(self) -> bytes | None:
-        with without_turn():
-            return self._chunks.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +32,11 @@ class UploadLimits:
 
 
 class Uploads:
-    """Uploads of data sets and of files share the limits and the turn."""
+    """Uploads of data sets and of files share the limits."""
 
     def __init__(self, limits: UploadLimits) -> None:
         self._limits = limits
         self._running: Counter[str] = Counter()
-        self._turn = Turn()
-        self._threads = ThreadPoolExecutor(limits.uploads, thread_name_prefix="uploads")
 
     @contextmanager
     def slot(self, user: str) -> Iterator[None]:
@@ -103,33 +54,37 @@ class Uploads:
         finally:
             self._running -= Counter((user,))
 
-    async def run_check(self, chunks: AsyncIterator[bytes], check: Check[Checked]) -> Checked:
-        """Runs the check over the chunks in a thread; it may return before the last chunk.
+    async def run_check(
+        self, chunks: AsyncIterator[bytes], check: Check[Checked], objects: Objects
+    ) -> Checked:
+        """Runs the check over the chunks in a process; it may return before the last chunk.
 
-        The thread has ended and stores nothing more once this returns or raises.
+        Nothing more is stored in `objects` once this returns or raises.
         """
-        queue = ChunkQueue()
+        process = await start_process(objects, self._limits.seconds)
 
         async def feed() -> None:
+            await process.begin(check)
             async for chunk in self._sent(chunks):
-                await queue.put(chunk)
-            queue.end()
+                await process.add(chunk)
+            await process.finish()
 
-        work = asyncio.get_running_loop().run_in_executor(self._threads, self._check_in_thread, check, queue)
+        checking = asyncio.ensure_future(process.result())
         feeding = asyncio.ensure_future(feed())
         try:
             async with asyncio.timeout(self._limits.seconds):
-                await asyncio.wait((work, feeding), return_when=asyncio.FIRST_COMPLETED)
-                if not work.done():
+                await asyncio.wait((checking, feeding), return_when=asyncio.FIRST_COMPLETED)
+                if not checking.done():
                     feeding.result()
-                return await asyncio.shield(work)
+                checked: Checked = await asyncio.shield(checking)
+                return checked
         except TimeoutError as error:
             raise UploadTooSlow(limit=self._limits.seconds) from error
         finally:
             feeding.cancel()
-            queue.abort()
+            await process.end(is_done=checking.done())
             # Also marks their exceptions as retrieved.
-            await asyncio.gather(work, feeding, return_exceptions=True)
+            await asyncio.gather(checking, feeding, return_exceptions=True)
 
     async def _sent(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Time in which the sender waits for the check does not count. Raises `UploadSilent`."""
@@ -148,11 +103,3 @@ class Uploads:
             if received >= LEAST_BYTES:
                 waited = received = 0.0
             yield chunk
-
-    def _check_in_thread(self, check: Check[Checked], queue: ChunkQueue) -> Checked:
-        try:
-            with self._turn.held():
-                return check(queue)
-        except OSError as error:
-            # From temporary files of the check; the object store has an error of its own.
-            raise ObjectStoreUnavailable(problem=f"no room for the check ({error.strerror})") from error

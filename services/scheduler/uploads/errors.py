@@ -53,6 +53,13 @@ class UploadTooSlow(SchedulerError):
     reason = "DEADLINE_REACHED"
 
 
+class CheckEnded(SchedulerError):
+    """The check of the upload was stopped: it took over {gibibytes} GiB, or too much time. Split the file."""
+
+    kind = ErrorKind.INVALID
+    reason = "DATASET_TOO_LARGE"
+
+
 class UploadSilent(SchedulerError):
     """Hardly a byte of the upload came for {limit} s, so it was given up. Send it again."""
 

@@ -7,7 +7,6 @@ import json
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -171,7 +170,7 @@ def read_parquet(file: PinnedFile) -> Iterator[Row]:
     """Raises `RowsMissing` at once if it is no Parquet file or has too large row groups."""
     with file.open() as content:
         try:
-            parquet = open_parquet(content, _PARQUET_CPU_SECONDS, nullcontext)
+            parquet = open_parquet(content, _PARQUET_CPU_SECONDS)
         except UnreadableParquet as error:
             raise RowsMissing(f"{file.path.name} is no readable Parquet file ({error})") from error
     check_field_names(file.path.name, parquet.columns)

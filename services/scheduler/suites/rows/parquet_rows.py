@@ -9,8 +9,7 @@ import pickle
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -24,8 +23,6 @@ from services.scheduler.suites.rows.parquet_process import (
 from services.scheduler.suites.rows.row_source import Row
 
 _MOST_FRAME_BYTES = 1024 * 1024 * 1024
-# Makes the context in which a thread waits for the process.
-Waiting = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class ParquetRows:
     rows: Iterator[Row | UnfitRow]
 
 
-def open_parquet(content: IO[bytes], cpu_seconds: int, waiting: Waiting) -> ParquetRows:
+def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
     """Raises `UnreadableParquet`. The process lives as long as the rows are read or kept."""
     content.flush()
     process = subprocess.Popen(
@@ -46,7 +43,7 @@ def open_parquet(content: IO[bytes], cpu_seconds: int, waiting: Waiting) -> Parq
         stderr=subprocess.DEVNULL,
         env={"PATH": os.defpath, "ARROW_DEFAULT_MEMORY_POOL": "system"},
     )
-    frames = _Frames(process, waiting)
+    frames = _Frames(process)
     return ParquetRows(frames.next(), _rows(frames))
 
 
@@ -58,14 +55,12 @@ def _rows(frames: "_Frames") -> Iterator[Row | UnfitRow]:
 class _Frames:
     """What the process writes: the columns, parts of rows, then None or what went wrong."""
 
-    def __init__(self, process: subprocess.Popen[bytes], waiting: Waiting) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self._waiting = waiting
         weakref.finalize(self, _end, process)
 
     def next(self) -> Any:
-        with self._waiting():
-            text = self._read()
+        text = self._read()
         frame = _Values(io.BytesIO(text)).load() if text else _KILLED
         if frame is None or isinstance(frame, UnreadableParquet):
             _end(self._process)

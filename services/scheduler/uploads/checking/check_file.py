@@ -70,7 +70,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class CheckFile:
-    """Memory use does not depend on the file's length. Runs in a thread."""
+    """Memory use does not depend on the file's length. Runs in a process."""
 
     readers: Mapping[DatasetFormat, FormatReader]
     objects: ObjectStore

@@ -12,7 +12,6 @@ from zstandard import ZstdDecompressor, ZstdError
 from services.scheduler.uploads.checking.faults import BrokenFile
 from services.scheduler.uploads.checking.text_readers import BOM
 from services.scheduler.uploads.dataset import DatasetFormat
-from services.scheduler.uploads.turn import pass_turn
 
 CHUNK_BYTES = 1024 * 1024
 _GZIP = b"\x1f\x8b"
@@ -30,10 +29,10 @@ def decompressed_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     first, rest = beginning(chunks, len(_ZSTD))
     whole = chain((first,), rest)
     if first.startswith(_GZIP):
-        return _in_turn(_gunzipped(whole))
+        return _cut(_gunzipped(whole), CHUNK_BYTES)
     if first.startswith(_ZSTD):
-        return _in_turn(_unpacked_zstd(whole))
-    return _in_turn(whole)
+        return _cut(_unpacked_zstd(whole), CHUNK_BYTES)
+    return _cut(whole, CHUNK_BYTES)
 
 
 def beginning(chunks: Iterable[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
@@ -48,13 +47,6 @@ def _cut(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
     for chunk in chunks:
         for start in range(0, len(chunk), size):
             yield chunk[start : start + size]
-
-
-def _in_turn(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """However much a chunk of the upload expands, other uploads are checked in between."""
-    for chunk in _cut(chunks, CHUNK_BYTES):
-        yield chunk
-        pass_turn()
 
 
 def _gunzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:

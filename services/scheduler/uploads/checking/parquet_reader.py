@@ -16,7 +16,6 @@ from services.scheduler.suites.rows.parquet_rows import open_parquet
 from services.scheduler.uploads.checking.compression import beginning
 from services.scheduler.uploads.checking.faults import BrokenFile, LineFault
 from services.scheduler.uploads.checking.text_readers import NumberedValue, check_columns, value_of_cells
-from services.scheduler.uploads.turn import without_turn
 
 _CPU_SECONDS = 3600
 _MARK = b"PAR1"
@@ -50,7 +49,7 @@ def _check_mark(first: bytes) -> None:
 
 
 def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
-    parquet = open_parquet(spooled, _CPU_SECONDS, without_turn)
+    parquet = open_parquet(spooled, _CPU_SECONDS)
     check_columns(parquet.columns)
     for number, row in enumerate(parquet.rows, start=1):
         if isinstance(row, UnfitRow):

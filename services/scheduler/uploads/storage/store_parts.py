@@ -12,7 +12,6 @@ from zstandard import ZstdCompressor, ZstdDecompressor
 
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow, row_from_line
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.turn import without_turn
 
 PART_BYTES = 8 * 1024 * 1024
 # Smaller chunks are joined: an object of two bytes takes fifty.
@@ -89,8 +88,7 @@ class ByteWriter:
 
     def _put(self, parts: Iterable[Sequence[bytes]]) -> None:
         for part in parts:
-            with without_turn():
-                self._objects.put(bytes_part_key(self._prefix, self._parts), part)
+            self._objects.put(bytes_part_key(self._prefix, self._parts), part)
             self._parts += 1
 
 
@@ -164,8 +162,7 @@ class RowWriter:
             self._end_frame()
         if self._part:
             self._end_part()
-        with without_turn():
-            self._objects.put(index_key(self._prefix), [FrameIndex(self._frames).to_json()])
+        self._objects.put(index_key(self._prefix), [FrameIndex(self._frames).to_json()])
 
     def _end_frame(self) -> None:
         frame = self._compressor.compress(b"\n".join(self._lines) + b"\n")
@@ -177,8 +174,7 @@ class RowWriter:
         self._lines, self._line_bytes = [], 0
 
     def _end_part(self) -> None:
-        with without_turn():
-            self._objects.put(part_key(self._prefix, self._parts), self._part)
+        self._objects.put(part_key(self._prefix, self._parts), self._part)
         self._part, self._part_bytes = [], 0
         self._parts += 1
 

@@ -16,6 +16,7 @@ from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.delete_uploads import prefix_of
 from services.scheduler.uploads.errors import (
+    CheckEnded,
     InvalidObjectStore,
     ObjectStoreUnavailable,
     TooManyUploads,
@@ -61,20 +62,30 @@ async def sent(chunks: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIte
         await asyncio.Event().wait()
 
 
+@dataclass(frozen=True)
+class Greedy:
+    """A check that a file has made take all the memory there is."""
+
+    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str) -> None:
+        held = [b"x" * 2**30 for _ in chunks for _ in range(100)]
+        raise AssertionError(header, prefix, len(held))
+
+
 class Adding:
     def __init__(
         self,
+        *,
         seconds: float = 60.0,
         silent_seconds: float = 60.0,
         refuse_after: int = 1_000_000,
         uploads: int = 1,
         per_user: int = 1,
+        checking: "Greedy | None" = None,
     ) -> None:
         self.objects = MemoryObjects(refuse_after=refuse_after)
         self.datasets = KeptDatasets()
-        checking = CheckFile(DATASET_READERS, self.objects, NO_LIMITS)
         self._adding = AddDataset(
-            checking,
+            checking or CheckFile(DATASET_READERS, self.objects, NO_LIMITS),  # type: ignore[arg-type]  # it checks too
             self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
             self.objects,
             SetClock(),
@@ -89,7 +100,7 @@ class Adding:
 
 
 async def test_upload_that_takes_too_long_is_given_up() -> None:
-    uploads = Adding(seconds=0.05)
+    uploads = Adding(seconds=3.0)
     with pytest.raises(UploadTooSlow):
         await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
     assert uploads.objects.contents == {}
@@ -149,6 +160,12 @@ async def test_upload_is_checked_while_the_store_lets_another_wait() -> None:
     assert await uploads.next_is_taken()
     first_is_stored.set()
     assert (await slow).dataset is not None
+
+
+async def test_check_that_takes_too_much_memory_ends_only_itself() -> None:
+    uploads = Adding(checking=Greedy())
+    with pytest.raises(CheckEnded, match="it took over 4 GiB, or too much time"):
+        await uploads.add(sent([HEAVY]))
 
 
 async def test_store_that_fails_in_the_middle_ends_the_upload_while_it_comes() -> None:

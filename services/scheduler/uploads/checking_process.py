@@ -1,0 +1,197 @@
+"""Checks an upload in a process of its own: pieces of the file go in, objects and the result come out.
+
+Several uploads are checked at a time, and none holds up the event loop. The process has limits of memory and
+time, and no secrets: the scheduler stores for it.
+"""
+
+import asyncio
+import io
+import json
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import IO, Any, Protocol, TypeVar
+
+from services.scheduler.errors import SchedulerError
+from services.scheduler.uploads import errors
+from services.scheduler.uploads.errors import CheckEnded, ObjectStoreUnavailable
+
+Checked = TypeVar("Checked")
+Check = Callable[[Iterable[bytes]], Checked]
+
+MEMORY_BYTES = 4 * 1024 * 1024 * 1024
+_NICENESS = 5
+_LAST_SECONDS = 5.0
+_HEAD = struct.Struct("<cQ")
+_KEY = struct.Struct("<H")
+_JOB, _PIECE, _END, _PUT, _RESULT, _ERROR = (bytes([sign]) for sign in b"JCEPRX")
+_ERRORS = ("DatasetTooLarge", "FileTooLarge", "ObjectStoreUnavailable")
+_RESULT_MODULES = "services.scheduler.uploads."
+
+
+class Objects(Protocol):
+    """The part of the object store that a check needs."""
+
+    def put(self, key: str, chunks: Sequence[bytes]) -> None: ...
+
+
+@dataclass(frozen=True)
+class CheckingProcess:
+    """The scheduler's end."""
+
+    process: asyncio.subprocess.Process
+    objects: Objects
+
+    async def begin(self, check: Check[Checked]) -> None:
+        """The check is sent whole; its object store stands for the one here."""
+        job = io.BytesIO()
+        pickler = pickle.Pickler(job)
+        pickler.persistent_id = lambda held: "objects" if held is self.objects else None  # type: ignore[method-assign]
+        pickler.dump(check)
+        await self._send(_JOB, job.getvalue())
+
+    async def add(self, piece: bytes) -> None:
+        await self._send(_PIECE, piece)
+
+    async def finish(self) -> None:
+        await self._send(_END, b"")
+
+    async def result(self) -> Any:
+        """Stores what the check stores, one object at a time. Raises its error, or `CheckEnded`."""
+        stream = self.process.stdout
+        assert stream is not None
+        while True:
+            try:
+                kind, length = _HEAD.unpack(await stream.readexactly(_HEAD.size))
+                content = await stream.readexactly(length)
+            except asyncio.IncompleteReadError as error:
+                raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3) from error
+            if kind == _PUT:
+                [size] = _KEY.unpack_from(content)
+                key, start = content[_KEY.size : _KEY.size + size].decode(), _KEY.size + size
+                await self._put(key, content[start:])
+            elif kind == _RESULT:
+                return _Result(io.BytesIO(content)).load()
+            else:
+                name, facts = json.loads(content)
+                raise getattr(errors, name if name in _ERRORS else "CheckEnded")(**facts)
+
+    async def _put(self, key: str, content: bytes) -> None:
+        try:
+            await asyncio.to_thread(self.objects.put, key, [content])
+        except ObjectStoreUnavailable:
+            self.process.kill()
+            raise
+
+    async def end(self, *, is_done: bool) -> None:
+        """Stops the process, which ends by itself if it is done."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS if is_done else 0.0):
+                await self.process.wait()
+        if self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+
+    async def _send(self, kind: bytes, content: bytes) -> None:
+        """Waits while the process is busy; has no effect once it has ended, which `result` reports."""
+        stream = self.process.stdin
+        assert stream is not None
+        with suppress(ConnectionError):
+            stream.write(_HEAD.pack(kind, len(content)))
+            stream.write(content)
+            await stream.drain()
+
+
+async def start_process(objects: Objects, seconds: float) -> CheckingProcess:
+    """`seconds` is the time limit of the upload, and a little less than that of the processor's."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ},
+    )
+    return CheckingProcess(process, objects)
+
+
+class _Result(pickle.Unpickler):
+    """Reads values of uploads only: a process that reads a hostile file is not believed."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name) if module.startswith(_RESULT_MODULES) else None
+        if not isinstance(found, type):
+            raise pickle.UnpicklingError(f"{module}.{name} is no value of an upload")
+        return found
+
+
+class _Job(pickle.Unpickler):
+    """Reads the check, which comes from the scheduler."""
+
+    def __init__(self, content: bytes, objects: Objects) -> None:
+        super().__init__(io.BytesIO(content))
+        self._objects = objects
+
+    def persistent_load(self, _: object) -> Objects:
+        return self._objects
+
+
+class _PipedObjects:
+    """In the process: what is stored is written to the scheduler."""
+
+    def __init__(self, give: Callable[[bytes, bytes], None]) -> None:
+        self._give = give
+
+    def put(self, key: str, chunks: Sequence[bytes]) -> None:
+        name = key.encode()
+        self._give(_PUT, b"".join((_KEY.pack(len(name)), name, *chunks)))
+
+
+def _given(stream: IO[bytes]) -> tuple[bytes, bytes]:
+    head = stream.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        # The scheduler has given the upload up.
+        sys.exit(1)
+    kind, length = _HEAD.unpack(head)
+    return kind, stream.read(length)
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    while (given := _given(stream))[0] == _PIECE:
+        yield given[1]
+
+
+def _give(stream: IO[bytes], kind: bytes, content: bytes) -> None:
+    stream.write(_HEAD.pack(kind, len(content)))
+    stream.write(content)
+    stream.flush()
+
+
+def main() -> None:
+    """The work of the process."""
+    import resource  # noqa: PLC0415
+
+    seconds = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(_NICENESS)
+    give = partial(_give, sys.stdout.buffer)
+    _, job = _given(sys.stdin.buffer)
+    check = _Job(job, _PipedObjects(give)).load()
+    try:
+        give(_RESULT, pickle.dumps(check(_pieces(sys.stdin.buffer)), protocol=5))
+    except SchedulerError as error:
+        give(_ERROR, json.dumps((type(error).__name__, error.facts)).encode())
+    except OSError as error:
+        # From temporary files of the check.
+        refusal = ObjectStoreUnavailable(problem=f"no room for the check ({error.strerror})")
+        give(_ERROR, json.dumps((type(refusal).__name__, refusal.facts)).encode())
+
+
+if __name__ == "__main__":
+    main()
