@@ -7,6 +7,12 @@ class SchedulerError(DomainError):
     """The scheduler refuses."""
 
 
+class InvalidSetting(SchedulerError):
+    """{setting} cannot be used: {problem}."""
+
+    kind = ErrorKind.CONFLICT
+
+
 class InvalidParameter(SchedulerError):
     """{sentence}"""
 

@@ -9,12 +9,6 @@ from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
 
 
-class InvalidPricesFile(SchedulerError):
-    """The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_SCHEDULER_PRICES_FILE."""
-
-    kind = ErrorKind.CONFLICT
-
-
 class NoPrice(SchedulerError):
     """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from proctor.values.usage import ModelPrice
 from services.common.structured_logs import get_logger
-from services.scheduler.pricing.prices import ANY_REST, InvalidPricesFile, PriceList
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.pricing.prices import ANY_REST, PriceList
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
 
 log = get_logger()
@@ -25,7 +26,7 @@ class YamlPrices:
     """The prices of a file as it is now; a file that was broken later leaves those from before."""
 
     def __init__(self, file: Path) -> None:
-        """Raises `InvalidPricesFile`."""
+        """Raises `InvalidSetting`."""
         self._file = file
         self._seen = _state_of(file)
         self._prices = read_prices(file)
@@ -41,20 +42,24 @@ class YamlPrices:
         self._seen = state
         try:
             self._prices = read_prices(self._file)
-        except InvalidPricesFile as error:
+        except InvalidSetting as error:
             log.error("price file cannot be read; the prices from before stay", problem=error.message)
             return
         log.info("prices were read again", file=str(self._file), models=len(self._prices.prices))
 
 
 def read_prices(file: Path) -> PriceList:
-    """Raises `InvalidPricesFile`, which says what is wrong with it."""
+    """Raises `InvalidSetting`, which says what is wrong with it."""
     try:
         return _price_list(read_yaml(file.read_bytes()))
     except InvalidYaml as error:
-        raise InvalidPricesFile(file=str(file), problem=f"line {error.line}: {error.problem}") from error
+        raise _refusal(file, f"line {error.line}: {error.problem}") from error
     except (OSError, _Gap) as error:
-        raise InvalidPricesFile(file=str(file), problem=str(error)) from error
+        raise _refusal(file, str(error)) from error
+
+
+def _refusal(file: Path, problem: str) -> InvalidSetting:
+    return InvalidSetting(setting="PROCTOR_SCHEDULER_PRICES_FILE", problem=f"{file}: {problem}")
 
 
 def _state_of(file: Path) -> tuple[int, int] | None:

@@ -115,18 +115,6 @@ class InvalidMetric(SuiteError):
         super().__init__(field="order.metrics", metric=metric, option=option, sentence=sentence)
 
 
-class SuitesFolderMissing(SchedulerError):
-    """The suites folder {folder} is not there. Set PROCTOR_SCHEDULER_SUITES_DIR to one that is."""
-
-    kind = ErrorKind.CONFLICT
-
-
-class SuiteCacheOfAnother(SchedulerError):
-    """The folder {folder} belongs to another user. Set PROCTOR_SCHEDULER_SUITE_CACHE_DIR to your own."""
-
-    kind = ErrorKind.CONFLICT
-
-
 class SuiteInUse(SchedulerError):
     """Version {version} of the suite {suite} was used by a run, so it stays. Add a new version instead."""
 

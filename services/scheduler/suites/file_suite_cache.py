@@ -6,7 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.scheduler.suites.errors import DatasetUnavailable, SuiteCacheOfAnother
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.suites.errors import DatasetUnavailable
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.suite import SuiteDefinition
@@ -69,10 +70,11 @@ def _size(file: Path) -> int:
 
 
 def _make_own(folder: Path) -> None:
-    """Creates the folder. Raises `SuiteCacheOfAnother` if another user created it first."""
+    """Creates the folder. Raises `InvalidSetting` if another user created it first."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
-        raise SuiteCacheOfAnother(folder=str(folder))
+        problem = f"{folder} belongs to another user"
+        raise InvalidSetting(setting="PROCTOR_SCHEDULER_SUITE_CACHE_DIR", problem=problem)
 
 
 def _write(folder: Path, path: str, content: bytes) -> None:

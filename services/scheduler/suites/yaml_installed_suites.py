@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.scheduler.suites.errors import InvalidSuiteFile, SuitesFolderMissing, UnknownSuite, listed
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, listed
 from services.scheduler.suites.format.suite_document import SuiteProblem
 from services.scheduler.suites.format.yaml_files import SuiteFiles
 from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite
@@ -102,7 +103,7 @@ class YamlInstalledSuites:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise SuitesFolderMissing(folder=str(folder))
+            raise InvalidSetting(setting="PROCTOR_SCHEDULER_SUITES_DIR", problem=f"{folder} is no folder")
         self._registry = load_suites(folder)
 
     def names(self) -> frozenset[str]:

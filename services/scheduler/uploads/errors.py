@@ -102,12 +102,6 @@ class ObjectStoreUnavailable(SchedulerError):
     reason = "OBJECT_STORE_UNAVAILABLE"
 
 
-class InvalidObjectStore(SchedulerError):
-    """PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: {problem}. Give file:///…, s3://…, gs://… or az://…."""
-
-    kind = ErrorKind.CONFLICT
-
-
 class FileNotFound(SchedulerError):
     """There is no file {file_id}. List the files to see those there are."""
 

@@ -21,18 +21,6 @@ class UnknownModel(SchedulerError):
     reason = "UNKNOWN_MODEL"
 
 
-class InvalidPoolsFile(SchedulerError):
-    """The pools file {file} cannot be used: {problem}. Correct it or set PROCTOR_POOLS_FILE to another."""
-
-    kind = ErrorKind.CONFLICT
-
-
-class InvalidAllowedBaseUrls(SchedulerError):
-    """PROCTOR_ALLOWED_BASE_URLS cannot be used: each address in it {problem}."""
-
-    kind = ErrorKind.CONFLICT
-
-
 # Alias to "provider/name".
 Aliases = Mapping[str, str]
 

@@ -4,20 +4,21 @@ from pathlib import Path
 
 from proctor.values.pools import InvalidPools, PoolsFile, parse_pools
 from proctor.values.providers import BaseUrl, NoBaseUrl, parse_allowed
-from services.scheduler.workers.pool import InvalidAllowedBaseUrls, InvalidPoolsFile
+from services.scheduler.errors import InvalidSetting
 
 
 def read_pools(file: Path) -> PoolsFile:
-    """Raises `InvalidPoolsFile`."""
+    """Raises `InvalidSetting`."""
     try:
         return parse_pools(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, InvalidPools) as error:
-        raise InvalidPoolsFile(file=str(file), problem=str(error)) from error
+        raise InvalidSetting(setting="PROCTOR_POOLS_FILE", problem=f"{file}: {error}") from error
 
 
 def read_allowed_base_urls(text: str) -> tuple[BaseUrl, ...]:
-    """Servers that an order may name instead of its pool's own. Raises `InvalidAllowedBaseUrls`."""
+    """Servers that an order may name instead of its pool's own. Raises `InvalidSetting`."""
     try:
         return parse_allowed(text)
     except NoBaseUrl as error:
-        raise InvalidAllowedBaseUrls(problem=str(error)) from error
+        problem = f"each address in it {error}"
+        raise InvalidSetting(setting="PROCTOR_ALLOWED_BASE_URLS", problem=problem) from error

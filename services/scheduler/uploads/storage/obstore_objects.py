@@ -11,7 +11,8 @@ from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, 
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from services.common.structured_logs import get_logger
-from services.scheduler.uploads.errors import InvalidObjectStore, ObjectStoreUnavailable
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.uploads.errors import ObjectStoreUnavailable
 
 log = get_logger()
 
@@ -29,7 +30,7 @@ class ObstoreObjects:
     """Credentials come from the environment, as for the clouds' own tools."""
 
     def __init__(self, url: str) -> None:
-        """Raises `InvalidObjectStore`."""
+        """Raises `InvalidSetting`."""
         self._folder: Path | None = None
         parts = urlsplit(url)
         try:
@@ -39,9 +40,9 @@ class ObstoreObjects:
             elif parts.scheme in _SCHEMES and parts.netloc:
                 self._store = _opened_bucket(url)
             else:
-                raise InvalidObjectStore(problem=f"{url} is no address of a folder or bucket")
+                raise _refusal(f"{url} is no address of a folder or bucket")
         except (BaseError, OSError, ValueError) as error:
-            raise InvalidObjectStore(problem=_reason(error)) from error
+            raise _refusal(_reason(error)) from error
 
     def put(self, key: str, chunks: Sequence[bytes]) -> None:
         with _translated_errors():
@@ -84,6 +85,11 @@ class ObstoreObjects:
             return
         for path in (self._folder / prefix).rglob(f"*{_STAGED}*"):
             yield path.relative_to(self._folder).as_posix()
+
+
+def _refusal(problem: str) -> InvalidSetting:
+    forms = "give file:///…, s3://…, gs://… or az://…"
+    return InvalidSetting(setting="PROCTOR_SCHEDULER_OBJECT_STORE", problem=f"{problem}; {forms}")
 
 
 def _opened_folder(folder: Path) -> LocalStore:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.usage import ModelPrice
-from services.scheduler.pricing.prices import InvalidPricesFile
+from services.scheduler.errors import InvalidSetting
 from services.scheduler.pricing.yaml_prices import YamlPrices, read_prices
 from services.scheduler.settings import SchedulerSettings
 
@@ -123,11 +123,9 @@ def test_a_gap_is_reported_in_one_sentence_that_names_model_and_key(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     file = price_file(tmp_path, f"{text}\ncurrency: USD\n")
-    with pytest.raises(InvalidPricesFile) as refused:
+    with pytest.raises(InvalidSetting) as refused:
         read_prices(file)
-    assert refused.value.message == (
-        f"The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_SCHEDULER_PRICES_FILE."
-    )
+    assert refused.value.message == f"PROCTOR_SCHEDULER_PRICES_FILE cannot be used: {file}: {problem}."
 
 
 @pytest.mark.parametrize(
@@ -135,18 +133,18 @@ def test_a_gap_is_reported_in_one_sentence_that_names_model_and_key(
 )
 def test_a_file_has_one_currency(tmp_path: Path, currency: str) -> None:
     file = price_file(tmp_path, f"prices: {{}}\n{currency}")
-    with pytest.raises(InvalidPricesFile, match="three capital letters, such as USD"):
+    with pytest.raises(InvalidSetting, match="three capital letters, such as USD"):
         read_prices(file)
 
 
 @pytest.mark.parametrize("text", ["", "- a", "prices: {", "\x00"])
 def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InvalidPricesFile):
+    with pytest.raises(InvalidSetting):
         read_prices(price_file(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_refused_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(InvalidPricesFile, match=r"nowhere\.yaml"):
+    with pytest.raises(InvalidSetting, match=r"nowhere\.yaml"):
         YamlPrices(tmp_path / "nowhere.yaml")
 
 

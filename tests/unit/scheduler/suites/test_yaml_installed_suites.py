@@ -12,7 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.errors import InvalidSuiteFile, SuitesFolderMissing, UnknownSuite, UnknownTask
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, Generation
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites, load_suites, reload_suites
@@ -226,7 +227,7 @@ def test_only_the_suite_that_changed_is_read_again(tmp_path: Path) -> None:
 
 
 def test_missing_folder_is_refused_with_what_to_set(tmp_path: Path) -> None:
-    with pytest.raises(SuitesFolderMissing, match="PROCTOR_SCHEDULER_SUITES_DIR"):
+    with pytest.raises(InvalidSetting, match="PROCTOR_SCHEDULER_SUITES_DIR"):
         YamlInstalledSuites(tmp_path / "nowhere")
 
 

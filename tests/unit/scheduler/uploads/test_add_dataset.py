@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.common.errors import DependencyUnavailable
+from services.scheduler.errors import InvalidSetting
 from services.scheduler.uploads.add_dataset import AddDataset, AddedDataset
 from services.scheduler.uploads.checking.check_file import CheckFile
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
@@ -17,7 +18,6 @@ from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.delete_uploads import prefix_of
 from services.scheduler.uploads.errors import (
     CheckEnded,
-    InvalidObjectStore,
     ObjectStoreUnavailable,
     TooManyUploads,
     UploadSilent,
@@ -217,11 +217,11 @@ def test_address_that_is_no_object_store_is_reported_at_the_start(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
-    with pytest.raises(InvalidObjectStore, match="PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: "):
+    with pytest.raises(InvalidSetting, match="PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: "):
         ObstoreObjects(url)
 
 
 def test_folder_that_cannot_be_made_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidObjectStore, match="Not a directory"):
+    with pytest.raises(InvalidSetting, match="Not a directory"):
         ObstoreObjects((tmp_path / "file" / "objects").as_uri())

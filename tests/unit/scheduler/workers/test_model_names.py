@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from proctor.values.pools import Pool
-from services.scheduler.workers.pool import InvalidPoolsFile, full_name, model_named, names_for
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.workers.pool import full_name, model_named, names_for
 from services.scheduler.workers.yaml_pools import read_pools
 from tests.fakes.pools import model_pool, provider_pool
 
@@ -82,6 +83,6 @@ def test_aliases_are_read_and_may_be_missing(tmp_path: Path) -> None:
 def test_alias_that_cannot_hold_keeps_the_scheduler_from_starting(
     tmp_path: Path, written: str, problem: str
 ) -> None:
-    with pytest.raises(InvalidPoolsFile) as raised:
+    with pytest.raises(InvalidSetting) as raised:
         aliases_of(tmp_path, written)
     assert problem in raised.value.message

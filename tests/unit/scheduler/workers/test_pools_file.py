@@ -6,7 +6,8 @@ import pytest
 
 from proctor.values.pools import PoolsFile, pool_serving
 from proctor.values.scoring import PromptForm, ScoringMethod
-from services.scheduler.workers.pool import InvalidAllowedBaseUrls, InvalidPoolsFile, supported_providers
+from services.scheduler.errors import InvalidSetting
+from services.scheduler.workers.pool import supported_providers
 from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 from tests.fakes.pools import model_pool, provider_pool
 
@@ -47,7 +48,7 @@ def test_pools_file_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("allowed", ["inside:8000", "http://inside/v1,http://me:secret@inside"])
 def test_list_of_allowed_servers_with_an_odd_one_keeps_the_scheduler_from_starting(allowed: str) -> None:
-    with pytest.raises(InvalidAllowedBaseUrls, match="PROCTOR_ALLOWED_BASE_URLS cannot be") as raised:
+    with pytest.raises(InvalidSetting, match="PROCTOR_ALLOWED_BASE_URLS cannot be") as raised:
         read_allowed_base_urls(allowed)
     assert "secret" not in raised.value.message
 
@@ -77,6 +78,6 @@ def test_bad_pools_file_is_refused_with_its_name_and_problem(
     file = tmp_path / "pools.yaml"
     if content is not None:
         file.write_text(content)
-    with pytest.raises(InvalidPoolsFile, match=problem) as refusal:
+    with pytest.raises(InvalidSetting, match=problem) as refusal:
         read_pools(file)
     assert str(file) in refusal.value.message
