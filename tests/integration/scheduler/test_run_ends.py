@@ -37,11 +37,14 @@ async def test_run_whose_window_closes_fails_and_is_closed_with_what_it_has(
 ) -> None:
     run_id = await entry.submit()
 
-    async def some_is_recorded() -> bool:
-        await entry.worker.answer(1)
+    async def a_shard_is_answered() -> bool:
+        return await entry.worker.answer(1) > 0
+
+    async def it_is_recorded() -> bool:
         return (await entry.run(run_id)).progress.completed > 0
 
-    await until(some_is_recorded)
+    await until(a_shard_is_answered)
+    await until(it_is_recorded)
     if is_paused:
         await entry.stub.PauseRun(scheduler_service_pb2.PauseRunRequest(run_id=run_id))
     await entry.change("UPDATE runs SET expires_at = now() WHERE run_id = $1", run_id)
