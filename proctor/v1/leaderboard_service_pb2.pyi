@@ -34,6 +34,7 @@ class GetLeaderboardRequest(_message.Message):
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
+    INCLUDES_LIMITED_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name of the suite."""
     metric: _builtins.str
@@ -48,6 +49,8 @@ class GetLeaderboardRequest(_message.Message):
     """Rank models with this many examples in each prompt; unset means each task's default."""
     project_id: _builtins.int
     """Only runs of this project; unset means all."""
+    includes_limited: _builtins.bool
+    """Rank runs that are limited to the first rows of each task too, with others of the same limit."""
     def __init__(
         self,
         *,
@@ -58,10 +61,11 @@ class GetLeaderboardRequest(_message.Message):
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
         num_fewshot: _builtins.int | None = ...,
         project_id: _builtins.int | None = ...,
+        includes_limited: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "num_fewshot", b"num_fewshot", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "is_best", b"is_best", "limit", b"limit", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "includes_limited", b"includes_limited", "is_best", b"is_best", "limit", b"limit", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
@@ -87,12 +91,15 @@ class GetLeaderboardResponse(_message.Message):
     LAST_UPDATED_FIELD_NUMBER: _builtins.int
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
     """Number of ranked models, including those beyond the limit."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
     """Scoring method of the ranked models."""
     metric: _builtins.str
     """Metric of the ranking."""
+    note: _builtins.str
+    """One sentence where all runs are limited to the first rows of each task, so that none is ranked; empty otherwise."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
         """Ordered by rank."""
@@ -119,10 +126,11 @@ class GetLeaderboardResponse(_message.Message):
         last_updated: _timestamp_pb2.Timestamp | None = ...,
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
         metric: _builtins.str = ...,
+        note: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_updated", b"last_updated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "note", b"note", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -140,6 +148,7 @@ class GetHistoryRequest(_message.Message):
     METRIC_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Only this model; empty means all."""
     suite: _builtins.str
@@ -152,6 +161,8 @@ class GetHistoryRequest(_message.Message):
     """1 to 500; 0 means 100."""
     page_token: _builtins.str
     """From the previous response; empty for the first page."""
+    kind: _run_pb2.RunKind.ValueType
+    """Only this kind; unspecified means all."""
     def __init__(
         self,
         *,
@@ -161,10 +172,11 @@ class GetHistoryRequest(_message.Message):
         metric: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        kind: _run_pb2.RunKind.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "metric", b"metric", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "kind", b"kind", "metric", b"metric", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

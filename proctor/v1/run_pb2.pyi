@@ -175,6 +175,30 @@ PROMPT_FORM_CHAT: PromptForm.ValueType  # 2
 """The text as one user message, through the model's chat template."""
 Global___PromptForm: _TypeAlias = PromptForm  # noqa: Y015
 
+class _RunKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RunKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RUN_KIND_UNSPECIFIED: _RunKind.ValueType  # 0
+    """Every kind."""
+    RUN_KIND_SUITE: _RunKind.ValueType  # 1
+    """A run over a suite."""
+    RUN_KIND_DATASET: _RunKind.ValueType  # 2
+    """A run over a data set."""
+
+class RunKind(_RunKind, metaclass=_RunKindEnumTypeWrapper):
+    """Kind of a run."""
+
+RUN_KIND_UNSPECIFIED: RunKind.ValueType  # 0
+"""Every kind."""
+RUN_KIND_SUITE: RunKind.ValueType  # 1
+"""A run over a suite."""
+RUN_KIND_DATASET: RunKind.ValueType  # 2
+"""A run over a data set."""
+Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
+
 @_typing.final
 class GenerationParams(_message.Message):
     """Parameters of generation. Unset fields use the task's value, then the engine's default."""

@@ -8,7 +8,6 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from proctor.v1 import model_pb2 as _model_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
@@ -22,30 +21,6 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class _RunKind:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _RunKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunKind.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    RUN_KIND_UNSPECIFIED: _RunKind.ValueType  # 0
-    """Every kind."""
-    RUN_KIND_SUITE: _RunKind.ValueType  # 1
-    """A run over a suite."""
-    RUN_KIND_DATASET: _RunKind.ValueType  # 2
-    """A run over a data set."""
-
-class RunKind(_RunKind, metaclass=_RunKindEnumTypeWrapper):
-    """Kind of a run."""
-
-RUN_KIND_UNSPECIFIED: RunKind.ValueType  # 0
-"""Every kind."""
-RUN_KIND_SUITE: RunKind.ValueType  # 1
-"""A run over a suite."""
-RUN_KIND_DATASET: RunKind.ValueType  # 2
-"""A run over a data set."""
-Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
 
 @_typing.final
 class SubmitRunRequest(_message.Message):
@@ -190,7 +165,7 @@ class ListRunsRequest(_message.Message):
     """Only this model; empty means all."""
     project_id: _builtins.int
     """Only this project; unset means all."""
-    kind: Global___RunKind.ValueType
+    kind: _run_pb2.RunKind.ValueType
     """Only this kind; unspecified means all."""
     dataset_id: _builtins.str
     """Only runs over this data set; empty means all."""
@@ -203,7 +178,7 @@ class ListRunsRequest(_message.Message):
         suite: _builtins.str = ...,
         model: _builtins.str = ...,
         project_id: _builtins.int | None = ...,
-        kind: Global___RunKind.ValueType = ...,
+        kind: _run_pb2.RunKind.ValueType = ...,
         dataset_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
@@ -898,3 +873,49 @@ class ListWorkersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListWorkersResponse: _TypeAlias = ListWorkersResponse  # noqa: Y015
+
+@_typing.final
+class ListModelNamesRequest(_message.Message):
+    """Request of ListModelNames."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The name of a model, with its provider or without."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListModelNamesRequest: _TypeAlias = ListModelNamesRequest  # noqa: Y015
+
+@_typing.final
+class ListModelNamesResponse(_message.Message):
+    """Response of ListModelNames."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODELS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"provider/name", sorted; several where models of several providers have the name."""
+
+    def __init__(
+        self,
+        *,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListModelNamesResponse: _TypeAlias = ListModelNamesResponse  # noqa: Y015

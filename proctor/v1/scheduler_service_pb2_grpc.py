@@ -80,6 +80,11 @@ class SchedulerServiceStub:
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunResponse.FromString,
                 _registered_method=True)
+        self.ListModelNames = channel.unary_unary(
+                '/proctor.v1.SchedulerService/ListModelNames',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ListModelNamesRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ListModelNamesResponse.FromString,
+                _registered_method=True)
         self.ListSuites = channel.unary_unary(
                 '/proctor.v1.SchedulerService/ListSuites',
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ListSuitesRequest.SerializeToString,
@@ -164,6 +169,13 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListModelNames(self, request, context):
+        """Lists the models that a name means among those that runs were ordered of.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSuites(self, request, context):
         """Lists registered suites and their tasks; invalid suites with their problem.
         """
@@ -233,6 +245,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.WatchRun,
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunResponse.SerializeToString,
+            ),
+            'ListModelNames': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListModelNames,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ListModelNamesRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ListModelNamesResponse.SerializeToString,
             ),
             'ListSuites': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSuites,
@@ -494,6 +511,33 @@ class SchedulerService:
             '/proctor.v1.SchedulerService/WatchRun',
             proctor_dot_v1_dot_scheduler__service__pb2.WatchRunRequest.SerializeToString,
             proctor_dot_v1_dot_scheduler__service__pb2.WatchRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListModelNames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/ListModelNames',
+            proctor_dot_v1_dot_scheduler__service__pb2.ListModelNamesRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.ListModelNamesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,8 @@ class SchedulerServiceStub:
     """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
     """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
+    ListModelNames: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelNamesRequest, _scheduler_service_pb2.ListModelNamesResponse]
+    """Lists the models that a name means among those that runs were ordered of."""
     ListSuites: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]
     """Lists registered suites and their tasks; invalid suites with their problem."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]
@@ -83,6 +85,8 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
     """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
+    ListModelNames: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelNamesRequest, _scheduler_service_pb2.ListModelNamesResponse]  # type: ignore[assignment]
+    """Lists the models that a name means among those that runs were ordered of."""
     ListSuites: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]  # type: ignore[assignment]
     """Lists registered suites and their tasks; invalid suites with their problem."""
     ListModels: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]  # type: ignore[assignment]
@@ -166,6 +170,14 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scheduler_service_pb2.WatchRunResponse], _abc.AsyncIterator[_scheduler_service_pb2.WatchRunResponse]]:
         """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
+
+    @_abc_1.abstractmethod
+    def ListModelNames(
+        self,
+        request: _scheduler_service_pb2.ListModelNamesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ListModelNamesResponse, _abc.Awaitable[_scheduler_service_pb2.ListModelNamesResponse]]:
+        """Lists the models that a name means among those that runs were ordered of."""
 
     @_abc_1.abstractmethod
     def ListSuites(

@@ -93,6 +93,12 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             total=page.total,
         )
 
+    async def ListModelNames(
+        self, request: messages.ListModelNamesRequest, context: Context
+    ) -> messages.ListModelNamesResponse:
+        refuse(nul_problem("model", request.model))
+        return messages.ListModelNamesResponse(models=await self.show.lists.model_names(request.model))
+
     async def CancelRun(
         self, request: messages.CancelRunRequest, context: Context
     ) -> messages.CancelRunResponse:

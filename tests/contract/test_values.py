@@ -16,7 +16,6 @@ from proctor.v1 import (
     outcome_pb2,
     run_pb2,
     sample_pb2,
-    scheduler_service_pb2,
 )
 from proctor.values.comparison import TrendDirection, Verdict
 from proctor.values.contract_enum import ContractEnum
@@ -51,7 +50,7 @@ ENUMS: Mapping[type[ContractEnum], Any] = {
     OutputType: sample_pb2.OutputType,
     Priority: run_pb2.Priority,
     PromptForm: run_pb2.PromptForm,
-    RunKind: scheduler_service_pb2.RunKind,
+    RunKind: run_pb2.RunKind,
     RunState: run_pb2.RunState,
     ScoringMethod: run_pb2.ScoringMethod,
     TrendDirection: leaderboard_pb2.TrendDirection,

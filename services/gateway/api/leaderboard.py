@@ -1,7 +1,8 @@
 """The leaderboard and the history."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
@@ -9,7 +10,9 @@ from pydantic import BaseModel, Field
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import number_of
+from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.runs.job import choice_scoring
+from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
 from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
@@ -41,7 +44,7 @@ class _Entry(BaseModel):
 
 class Ranked(_Entry):
     rank: int | None = Field(description="Null when unranked; ties share a rank")
-    model: str
+    model: str = Field(description="As ordered; with its provider where several listed ones have the name")
     provider: str
     tied_with: list[str] = Field(
         description="Listed models of any rank without a significant difference to this one"
@@ -65,12 +68,14 @@ class Leaderboard(BaseModel):
     suite: str
     metric: str
     scoring: str | None = Field(description="Scoring method of the ranked models")
+    note: str = Field(description="Why no run is ranked where all are limited; else empty")
 
 
 class PastRun(_Entry):
     job_id: str
     status: str
-    model_name: str
+    model_name: str = Field(description="As ordered, without the provider")
+    provider: str
     benchmark_suite: str = Field(description="The suite or the id of the data set")
     dataset_name: str | None = Field(description="Only for a run over a data set")
     project_id: int
@@ -87,9 +92,18 @@ class History(BaseModel):
     next_cursor: str | None
 
 
-def ranked(entry: leaderboard_pb2.LeaderboardEntry) -> Ranked:
-    provider = entry.model.partition("/")[0]
-    return present(Ranked, entry, **_common(entry), provider=provider, job_id=entry.run_id or None)
+def ranked(entry: leaderboard_pb2.LeaderboardEntry, names: Mapping[str, str]) -> Ranked:
+    """`names`: of the models, as they were ordered. A baseline is none."""
+    return present(
+        Ranked,
+        entry,
+        **_common(entry),
+        model=names[entry.model] if entry.run_id else entry.model,
+        provider=entry.model.partition("/")[0],
+        tied_with=[names[model] for model in entry.tied_with],
+        not_compared_with=[names[model] for model in entry.not_compared_with],
+        job_id=entry.run_id or None,
+    )
 
 
 def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
@@ -99,7 +113,7 @@ def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
         **_common(entry),
         job_id=entry.run_id,
         status=word(run_pb2.RunState, entry.state),
-        model_name=entry.model,
+        **provider_and_name(entry.model),
         benchmark_suite=entry.suite,
         metric=entry.figure.metric,
     )
@@ -144,6 +158,10 @@ class LeaderboardQuery:
         scoring_method: ScoringMethod | None = None,
         num_fewshot: Annotated[int | None, Query(ge=0, le=INT32_MAX)] = None,
         project_id: Annotated[int | None, Query(ge=0, le=INT64_MAX)] = None,
+        include: Annotated[
+            Literal["limited"] | None,
+            Query(description="limited: rank runs of the first rows too, with others of the same limit"),
+        ] = None,
     ) -> None:
         self.request = leaderboard_service_pb2.GetLeaderboardRequest(
             suite=suite,
@@ -153,16 +171,18 @@ class LeaderboardQuery:
             scoring_method=number_of(scoring_method),
             num_fewshot=num_fewshot,
             project_id=project_id,
+            includes_limited=include == "limited",
         )
 
 
 class HistoryQuery:
     """Filters and page of a history."""
 
-    def __init__(  # noqa: PLR0913  # the parameters of the query
+    def __init__(  # noqa: PLR0913, PLR0917  # the parameters of the query
         self,
-        model_name: Annotated[str, Query(description='"provider/name"')] = "",
+        model_name: ModelFilter = "",
         suite: SuiteFilter = "",
+        kind: KindFilter = "suite",
         days: Annotated[int, Query(ge=1, le=3650)] = 30,
         metric: Metric = "",
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -170,7 +190,13 @@ class HistoryQuery:
         cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
     ) -> None:
         self.request = leaderboard_service_pb2.GetHistoryRequest(
-            model=model_name, suite=suite, days=days, metric=metric, page_size=limit, page_token=cursor
+            model=model_name,
+            suite=suite,
+            days=days,
+            metric=metric,
+            page_size=limit,
+            page_token=cursor,
+            kind=kind_number(kind, suite),
         )
 
 
@@ -185,15 +211,17 @@ async def leaderboard(
     found = await results.leaderboard.GetLeaderboard(query.request)
     if not found.entries and not found.unranked:
         await check_known_suite(scheduler, query.request.suite)
+    names = names_of(entry.model for entry in (*found.entries, *found.unranked))
     return Leaderboard(
-        leaderboard=[ranked(entry) for entry in found.entries],
-        unranked=[ranked(entry) for entry in found.unranked],
-        baselines=[ranked(entry) for entry in found.baselines],
+        leaderboard=[ranked(entry, names) for entry in found.entries],
+        unranked=[ranked(entry, names) for entry in found.unranked],
+        baselines=[ranked(entry, names) for entry in found.baselines],
         total_models=found.total_models,
         last_updated=moment(found.last_updated),
         suite=query.request.suite,
         metric=found.metric,
         scoring=choice_scoring(found.scoring_method),
+        note=found.note,
     )
 
 
@@ -201,6 +229,7 @@ async def leaderboard(
 async def history(
     scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[HistoryQuery, Depends()]
 ) -> History:
+    query.request.model = await full_model(scheduler, query.request.model)
     page = await results.leaderboard.GetHistory(query.request)
     if not page.total:
         await check_known_suite(scheduler, query.request.suite)

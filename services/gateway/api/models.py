@@ -1,5 +1,7 @@
 """Models that can be evaluated: for programs, for the admin pages, and in the form of the OpenAI protocol."""
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -10,14 +12,40 @@ from proctor.v1 import model_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from services.gateway.api.openai import ModelList, ModelObject
-from services.gateway.backends import SchedulerCalls
-from services.gateway.errors.gateway_errors import NoSuchModel
+from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.errors.gateway_errors import AmbiguousModel, NoSuchModel
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import optional, present
 from services.gateway.paths import ADMIN, MODELS, OPENAI_MODELS
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
+
+
+async def full_model(scheduler: Scheduler, name: str) -> str:
+    """The model of earlier runs that a name means, with its provider or without. Raises AmbiguousModel."""
+    if not name:
+        return ""
+    named = await scheduler.runs.ListModelNames(scheduler_pb2.ListModelNamesRequest(model=name))
+    if name in named.models or not named.models:
+        return name
+    if len(named.models) > 1:
+        raise AmbiguousModel(model=name, candidates=", ".join(named.models))
+    return named.models[0]
+
+
+def provider_and_name(model: str) -> dict[str, str]:
+    """A model as it was ordered, as fields of a body."""
+    provider, _, name = model.partition("/")
+    return {"provider": provider, "model_name": name or model}
+
+
+def names_of(models: Iterable[str]) -> dict[str, str]:
+    """The names as they were ordered; with the provider where several of these models have the name."""
+    names = {model: model.partition("/")[2] or model for model in models}
+    counts = Counter(names.values())
+    return {model: name if counts[name] == 1 else model for model, name in names.items()}
+
 
 Provider = Annotated[
     str, Query(max_length=128, description="Only this one; it has to be a provider of a pool")

@@ -78,6 +78,12 @@ class NoSuchModel(GatewayError):
     reason = "UNKNOWN_MODEL"
 
 
+class AmbiguousModel(GatewayError):
+    """Several providers have a model {model}: {candidates}. Name it with its provider."""
+
+    reason = "UNKNOWN_MODEL"
+
+
 class NotSuiteText(GatewayError):
     """The body is no UTF-8 text; send the YAML file as it is."""
 

@@ -28,7 +28,7 @@ class Done(BaseModel):
     message: str
 
 
-def present(model: type[M], *messages: Message, **given: object) -> M:
+def present(model: type[M], /, *messages: Message, **given: object) -> M:
     """A body of type `model` with the fields of `messages` that have the same names.
 
     `given` takes precedence, then the first message. Enum values become words; timestamps become datetimes,

@@ -118,7 +118,9 @@ JOIN run_records AS r USING (run_id)
 LEFT JOIN leaderboard_entries AS e
     ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
 WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
-ORDER BY h.model, (coalesce(e.conditions, '') <> '') DESC, h.closed_at DESC, h.run_id DESC;
+ORDER BY
+    h.model, (e.conditions <> '' AND NOT starts_with(e.conditions, 'limited; ')) IS TRUE DESC,
+    h.closed_at DESC, h.run_id DESC;
 
 -- name: keep_comparison: what two runs prove about each other; a repeated comparison replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
 INSERT INTO run_comparisons (

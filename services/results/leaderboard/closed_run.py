@@ -57,6 +57,11 @@ class SuiteResult:
         return not self.flaws
 
     @property
+    def is_limited(self) -> bool:
+        """Whole but for the limit of its rows: comparable with runs of the same limit."""
+        return self.conditions.limit is not None and self.flaws == (self.conditions.limit_flaw,)
+
+    @property
     def unparsed_rate(self) -> float | None:
         return self.unparsed / self.answered if self.answered else None
 

@@ -46,12 +46,16 @@ class EvaluationConditions:
     def flaws(self) -> tuple[str, ...]:
         """Why the run is not ranked with whole ones, however those were scored."""
         found = (
-            "" if self.limit is None else f"limit {self.limit}",
+            self.limit_flaw,
             f"stand-in rows: {', '.join(self.stand_in_tasks)}" if self.stand_in_tasks else "",
             f"without tasks: {', '.join(self.missing_tasks)}" if self.missing_tasks else "",
             "prompts cut from the left" if self.is_truncated_left else "",
         )
         return tuple(flaw for flaw in found if flaw)
+
+    @property
+    def limit_flaw(self) -> str:
+        return "" if self.limit is None else f"limit {self.limit}"
 
     @property
     def is_whole(self) -> bool:
@@ -73,6 +77,7 @@ class EvaluationConditions:
             (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
             (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
             (self.suite_version, other.suite_version, f"suite version {self.suite_version}"),
+            (self.limit or other.limit, self.limit, "all rows"),
             (self.metrics, other.metrics, f"scored by {', '.join(map(_rule, self.metrics))}"),
         )
         return tuple(phrase for own, others, phrase in found if own != others)

@@ -7,8 +7,9 @@ import grpc
 from proctor.v1 import leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2 as pb
 from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
+from proctor.values.run import RunKind
 from proctor.values.scoring import ScoringMethod
-from proctor.wire.convert import Codec, number_of
+from proctor.wire.convert import Codec, member_of, number_of
 from proctor.wire.well_known import time_to_proto
 from services.results.checked_fields import checked_choice, checked_text
 from services.results.leaderboard.closed_run import ClosedRun
@@ -44,6 +45,7 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
             else None,
             request.num_fewshot if request.HasField("num_fewshot") else None,
             request.project_id if request.HasField("project_id") else None,
+            request.includes_limited,
         )
         return leaderboard_to_proto(await self._rank_models.rank(query))
 
@@ -57,6 +59,7 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
             request.days,
             request.page_size,
             request.page_token,
+            member_of(RunKind, request.kind),
         )
         return history_to_proto(await self._list_history.list_page(query))
 
@@ -70,6 +73,7 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:
         last_updated=time_to_proto(leaderboard.last_updated),
         scoring_method=number_of(leaderboard.scoring_method),
         metric=leaderboard.metric,
+        note=leaderboard.note,
     )
 
 

@@ -101,7 +101,10 @@ def trend_of(previous_run_id: str, stored: StoredDifference | None) -> Trend | N
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The latest run of a model under some conditions, or its best one; all its flawed runs are one."""
+    """The latest run of a model under some conditions, or its best one.
+
+    Its flawed runs are one, but for those that have no other flaw than a limit.
+    """
 
     run: ClosedRun
     metric: str
@@ -119,6 +122,11 @@ class Candidate:
     @property
     def can_be_ranked(self) -> bool:
         return self.run.result.is_whole and self.figure.mean is not None
+
+    @property
+    def can_be_ranked_as_limited(self) -> bool:
+        """With runs of the same limit."""
+        return self.run.result.is_limited and self.figure.mean is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +151,7 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """`total_models` counts all that are ranked, beyond the limit too."""
+    """`total_models` counts all that are ranked, beyond the limit too. `note`: why there are none."""
 
     metric: str
     scoring_method: ScoringMethod | None = None
@@ -152,28 +160,54 @@ class Leaderboard:
     baselines: Sequence[LeaderboardEntry] = ()
     total_models: int = 0
     last_updated: datetime | None = None
+    note: str = ""
+
+
+def limited_note(suite: str, unranked: Sequence[Candidate]) -> str:
+    """A sentence where all runs are limited; "" otherwise."""
+    if not unranked or not all(one.run.result.is_limited for one in unranked):
+        return ""
+    limits = ", ".join(map(str, sorted({one.conditions.limit or 0 for one in unranked})))
+    return (
+        f"All runs of {suite} are limited to the first rows of each task (limit {limits}), so none is "
+        "ranked; include=limited ranks those of one limit."
+    )
 
 
 def choose_conditions(
-    candidates: Sequence[Candidate], scoring_method: ScoringMethod | None, num_fewshot: int | None
+    candidates: Sequence[Candidate],
+    scoring_method: ScoringMethod | None,
+    num_fewshot: int | None,
+    *,
+    includes_limited: bool = False,
 ) -> EvaluationConditions:
     """What ranked runs have in common: the newest version of the suite; scored as asked, else as most are.
 
-    Of several ways to score a data set that are as frequent, the one of the newest run.
+    Of several ways to score a data set that are as frequent, the one of the newest run; so of limits, where
+    limited runs are included.
     """
-    whole = [one for one in candidates if one.can_be_ranked] or candidates
+    whole = [one for one in candidates if one.can_be_ranked]
+    if includes_limited:
+        whole += [one for one in candidates if one.can_be_ranked_as_limited]
+    whole = whole or list(candidates)
     version = max((one.conditions.suite_version for one in whole), default=0)
     newest_first = sorted(whole, key=lambda one: one.run.closed_at, reverse=True)
     known = [one.conditions for one in newest_first]
     alike = [one for one in known if (one.num_fewshot, one.suite_version) == (num_fewshot, version)]
     method = scoring_method or _most_frequent(one.scoring_method for one in alike or known)
     [(metrics, _)] = Counter(one.metrics for one in known).most_common(1) or [((), 0)]
-    return EvaluationConditions(method, num_fewshot, version, metrics=metrics)
+    limits = Counter(one.limit for one in known) if includes_limited else Counter([None])
+    [(limit, _)] = limits.most_common(1) or [(None, 0)]
+    return EvaluationConditions(method, num_fewshot, version, limit, metrics=metrics)
 
 
 def ranked_candidates(candidates: Iterable[Candidate], conditions: EvaluationConditions) -> list[Candidate]:
     """By figure, the best one first; equal ones by name."""
-    ranked = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
+    ranked = [
+        one
+        for one in candidates
+        if (one.can_be_ranked or one.can_be_ranked_as_limited) and one.conditions == conditions
+    ]
     return sorted(ranked, key=lambda one: (-(one.figure.mean or 0.0), one.run.model))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from proctor.values.run import RunKind
 from services.common.clock import Clock
 from services.common.page_token import read_page_token, write_page_token
 from services.results.checked_fields import InvalidPageToken, checked_number
@@ -30,6 +31,7 @@ class HistoryQuery:
     days: int = 0
     page_size: int = 0
     page_token: str = ""
+    kind: RunKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class ListHistory:
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryPage(
-            query.suite, query.model, since, read_history_token(query.page_token), page_size + 1
+            query.suite, query.model, since, read_history_token(query.page_token), page_size + 1, query.kind
         )
         runs = await self.history.page(page)
         _check_metric(query.metric, runs)

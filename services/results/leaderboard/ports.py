@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from proctor.values.run import RunKind
 from proctor.values.scoring import ScoringMethod
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
@@ -36,13 +37,17 @@ HistoryKey = tuple[datetime, str]
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Closed runs of a suite and a model ("" for all) since a moment, newest first, that come after a key."""
+    """Closed runs of a suite and a model ("" for all) since a moment, newest first, that come after a key.
+
+    Without a suite those of one kind, where one is given.
+    """
 
     suite: str
     model: str
     since: datetime
     after: HistoryKey
     page_size: int
+    kind: RunKind | None = None
 
 
 class HistoryStore(Protocol):

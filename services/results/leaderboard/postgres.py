@@ -31,6 +31,8 @@ SUITE_BASELINES = TypeAdapter(SuiteBaselines)
 TASK_BASELINES = TypeAdapter(TaskBaselines)
 
 CANNOT_BE_RANKED = ""
+LIMITED = "limited; "
+"""Before the conditions of runs that are ranked with others of the same limit only."""
 
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
@@ -44,13 +46,15 @@ async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summar
     await transaction.execute(
         "add_leaderboard_entries",
         run_id,
-        [
-            result.conditions.of_metric(metric).text if result.is_whole else CANNOT_BE_RANKED
-            for metric in result.figures
-        ],
+        [_conditions_key(result, metric) for metric in result.figures],
         list(result.figures),
         [-math.inf if mean is None else mean for mean in means],
     )
+
+
+def _conditions_key(result: SuiteResult, metric: str) -> str:
+    text = result.conditions.of_metric(metric).text
+    return text if result.is_whole else LIMITED + text if result.is_limited else CANNOT_BE_RANKED
 
 
 class PostgresLeaderboard:
@@ -77,13 +81,18 @@ class PostgresLeaderboard:
     async def page(self, page: HistoryPage) -> list[ClosedRun]:
         closed_at, run_id = page.after
         rows = await self._session.fetch(
-            "list_history", page.suite, page.model, page.since, closed_at, run_id, page.page_size
+            "list_history", _history(page), page.model, page.since, closed_at, run_id, page.page_size
         )
         return [_closed_run(row) for row in rows]
 
     async def count(self, page: HistoryPage) -> int:
-        row = await self._session.fetchrow("count_history", page.suite, page.model, page.since)
+        row = await self._session.fetchrow("count_history", _history(page), page.model, page.since)
         return 0 if row is None else int(row["runs"])
+
+
+def _history(page: HistoryPage) -> str:
+    """As the table has it: a suite, or all of a kind."""
+    return page.suite or (f"*{page.kind}" if page.kind else "")
 
 
 def _project(project_id: int | None) -> str:

@@ -15,7 +15,10 @@ RETURNING run_id::text AS run_id;
 INSERT INTO history_entries (suite, model, closed_at, run_id)
 SELECT suites.suite, models.model, c.closed_at, c.run_id
 FROM closed_runs AS c
-CROSS JOIN LATERAL (VALUES (c.suite), ('')) AS suites (suite)
+JOIN run_records AS r USING (run_id)
+CROSS JOIN LATERAL (
+    VALUES (c.suite), (CASE WHEN r.dataset_name = '' THEN '*suite' ELSE '*dataset' END), ('')
+) AS suites (suite)
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1::uuid;
 

@@ -17,6 +17,7 @@ from services.results.leaderboard.leaderboard import (
     choose_conditions,
     distinguishable,
     entry_of,
+    limited_note,
     ranked_candidates,
     ranks,
     ties,
@@ -49,6 +50,7 @@ class LeaderboardQuery:
     scoring_method: ScoringMethod | None = None
     num_fewshot: int | None = None
     project_id: int | None = None
+    includes_limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,12 @@ class RankModels:
         candidates = await self.leaderboard.candidates(
             query.suite, metric, query.project_id, is_best=query.is_best
         )
-        conditions = choose_conditions(candidates, query.scoring_method, query.num_fewshot)
+        conditions = choose_conditions(
+            candidates,
+            query.scoring_method,
+            query.num_fewshot,
+            includes_limited=query.includes_limited,
+        )
         ranked = ranked_candidates(candidates, conditions)
         unranked = unranked_candidates(candidates, ranked)
         baselines = await self.leaderboard.baselines([one.run.run_id for one in ranked or unranked])
@@ -79,6 +86,7 @@ class RankModels:
             baseline_entries(baselines, metric),
             len(ranked),
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
+            "" if ranked else limited_note(query.suite, unranked),
         )
 
     async def _metric(self, query: LeaderboardQuery) -> str | None:

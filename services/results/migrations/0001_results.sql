@@ -255,7 +255,8 @@ CREATE TABLE closed_run_claims (
 );
 
 -- The histories that a closed run is part of: its suite's and model's, its suite's, its model's, and that of all runs. An
--- empty name stands for all, so every history is one range of the key, read backwards.
+-- empty name stands for all, *suite for all suites and *dataset for all data sets, so every history is one range of the key,
+-- read backwards.
 CREATE TABLE history_entries (
     suite text NOT NULL,
     model text NOT NULL,
@@ -267,7 +268,8 @@ CREATE TABLE history_entries (
 CREATE INDEX history_entries_of_run ON history_entries (run_id);
 
 -- The leaderboards that a completed run is part of: for each metric that of its project and, under an empty name, that of all
--- projects. `conditions` is empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range of
+-- projects. `conditions` is empty for runs that cannot be ranked, and begins with "limited; " for those that only a limit of
+-- their rows keeps from it. The latest run of each model and conditions is the end of a range of
 -- the key, so a leaderboard is read in as many steps as it has models and conditions, however many runs there are.
 CREATE TABLE leaderboard_entries (
     suite text NOT NULL,

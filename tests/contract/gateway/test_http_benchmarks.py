@@ -285,7 +285,8 @@ async def test_list_of_jobs_is_filtered_and_paged(harness: GatewayHarness) -> No
     listed = {
         "job_id": run.run_id,
         "status": "running",
-        "model_name": "vllm/starter",
+        "model_name": "starter",
+        "provider": "vllm",
         "benchmark_suite": "glue",
         "created_at": "2023-11-14T22:13:20Z",
         "completed_at": None,
@@ -294,6 +295,50 @@ async def test_list_of_jobs_is_filtered_and_paged(harness: GatewayHarness) -> No
     asked = harness.scheduler.listed[0]
     assert (asked.model, asked.suite, asked.state) == ("vllm/starter", "glue", run_pb2.RUN_STATE_RUNNING)
     assert (asked.page_size, asked.page_token) == (5, "here")
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("", run_pb2.RUN_KIND_SUITE),
+        ("?kind=suite", run_pb2.RUN_KIND_SUITE),
+        ("?kind=dataset", run_pb2.RUN_KIND_DATASET),
+        ("?kind=all", run_pb2.RUN_KIND_UNSPECIFIED),
+        ("?suite=ds_1", run_pb2.RUN_KIND_UNSPECIFIED),
+    ],
+)
+async def test_lists_have_runs_over_suites_unless_another_kind_is_asked_for(
+    harness: GatewayHarness, query: str, kind: run_pb2.RunKind.ValueType
+) -> None:
+    stored_run(harness, run_pb2.RUN_STATE_COMPLETED)
+    harness.results.entries.page.total = 1
+    assert (await call(harness, "GET", f"{API}/results{query}"))[0] == 200
+    assert (await call(harness, "GET", f"{API}/history{query}"))[0] == 200
+    assert [asked.kind for asked in harness.scheduler.listed] == [kind]
+    assert [asked.kind for asked in harness.results.entries.pages_asked] == [kind]
+
+
+async def test_a_model_is_found_by_the_name_it_was_ordered_by_and_by_its_full_name(
+    harness: GatewayHarness,
+) -> None:
+    stored_run(harness, run_pb2.RUN_STATE_COMPLETED)
+    harness.scheduler.ordered_models = ["ollama/mistral:latest", "vllm/meta-llama/Llama-3", "meta/other"]
+    for name in ("mistral:latest", "ollama/mistral:latest", "meta-llama/Llama-3", "unknown"):
+        assert (await call(harness, "GET", f"{API}/results", params={"model_name": name}))[0] == 200
+        assert (await call(harness, "GET", f"{API}/history", params={"model_name": name}))[0] == 200
+    meant = ["ollama/mistral:latest", "ollama/mistral:latest", "vllm/meta-llama/Llama-3", "unknown"]
+    assert [asked.model for asked in harness.scheduler.listed] == meant
+    assert [asked.model for asked in harness.results.entries.pages_asked] == meant
+
+
+@pytest.mark.parametrize("path", ["results", "history"])
+async def test_a_name_that_models_of_several_providers_have_is_refused_with_the_candidates(
+    harness: GatewayHarness, path: str
+) -> None:
+    harness.scheduler.ordered_models = ["ollama/mistral", "vllm/mistral"]
+    status, body, _ = await call(harness, "GET", f"{API}/{path}?model_name=mistral")
+    assert (status, body["reason"]) == (400, "UNKNOWN_MODEL")
+    assert "ollama/mistral, vllm/mistral" in body["detail"]
 
 
 @pytest.mark.parametrize("query", ["status=lost", "limit=0", "limit=x"])

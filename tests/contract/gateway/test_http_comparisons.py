@@ -35,13 +35,14 @@ async def compared(harness: GatewayHarness, **body: Any) -> dict[str, Any]:
 
 async def test_comparison_has_the_promised_fields_with_real_figures(harness: GatewayHarness) -> None:
     reported = await compared(harness)
-    assert reported["models_compared"] == ["vllm/a", "vllm/b"]
-    assert (reported["best_performing"], reported["best_tied_with"]) == ("vllm/b", ["vllm/a"])
+    assert reported["models_compared"] == ["a", "b"]
+    assert [(run["model"], run["provider"]) for run in reported["runs"]] == [("a", "vllm"), ("b", "vllm")]
+    assert (reported["best_performing"], reported["best_tied_with"]) == ("b", ["a"])
     assert (reported["performance_gap"], reported["performance_gap_ci95"]) == (0.02, [0.0, 0.04])
     assert (
         reported["statistical_significance"] == "p = 0.060 (stratified normal, Holm-corrected over 3 tests)"
     )
-    assert "no significant difference between vllm/a and vllm/b on glue" in reported["recommendations"][0]
+    assert "no significant difference between a and b on glue" in reported["recommendations"][0]
     assert reported["warnings"] == ["qqp: only a has it"]
     [asked] = harness.results.comparisons.compared
     assert (list(asked.models), asked.suite, list(asked.metrics)) == (
@@ -55,12 +56,25 @@ async def test_every_task_has_its_own_row_and_what_is_undefined_is_null(harness:
     rows = {row["task"]: row for row in (await compared(harness))["differences"]}
     assert set(rows) == {"sst2", "rte", None, "cola"}
     rte = rows["rte"]
-    assert (rte["first"], rte["second"], rte["verdict"]) == ("vllm/a", "vllm/b", "second_better")
+    assert (rte["first"], rte["second"], rte["verdict"]) == ("a", "b", "second_better")
     assert (rte["adjusted_p_value"], rte["pairs"], rte["smallest_detectable"]) == (0.003, 400, 0.04)
     assert (rte["second_unparsed"], rte["only_second_right"]) == (2, 18)
     cola = rows["cola"]
     assert (cola["difference"], cola["ci95"], cola["p_value"]) == (None, None, None)
     assert (cola["verdict"], cola["remark"]) == ("undefined", "only one pair")
+
+
+async def test_models_are_named_as_they_were_ordered_or_in_full(harness: GatewayHarness) -> None:
+    harness.scheduler.ordered_models = ["vllm/a", "vllm/b", "ollama/b"]
+    await compared(harness, model_ids=["a", "vllm/b"])
+    assert list(harness.results.comparisons.compared[-1].models) == ["vllm/a", "vllm/b"]
+    status, body, _ = await call(harness, "POST", f"{API}/compare", json={**MODELS, "model_ids": ["a", "b"]})
+    assert (status, body["reason"]) == (400, "UNKNOWN_MODEL")
+
+
+async def test_two_models_of_one_name_are_shown_with_their_providers(harness: GatewayHarness) -> None:
+    harness.results.comparisons.comparison.runs[1].model = "ollama/a"
+    assert (await compared(harness))["models_compared"] == ["vllm/a", "ollama/a"]
 
 
 async def test_ids_of_jobs_are_compared_as_runs(harness: GatewayHarness) -> None:
@@ -73,7 +87,7 @@ async def test_two_runs_of_one_model_are_distinguished(harness: GatewayHarness) 
     comparison = harness.results.comparisons.comparison
     comparison.runs[1].model = "vllm/a"
     names = (await compared(harness))["models_compared"]
-    assert names == [f"vllm/a (run {run.run_id[:8]})" for run in comparison.runs]
+    assert names == [f"a (run {run.run_id[:8]})" for run in comparison.runs]
 
 
 @pytest.mark.parametrize(

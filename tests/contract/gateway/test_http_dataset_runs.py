@@ -177,7 +177,7 @@ async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harnes
         page_token="here",
         state=run_pb2.RUN_STATE_RUNNING,
         model="vllm/org/starter",
-        kind=scheduler_pb2.RUN_KIND_DATASET,
+        kind=run_pb2.RUN_KIND_DATASET,
         dataset_id=DATASET,
     )
 

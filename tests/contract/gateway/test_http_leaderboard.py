@@ -31,10 +31,11 @@ async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> N
     leaderboard = harness.results.entries.leaderboard
     first = entry("vllm/Qwen/Qwen3-0.6B", 1, 0.5)
     first.tied_with.append("vllm/b")
+    first.not_compared_with.append("ollama/c")
     first.trend.direction, first.trend.previous_run_id = leaderboard_pb2.TREND_DIRECTION_UP, "r0"
     first.trend.difference = 0.25
     first.closed_at.FromSeconds(1_700_000_000)
-    leaderboard.entries.append(first)
+    leaderboard.entries.extend([first, entry("vllm/b", 1, 0.4), entry("ollama/c", 1, 0.4)])
     leaderboard.unranked.add(model="vllm/c", run_id="r3", unranked_because=["limit 100"])
     leaderboard.baselines.add(model="baseline/majority")
     leaderboard.total_models, leaderboard.metric = 1, "acc"
@@ -44,9 +45,12 @@ async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> N
         harness, "GET", f"{API}/leaderboard?suite=glue&metric=accuracy&limit=5&best=true"
     )
     assert status == 200
-    [top] = body["leaderboard"]
-    promised = {"rank": 1, "model": "vllm/Qwen/Qwen3-0.6B", "score": 0.5, "provider": "vllm"}
-    promised |= {"benchmark_count": 8, "ci95": [0.4, 0.6], "tied_with": ["vllm/b"], "trend": "up"}
+    top, _, third = body["leaderboard"]
+    promised = {"rank": 1, "model": "Qwen/Qwen3-0.6B", "score": 0.5, "provider": "vllm"}
+    promised |= {"benchmark_count": 8, "ci95": [0.4, 0.6], "tied_with": ["b"], "trend": "up"}
+    # Another provider's model has the name, too.
+    promised |= {"not_compared_with": ["ollama/c"]}
+    assert (third["model"], third["provider"]) == ("ollama/c", "ollama")
     assert {name: top[name] for name in promised} == promised
     assert top["trend_details"] == {"difference": 0.25, "p_value": None, "previous_job_id": "r0"}
     assert (body["total_models"], body["last_updated"]) == (1, "2023-11-14T22:13:20Z")
@@ -57,6 +61,19 @@ async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> N
     [asked] = harness.results.entries.leaderboards_asked
     assert (asked.suite, asked.metric, asked.limit, asked.is_best) == ("glue", "accuracy", 5, True)
     assert not asked.HasField("num_fewshot")
+
+
+async def test_a_leaderboard_of_limited_runs_says_so_and_ranks_them_where_they_are_included(
+    harness: GatewayHarness,
+) -> None:
+    harness.results.entries.leaderboard.unranked.append(entry("vllm/a", 0, 0.5))
+    harness.results.entries.leaderboard.note = "All runs of glue are limited."
+    _, body, _ = await call(harness, "GET", f"{API}/leaderboard")
+    assert body["note"] == "All runs of glue are limited."
+    assert (await call(harness, "GET", f"{API}/leaderboard?include=limited"))[0] == 200
+    assert (await call(harness, "GET", f"{API}/leaderboard?include=all"))[0] == 422
+    asked = harness.results.entries.leaderboards_asked
+    assert [one.includes_limited for one in asked] == [False, True]
 
 
 async def test_leaderboard_without_runs_is_empty(harness: GatewayHarness) -> None:
@@ -116,12 +133,13 @@ async def test_history_has_the_promised_fields(harness: GatewayHarness) -> None:
     assert status == 200
     assert (body["total_runs"], body["date_range"], body["next_cursor"]) == (12, "Last 7 days", "next")
     [run] = body["history"]
-    assert (run["job_id"], run["status"], run["model_name"], run["benchmark_suite"]) == (
+    assert (run["job_id"], run["status"], run["model_name"], run["provider"]) == (
         "r1",
         "completed",
-        "vllm/a",
-        "glue",
+        "a",
+        "vllm",
     )
+    assert run["benchmark_suite"] == "glue"
     assert (run["score"], run["unparsed_rate"], run["scoring"]) == (0.5, None, "loglikelihood")
     [asked] = harness.results.entries.pages_asked
     assert (asked.model, asked.days, asked.page_size, asked.page_token) == ("vllm/a", 7, 1, "here")

@@ -135,12 +135,14 @@ async def test_targets_are_scored_ranked_and_compared_by_the_data_set(stack: Sta
 
     path = f"{API}/leaderboard?suite={dataset_id}&metric=exact_match"
     leaderboard = (await http(stack, "GET", path)).body
-    assert {line["model"]: line["score"] for line in leaderboard["leaderboard"]} == {MODEL: 0.75, OTHER: 0.75}
+    scores = {f"{line['provider']}/{line['model']}": line["score"] for line in leaderboard["leaderboard"]}
+    assert scores == {MODEL: 0.75, OTHER: 0.75}
     compared = {"model_ids": [MODEL, OTHER], "benchmark_suite": dataset_id, "metrics": ["exact_match"]}
     answer = await http(stack, "POST", f"{API}/compare", json=compared)
     assert answer.status == 200, answer.body
     comparison = answer.body["comparison"]
-    assert (comparison["models_compared"], comparison["benchmark_suite"]) == ([MODEL, OTHER], dataset_id)
+    names = [model.partition("/")[2] for model in (MODEL, OTHER)]
+    assert (comparison["models_compared"], comparison["benchmark_suite"]) == (names, dataset_id)
     compared_on = {(each["metric"], each["pairs"]) for each in comparison["differences"]}
     assert compared_on == {("exact_match", 4)}
     # Runs that are over do not use it.

@@ -61,6 +61,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     datasets: FakeDatasets = field(default_factory=FakeDatasets)
     files: FakeFiles = field(default_factory=FakeFiles)
     batches: FakeBatches = field(default_factory=FakeBatches)
+    ordered_models: list[str] = field(default_factory=list)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     estimated_seconds: float | None = None
@@ -105,6 +106,14 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     ) -> scheduler_pb2.GetRunResponse:
         self._note(context)
         return scheduler_pb2.GetRunResponse(run=self._run(request.run_id))
+
+    async def ListModelNames(
+        self,
+        request: scheduler_pb2.ListModelNamesRequest,
+        context: Any,  # the generated method's
+    ) -> scheduler_pb2.ListModelNamesResponse:
+        named = [model for model in self.ordered_models if request.model in (model, model.partition("/")[2])]
+        return scheduler_pb2.ListModelNamesResponse(models=named)
 
     async def ListRuns(
         self, request: scheduler_pb2.ListRunsRequest, context: Any

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import combinations
 from typing import TypeVar
 
-from proctor.values.run import RunState
+from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.bounded_calls import TookTooLong
 from services.results.comparison.comparison import StoredDifference
@@ -69,7 +69,10 @@ class MemoryLeaderboard:
         return [
             run
             for run in self._rows.closed.values()
-            if page.suite in ("", run.suite) and page.model in ("", run.model) and run.closed_at >= page.since
+            if page.suite in ("", run.suite)
+            and (page.suite or page.kind in (None, _kind(run)))
+            and page.model in ("", run.model)
+            and run.closed_at >= page.since
         ]
 
     def _complete(self, suite: str, project_id: int | None) -> list[ClosedRun]:
@@ -156,13 +159,17 @@ class MemoryDifferences:
 
 
 def _place(run: ClosedRun, metric: str) -> tuple[str, str]:
-    """Runs that cannot be ranked share one entry of their model."""
-    conditions = run.result.conditions.of_metric(metric)
-    return run.model, conditions.text if run.result.is_whole else ""
+    """Runs that cannot be ranked share one entry of their model, but for those that are only limited."""
+    conditions, result = run.result.conditions.of_metric(metric), run.result
+    return run.model, conditions.text if result.is_whole or result.is_limited else ""
 
 
 def _scored(task: PlannedTask, method: ScoringMethod | None) -> str:
     return f"{task.sample_set_id} {task.scoring} {method}"
+
+
+def _kind(run: ClosedRun) -> RunKind:
+    return RunKind.DATASET if run.result.dataset_name else RunKind.SUITE
 
 
 def _key(run: ClosedRun) -> tuple[datetime, str]:

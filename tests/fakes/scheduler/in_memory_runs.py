@@ -154,6 +154,10 @@ class InMemoryRuns:
             if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.admitted_at
         ]
 
+    async def model_names(self, name: str) -> Sequence[str]:
+        known = {run.order.model for run in self.runs.values()}
+        return sorted(model for model in known if name in (model, model.partition("/")[2]))
+
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         alike = [
             each

@@ -105,12 +105,12 @@ async def test_list_tells_how_far_a_running_one_is(entry: ServedScheduler) -> No
 
     async def some_is_listed() -> bool:
         await entry.worker.answer(1)
-        wanted = scheduler_service_pb2.ListRunsRequest(kind=scheduler_service_pb2.RUN_KIND_SUITE, page_size=1)
+        wanted = scheduler_service_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_SUITE, page_size=1)
         [listed] = (await entry.stub.ListRuns(wanted)).runs
         assert listed.run_id == run_id
         return 0 < listed.progress.completed < listed.progress.total == ROWS
 
     await until(some_is_listed)
     await entry.finish(run_id)
-    wanted = scheduler_service_pb2.ListRunsRequest(kind=scheduler_service_pb2.RUN_KIND_DATASET)
+    wanted = scheduler_service_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_DATASET)
     assert (await entry.stub.ListRuns(wanted)).total == 0

@@ -18,8 +18,9 @@ from services.gateway.api.comparisons.conclusions import (
     recommendations,
     significance,
 )
+from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.suites.schemas import SuiteName
-from services.gateway.backends import ResultsCalls
+from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import interval, present, word
@@ -32,7 +33,9 @@ class CompareRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model_ids: list[Text] = Field(
-        min_length=2, max_length=6, description='Models as "provider/name", or ids of jobs'
+        min_length=2,
+        max_length=6,
+        description="Models as ordered or as provider/name, or ids of jobs",
     )
     benchmark_suite: SuiteName = Field(
         default="", max_length=128, description="Required with models; all its versions"
@@ -68,7 +71,8 @@ class CompareRequest(BaseModel):
 
 class ComparedJob(BaseModel):
     job_id: str
-    model: str
+    model: str = Field(description="As ordered, without the provider")
+    provider: str
     scoring: str | None = Field(description="Scoring method of choices; null without choices")
     limit: int | None = Field(description="First rows of each task only; null means all")
     score: float | None = Field(description="The suite's figure of the main metric")
@@ -113,8 +117,10 @@ router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
     responses=problems(400, 404, 409, 422, 503),
     summary="Compare two or more models or runs",
 )
-async def compare(results: ResultsCalls, body: CompareRequest) -> Compared:
-    response = await results.comparisons.CompareRuns(body.to_proto())
+async def compare(scheduler: SchedulerCalls, results: ResultsCalls, body: CompareRequest) -> Compared:
+    request = body.to_proto()
+    request.models[:] = [await full_model(scheduler, model) for model in request.models]
+    response = await results.comparisons.CompareRuns(request)
     return Compared(comparison=_comparison(response.comparison))
 
 
@@ -144,10 +150,11 @@ def _comparison(comparison: comparison_pb2.Comparison) -> ComparisonShown:
 
 
 def _run_names(comparison: comparison_pb2.Comparison) -> list[str]:
-    """Names of the models; with the run when a model has several."""
+    """Names of the models, as they were ordered; with the run when a model has several."""
     models = Counter(run.model for run in comparison.runs)
+    names = names_of(models)
     return [
-        run.model if models[run.model] == 1 else f"{run.model} (run {run.run_id[:8]})"
+        names[run.model] if models[run.model] == 1 else f"{names[run.model]} (run {run.run_id[:8]})"
         for run in comparison.runs
     ]
 
@@ -155,7 +162,15 @@ def _run_names(comparison: comparison_pb2.Comparison) -> list[str]:
 def _compared_job(run: comparison_pb2.ComparedRun) -> ComparedJob:
     method = run.scoring_method
     scoring = word(run_pb2.ScoringMethod, method) if method else None
-    return present(ComparedJob, run, job_id=run.run_id, scoring=scoring)
+    shown = provider_and_name(run.model)
+    return present(
+        ComparedJob,
+        run,
+        job_id=run.run_id,
+        model=shown["model_name"],
+        provider=shown["provider"],
+        scoring=scoring,
+    )
 
 
 def _difference(message: comparison_pb2.Difference, names: Sequence[str]) -> DifferenceShown:

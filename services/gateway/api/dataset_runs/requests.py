@@ -147,7 +147,7 @@ class DatasetRunsQuery:
             page_token=cursor,
             state=number_of(status),
             model=model,
-            kind=scheduler_pb2.RUN_KIND_DATASET,
+            kind=run_pb2.RUN_KIND_DATASET,
             dataset_id=dataset_id,
         )
 

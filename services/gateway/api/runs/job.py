@@ -4,6 +4,7 @@ from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.wire.values import USAGE
+from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.schemas import (
     Figure,
     GroupFigures,
@@ -57,7 +58,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         run,
         job_id=run.run_id,
         status=word(run_pb2.RunState, run.state),
-        model_name=run.order.model,
+        **provider_and_name(run.order.model),
         benchmark_suite=subject_of(run.order),
         completed_at=moment(run.finished_at),
     )

@@ -49,6 +49,7 @@ StreamAnswers = Annotated[
 
 # "auto" leaves the choice to the scheduler.
 _AUTO = {"auto": 0}
+_KINDS = numbers(run_pb2.RunKind)
 _SCORING_METHODS = numbers(run_pb2.ScoringMethod) | _AUTO
 PROMPT_FORMS = numbers(run_pb2.PromptForm) | _AUTO
 
@@ -189,17 +190,35 @@ class RunRequest(BaseModel):
         )
 
 
+ModelFilter = Annotated[str, Query(description="As it was ordered, or with its provider: provider/name")]
+KindFilter = Annotated[
+    Literal["suite", "dataset", "all"],
+    Query(description="Runs over suites, over data sets and of batches, or all; not with a suite"),
+]
+
+
+def kind_number(kind: str, suite: str) -> run_pb2.RunKind.ValueType:
+    """Unspecified for all, and where a suite or the id of a data set says it."""
+    return run_pb2.RUN_KIND_UNSPECIFIED if suite or kind == "all" else _KINDS[kind]
+
+
 class RunsQuery:
     """Filters and page of a list of jobs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # the parameters of the query
         self,
-        model_name: Annotated[str, Query(description='"provider/name"')] = "",
+        model_name: ModelFilter = "",
         suite: SuiteFilter = "",
         status: RunState | None = None,
+        kind: KindFilter = "suite",
         limit: Annotated[int, Query(ge=1, le=500)] = 20,
         cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
     ) -> None:
         self.request = scheduler_pb2.ListRunsRequest(
-            page_size=limit, page_token=cursor, state=number_of(status), suite=suite, model=model_name
+            page_size=limit,
+            page_token=cursor,
+            state=number_of(status),
+            suite=suite,
+            model=model_name,
+            kind=kind_number(kind, suite),
         )

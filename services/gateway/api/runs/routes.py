@@ -9,6 +9,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, default_priority
 from proctor.wire.convert import member_of
+from services.gateway.api.models import full_model
 from services.gateway.api.runs.job import job_listed, job_results
 from services.gateway.api.runs.requests import RunRequest, RunsQuery
 from services.gateway.api.runs.schemas import JobPage, JobResults, JobStarted
@@ -99,6 +100,7 @@ async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     summary="List jobs",
 )
 async def list_jobs(scheduler: SchedulerCalls, query: Annotated[RunsQuery, Depends()]) -> JobPage:
+    query.request.model = await full_model(scheduler, query.request.model)
     page = await scheduler.runs.ListRuns(query.request)
     if not page.total:
         await check_known_suite(scheduler, query.request.suite)

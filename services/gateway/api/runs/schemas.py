@@ -141,7 +141,8 @@ class JobResults(BaseModel):
 class JobListed(BaseModel):
     job_id: str
     status: str
-    model_name: str
+    model_name: str = Field(description="As ordered, without the provider")
+    provider: str
     benchmark_suite: str
     created_at: datetime | None
     completed_at: datetime | None

@@ -41,6 +41,9 @@ class PostgresRunLists:
 
         return await self._session.run(page)
 
+    async def model_names(self, name: str) -> Sequence[str]:
+        return [row["model"] for row in await self._session.fetch("list_model_names", name)]
+
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
         wanted = (order.subject, order.model, run.scoring_method, json.dumps(order.token_settings))

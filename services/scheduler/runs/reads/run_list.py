@@ -52,6 +52,10 @@ class PastUsage:
 class RunLists(Protocol):
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage: ...
 
+    async def model_names(self, name: str) -> Sequence[str]:
+        """Full names of ordered models that have the name, with their provider or without."""
+        ...
+
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         """Token counts of the last completed runs of its suite and settings; of any model if need be."""
         ...

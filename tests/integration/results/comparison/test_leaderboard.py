@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import pytest
 import pytest_asyncio
 
-from proctor.values.run import RunState
+from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.bounded_calls import TookTooLong
@@ -254,12 +254,27 @@ async def test_an_older_run_that_is_closed_later_is_the_latest(world: World) -> 
     assert await world.listed() == [("p/a", opened_first.run_id)]
 
 
-async def test_flawed_runs_of_a_model_have_an_entry_of_their_own(world: World) -> None:
+async def test_limited_runs_of_a_model_have_an_entry_for_each_limit(world: World) -> None:
     whole = await world.run("p/a", right=1)
-    short, shorter = await world.run("p/a", right=4, limit=8), await world.run("p/a", right=3, limit=5)
-    for plan in (whole, short, shorter):
+    first, short, shorter = [await world.run("p/a", right=4, limit=limit) for limit in (8, 8, 5)]
+    for plan in (whole, first, short, shorter):
         await world.close(plan)
-    assert await world.listed() == sorted([("p/a", whole.run_id), ("p/a", shorter.run_id)])
+    kept = [("p/a", plan.run_id) for plan in (whole, short, shorter)]
+    assert await world.listed() == sorted(kept)
+
+
+async def test_a_history_is_of_one_kind_where_one_is_asked_for(world: World) -> None:
+    plan, over_rows = await world.run("p/kind", right=1), await world.run("p/kind", right=1)
+    over_rows = replace(over_rows, facts=replace(over_rows.facts, dataset_name="rows.jsonl"), run_id=new_id())
+    await world.stores.records.open(over_rows, 1)
+    for one in (plan, over_rows):
+        await world.close(one)
+    runs = {plan.run_id, over_rows.run_id}
+    for kind, expected in ((RunKind.SUITE, plan), (RunKind.DATASET, over_rows)):
+        page = HistoryPage("", "", A_DAY_AGO, NEWEST, 500, kind)
+        assert [run.run_id for run in await world.kept.page(page) if run.run_id in runs] == [expected.run_id]
+    everything = HistoryPage("", "", A_DAY_AGO, NEWEST, 500)
+    assert {run.run_id for run in await world.kept.page(everything)} >= runs
 
 
 async def test_a_project_has_its_own_latest_run(world: World) -> None:

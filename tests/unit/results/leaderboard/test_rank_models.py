@@ -287,3 +287,37 @@ async def test_baselines_are_those_of_the_newest_run_that_has_them() -> None:
     ]
     runs.rows.run_baselines[second.run_id] = {"random": {"acc": suite_figure(0.5)}}
     assert (await runs.rank_models.rank(QUERY)).baselines[0].figure == suite_figure(0.5)
+
+
+async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
+    runs = ClosedRuns()
+    runs.add("p/a", 0.6, replace(WHOLE, limit=20))
+    runs.add("p/b", 0.9, replace(WHOLE, limit=100))
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert (places(leaderboard), leaderboard.total_models) == ([], 0)
+    assert leaderboard.note == (
+        "All runs of letters are limited to the first rows of each task (limit 20, 100), so none is ranked; "
+        "include=limited ranks those of one limit."
+    )
+    runs.add("p/c", 0.5)
+    assert (await runs.rank_models.rank(QUERY)).note == ""
+    assert (await ClosedRuns().rank_models.rank(QUERY)).note == ""
+
+
+async def test_limited_runs_are_ranked_with_those_of_the_same_limit_where_they_are_included() -> None:
+    runs = ClosedRuns()
+    runs.add("p/a", 0.6, replace(WHOLE, limit=20))
+    runs.add("p/b", 0.9, replace(WHOLE, limit=20))
+    runs.add("p/c", 0.7, replace(WHOLE, limit=100))
+    runs.add("p/d", 0.8)
+    runs.add("p/cut", 0.9, replace(WHOLE, limit=20, is_truncated_left=True))
+    runs.add("p/failing", 0.9, replace(WHOLE, limit=20), failing_tasks=("t0",))
+    leaderboard = await runs.rank_models.rank(replace(QUERY, includes_limited=True))
+    assert [model for model, _ in places(leaderboard)] == ["p/b", "p/a"]
+    assert unranked(leaderboard) == {
+        "p/c": ("limit 100",),
+        "p/d": ("all rows",),
+        "p/cut": ("limit 20", "prompts cut from the left"),
+        "p/failing": ("limit 20", "more than 5% failed: t0"),
+    }
+    assert places(await runs.rank_models.rank(QUERY)) == [("p/d", 1)]
