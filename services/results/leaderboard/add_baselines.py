@@ -16,7 +16,7 @@ from services.results.leaderboard.baseline import (
 )
 from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
 from services.results.leaderboard.ports import BaselineStore, Claim, ClaimStore, Work
-from services.results.leaderboard.process_claims import CLAIM_SECONDS, MOST_TRIES, process_claims
+from services.results.leaderboard.process_claims import MOST_TRIES, process_claims
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -49,7 +49,7 @@ class AddBaselines:
 
         A run that takes long is put off until the others have theirs, and given more time then.
         """
-        await process_claims(self.claims, Work.BASELINES, SLOW_RUN_SECONDS + CLAIM_SECONDS, self._add)
+        await process_claims(self.claims, Work.BASELINES, self._add)
 
     async def _add(self, claim: Claim) -> bool:
         record = await self.records.find(claim.run_id)

@@ -11,7 +11,7 @@ from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import Claim, ClaimStore, LeaderboardStore, PeerStore, Work
-from services.results.leaderboard.process_claims import CLAIM_SECONDS, MOST_TRIES, process_claims
+from services.results.leaderboard.process_claims import MOST_TRIES, process_claims
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metrics import SCORE
@@ -35,7 +35,7 @@ class ComparePeers:
 
         A pair that takes long is put off until the other runs are compared, and given more time then.
         """
-        await process_claims(self.claims, Work.COMPARISON, CLAIM_SECONDS, self._compare)
+        await process_claims(self.claims, Work.COMPARISON, self._compare)
 
     async def _compare(self, claim: Claim) -> bool:
         record = await self.records.find(claim.run_id)
@@ -55,12 +55,7 @@ class ComparePeers:
     async def _slow(self, claim: Claim, peers: Sequence[str]) -> list[str]:
         """Compares with them; gives those that took too long."""
         seconds = PAIR_SECONDS if claim.tries == 1 else SLOW_PAIR_SECONDS
-        slow = []
-        for peer in peers:
-            await self.claims.renew(claim, seconds + CLAIM_SECONDS)
-            if not await self.store_comparison.store(claim.run_id, peer, seconds):
-                slow.append(peer)
-        return slow
+        return [peer for peer in peers if not await self.store_comparison.store(claim.run_id, peer, seconds)]
 
     async def _peers(self, record: RunRecord) -> list[str]:
         """The model's previous run, and the latest runs of all other models under the same conditions.

@@ -1,23 +1,25 @@
 """Works on closed runs, each run by the one replica that claimed it."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from services.common.errors import DependencyUnavailable
 from services.results.leaderboard.ports import Claim, ClaimStore, Work
 
-# Beside the time that a piece of the work may take.
-CLAIM_SECONDS = 60.0
+# So soon after a crash another replica claims the run. It is renewed in time while the work goes on.
+CLAIM_SECONDS = 15.0
+RENEWALS = 3
 # A run that was claimed more often ended the processes that worked on it.
 MOST_TRIES = 5
 
 
-async def process_claims(
-    claims: ClaimStore, work: Work, seconds: float, step: Callable[[Claim], Awaitable[bool]]
-) -> None:
+async def process_claims(claims: ClaimStore, work: Work, step: Callable[[Claim], Awaitable[bool]]) -> None:
     """All runs that wait. `step` says whether its run is done; if not, it comes after the others."""
-    while (claim := await claims.claim(work, seconds)) is not None:
+    while (claim := await claims.claim(work, CLAIM_SECONDS)) is not None:
         try:
-            is_done = await step(claim)
+            async with _renewed(claims, claim):
+                is_done = await step(claim)
         except DependencyUnavailable:
             # The run is not to blame: if this cannot be written either, the claim ends by itself.
             await claims.drop(claim)
@@ -26,3 +28,19 @@ async def process_claims(
             await claims.drop(claim)
         else:
             await claims.renew(claim, 0)
+
+
+@asynccontextmanager
+async def _renewed(claims: ClaimStore, claim: Claim) -> AsyncIterator[None]:
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(CLAIM_SECONDS / RENEWALS)
+            await claims.renew(claim, CLAIM_SECONDS)
+
+    renewing = asyncio.create_task(renew(), name=f"renew claim of {claim.run_id}")
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        # A claim that cannot be renewed may be worked on twice, which does no harm.
+        await asyncio.gather(renewing, return_exceptions=True)

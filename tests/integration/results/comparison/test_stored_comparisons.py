@@ -13,11 +13,13 @@ from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import TOOK_TOO_LONG, ComparePair, StoreComparison
 from services.results.comparison.comparison import Difference
 from services.results.comparison.metric_choice import MetricChoice
-from services.results.leaderboard import compare_peers
+from services.results.leaderboard import compare_peers, process_claims
 from services.results.leaderboard.compare_peers import ComparePeers
-from services.results.leaderboard.ports import Work
+from services.results.leaderboard.ports import Claim, Work
+from services.results.leaderboard.postgres import PostgresClaims
 from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.runs.run_plan import RunRecord
+from tests.fakes.eventually import eventually
 from tests.fakes.results.memory_leaderboard import ThreadCalls
 from tests.fakes.results.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single
 
@@ -210,6 +212,32 @@ async def test_a_claim_ends_by_itself_and_a_run_that_was_tried_comes_last(runs: 
     assert tries == [(False, 1), (True, 2)]
     await runs.session.fetch("renew_claim", first, "comparison", 0)
     await runs.session.fetch("renew_claim", second, "comparison", 0)
+
+
+class CountedClaims(PostgresClaims):
+    renewals = 0
+
+    async def renew(self, claim: Claim, seconds: float) -> None:
+        await super().renew(claim, seconds)
+        self.renewals += 1
+
+
+async def test_a_claim_is_renewed_while_its_run_is_compared(
+    runs: PairedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_claims, "RENEWALS", 300)
+    await runs.compare_peers.compare()
+    record = await runs.stores.records.get((await runs.run(answers(10))).run_id)
+    claims = CountedClaims(runs.session)
+
+    async def compare(_: Claim) -> bool:
+        await eventually(lambda: claims.renewals >= 3, "the claim is renewed")
+        assert await runs.claims.claim(Work.COMPARISON, 60) is None
+        await runs.peers.mark_compared(record)
+        return True
+
+    await process_claims.process_claims(claims, Work.COMPARISON, compare)
+    assert await runs.waiting_run() is None
 
 
 async def test_a_leaderboard_of_best_runs_compares_what_was_not_compared_and_keeps_it(
