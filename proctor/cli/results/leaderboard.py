@@ -60,6 +60,9 @@ async def leaderboard(
     ] = "auto",
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None,
     project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None,
+    include_limited: Annotated[
+        bool, typer.Option("--include-limited", help="Rank runs of the first rows too, those of one limit.")
+    ] = False,
 ) -> None:
     """Rank the models of a suite by their latest complete run; ties share a rank."""
     request = service_pb2.GetLeaderboardRequest(
@@ -70,6 +73,7 @@ async def leaderboard(
         scoring_method=enum_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
         num_fewshot=num_fewshot,
         project_id=project,
+        includes_limited=include_limited,
     )
     found = await session.client.leaderboard.get(request)
     is_empty = not (found.entries or found.unranked)
@@ -112,6 +116,8 @@ def print_leaderboard(console: Console, suite: str, found: service_pb2.GetLeader
     # The title of a rich table would be folded to the width of its columns.
     say(console, f"{suite} by {found.metric}{f', scored by {method}' if method else ''}", style="bold")
     console.print(_ranked_table(console, found))
+    if found.note:
+        say(console, found.note, style="yellow")
     if found.total_models > len(found.entries):
         more = found.total_models - len(found.entries)
         say(console, f"{more} more: --limit {min(found.total_models, _MAX_LIMIT)}", style="dim")

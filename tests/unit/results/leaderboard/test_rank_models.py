@@ -297,7 +297,7 @@ async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
     assert (places(leaderboard), leaderboard.total_models) == ([], 0)
     assert leaderboard.note == (
         "All runs of letters are limited to the first rows of each task (limit 20, 100), so none is ranked; "
-        "include=limited ranks those of one limit."
+        "include=limited (--include-limited) ranks those of one limit."
     )
     runs.add("p/c", 0.5)
     assert (await runs.rank_models.rank(QUERY)).note == ""
