@@ -102,7 +102,8 @@ class DispatchShards:
         credit = self._credit(target, load.runs, now)
         if not ledger.is_drained and credit - len(ledger.in_flight) < worth_sending(credit):
             return
-        while (free := credit - len(ledger.in_flight)) > 0 and room_bytes > 0:
+        # A run with nothing in flight sends a shard all the same: others of its pool may have the room.
+        while (free := credit - len(ledger.in_flight)) > 0 and (room_bytes > 0 or not ledger.in_flight):
             batch = await self._next_shards(target, min(free, BATCH_SHARDS))
             sent_bytes = await self._send(target, batch, room_bytes) if batch else 0
             if not sent_bytes:

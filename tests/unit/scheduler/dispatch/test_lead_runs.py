@@ -194,9 +194,12 @@ async def test_a_pool_whose_shards_nobody_takes_leaves_room_for_those_of_others(
     await until(lambda: is_sent(orphan, 4))
     other = await harness.submit(toy_order(tasks=("say",), model="vllm/starter"))
     await until(lambda: is_sent(other, 4))
+    late = await harness.submit(toy_order(tasks=("say",)))
+    await until(lambda: is_sent(late, 1))
     for _ in range(20):
         harness.tracker.touch(orphan.run_id, harness.clock.monotonic())
         await asyncio.sleep(0)
     task.cancel()
-    held = {run.run_id: len(harness.stream.sent[run.run_id]) for run in (orphan, other)}
+    held = {run.run_id: len(harness.stream.sent[run.run_id]) for run in (orphan, other, late)}
     assert max(held.values()) <= 5
+    assert held[late.run_id] == 1
