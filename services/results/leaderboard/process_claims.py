@@ -8,7 +8,7 @@ from services.common.errors import DependencyUnavailable
 from services.results.leaderboard.ports import Claim, ClaimStore, Work
 
 # So soon after a crash another replica claims the run. It is renewed in time while the work goes on.
-CLAIM_SECONDS = 15.0
+CLAIM_SECONDS = 6.0
 RENEWALS = 3
 # A run that was claimed more often ended the processes that worked on it.
 MOST_TRIES = 5
