@@ -213,3 +213,14 @@ async def test_marks_over_grpc_are_of_who_calls(harness: GatewayHarness) -> None
         )
     [marked] = harness.results.answers.marked
     assert marked.user == "ann"
+
+
+async def test_reads_beyond_what_results_allows_are_503_and_asked_once(harness: GatewayHarness) -> None:
+    """A transport that tries again by itself multiplies what is too much already."""
+    path = f"{API}/{shown_id(stored_run(harness))}/results"
+    harness.results.outcomes_refusal = refused(
+        ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Too many read at once.", retry_after_seconds="7"
+    )
+    status, body, response = await call(harness, "GET", path)
+    assert (status, body["retry_after"], response.headers["Retry-After"]) == (503, 7, "7")
+    assert len(harness.results.outcomes_asked) == 1
