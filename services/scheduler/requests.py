@@ -1,6 +1,6 @@
 """What every request is checked for: ids, page sizes, page tokens, user names and texts."""
 
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from uuid import UUID
 
 from proctor.values.generation import Problem
@@ -10,6 +10,7 @@ from services.scheduler.errors import InvalidPageToken, InvalidParameter
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
+_END_OF_COUNTS = 2**31
 DEFAULT_USER = "local"
 
 
@@ -41,15 +42,17 @@ def list_token(time: datetime, name: str, total: int) -> str:
 
 
 def read_list_token(token: str) -> tuple[datetime, str, int]:
-    """Raises `InvalidPageToken`."""
+    """Raises `InvalidPageToken`, also for what Postgres or a contract cannot hold."""
     try:
         time, name, total = read_page_token(token)
-        at = datetime.fromisoformat(time)
-        if at.tzinfo is None:
-            raise InvalidPageToken(page_token=token)
-        return at, name, int(total)
+        at, count = datetime.fromisoformat(time), int(total)
     except (InvalidToken, ValueError) as error:
         raise InvalidPageToken(page_token=token) from error
+    # The years at both ends can lie outside what Postgres holds in UTC.
+    is_moment = at.tzinfo is not None and 1 < at.year < MAXYEAR
+    if not (is_moment and 0 <= count < _END_OF_COUNTS):
+        raise InvalidPageToken(page_token=token)
+    return at, name, count
 
 
 def nul_problem(field: str, *texts: str) -> Problem | None:

@@ -184,7 +184,7 @@ async def export_golden(
 
 @router.put(
     "/{benchmark_id}/golden",
-    responses=problems(404, 409, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="Mark answers as golden, all or none",
 )
 async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:
@@ -193,7 +193,7 @@ async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user
 
 @router.delete(
     "/{benchmark_id}/golden",
-    responses=problems(404, 409, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="Remove marks, all or none",
 )
 async def unmark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:

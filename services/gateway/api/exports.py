@@ -31,8 +31,7 @@ FILE_RESPONSES: Described = {
     200: {"description": "The file", "content": {"application/octet-stream": {}}},
     206: {"description": "The requested range, of the CSV or JSONL of a finished run"},
     304: {"description": "The client has the file"},
-    416: {"description": "The file has no such range"},
-}
+} | problems(416)
 
 
 def _csv_safe(

@@ -21,6 +21,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.secret_names import secret_word
@@ -155,7 +156,17 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     reason = HTTPStatus(error.status_code).name
     response = problem_response(plain_problem(request.url.path, error.status_code, reason, str(error.detail)))
     response.headers.update(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(sorted(_allowed_methods(request)))
     return response
+
+
+def _allowed_methods(request: Request) -> set[str]:
+    """Those of all routes of the path: the error names only the first route's."""
+    path = request.url.path
+    routes = [each for each in request.app.routes if isinstance(each, Route) and each.path_regex.match(path)]
+    methods = {method for route in routes for method in route.methods or ()}
+    return methods | {"HEAD"} if "GET" in methods else methods
 
 
 async def _masked_problem(request: Request, error: Exception) -> JSONResponse:

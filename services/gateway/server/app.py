@@ -21,6 +21,7 @@ from services.gateway.backends import BackendHealth, Results, Scheduler, is_read
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters
+from services.gateway.server.description import HeadRequests, describe_errors
 from services.gateway.server.middleware import BodyLimit, LimitedBodies, RateLimit, RequestLog
 from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
@@ -67,7 +68,7 @@ class HttpParts:
 
 def http_app(parts: HttpParts) -> FastAPI:
     # The page's scripts are served from here: it works without internet.
-    app = FastAPIOffline(
+    app: FastAPI = FastAPIOffline(
         title="Proctor",
         version="1",
         description="Examines language models.",
@@ -79,6 +80,7 @@ def http_app(parts: HttpParts) -> FastAPI:
     # Dependencies of the handlers.
     app.state.scheduler, app.state.results, app.state.clock = parts.scheduler, parts.results, parts.clock
     handle_problems(app)
+    describe_errors(app)
     for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(known_parameters)], responses=problems(429))
     for router in _OPENAI_ROUTERS:
@@ -87,6 +89,7 @@ def http_app(parts: HttpParts) -> FastAPI:
     app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results respond")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
+    app.add_middleware(HeadRequests)
     app.add_middleware(LimitedBodies, limit=parts.body_limit, slots=parts.slots)
     app.add_middleware(RateLimit, identity=parts.identity, limit=parts.limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)

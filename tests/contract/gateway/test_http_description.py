@@ -2,10 +2,13 @@
 
 import json
 import re
+from typing import Any
 
 import aiohttp
+import pytest
 
-from tests.fakes.gateway.gateway_harness import gateway_harness
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import call
 
 PROMISED = {
     "/api/v1/benchmarking/run",
@@ -93,3 +96,62 @@ async def test_docs_page_loads_its_parts_from_the_gateway_itself() -> None:
             assert part.startswith("/")
             async with session.get(harness.http + part) as response:
                 assert response.status == 200
+
+
+async def described(harness: GatewayHarness) -> dict[str, dict[str, dict[str, Any]]]:
+    _, document, _ = await call(harness, "GET", "/openapi.json")
+    paths: dict[str, dict[str, dict[str, Any]]] = document["paths"]
+    return paths
+
+
+async def test_errors_are_described_with_the_media_type_and_the_status_they_have(
+    harness: GatewayHarness,
+) -> None:
+    for path, operations in (await described(harness)).items():
+        for operation in operations.values():
+            errors = {
+                status: set(response["content"])
+                for status, response in operation["responses"].items()
+                if status >= "400"
+            }
+            is_openai = path.startswith("/v1/")
+            media_type = "application/json" if is_openai else "application/problem+json"
+            assert all(content == {media_type} for content in errors.values()), path
+            assert not (is_openai and "422" in errors), path
+    for path, status in (("/admin/datasets/x", 404), (f"/v1/files/{'0' * 300}", 400)):
+        answered, _, response = await call(harness, "GET", path)
+        assert answered == status
+        assert response.content_type == ("application/json" if "v1" in path else "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/v1/queue/limits", "GET, HEAD, PATCH"),
+        ("/admin/benchmarks/x/golden", "DELETE, PUT"),
+        ("/v1/files", "GET, HEAD, POST"),
+        ("/v1/files/x", "DELETE, GET, HEAD"),
+    ],
+)
+async def test_method_that_a_path_has_not_names_all_that_it_has(
+    harness: GatewayHarness, path: str, methods: str
+) -> None:
+    for method in ("OPTIONS", "TRACE"):
+        status, _, response = await call(harness, method, path)
+        assert (status, response.headers["Allow"]) == (405, methods)
+
+
+async def test_head_has_the_headers_of_get_and_no_body(harness: GatewayHarness) -> None:
+    for path in ("/api/v1/queue/limits", "/admin/datasets/x", "/healthz", "/docs"):
+        wanted, _, got = await call_text(harness, "GET", path)
+        status, body, head = await call_text(harness, "HEAD", path)
+        assert (status, body) == (wanted, "")
+        for name in ("Content-Type", "Content-Length"):
+            assert head.headers[name] == got.headers[name]
+
+
+async def call_text(
+    harness: GatewayHarness, method: str, path: str
+) -> tuple[int, str, aiohttp.ClientResponse]:
+    async with aiohttp.ClientSession() as session, session.request(method, harness.http + path) as response:
+        return response.status, await response.text(), response

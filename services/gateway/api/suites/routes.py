@@ -101,7 +101,7 @@ async def add(
 
 @router.get(
     "/{suite}/tasks/{task}/samples/{row}",
-    responses=problems(404, 422, 503),
+    responses=problems(404, 409, 422, 503),
     summary="Preview a sample as a model would get it",
 )
 async def show(

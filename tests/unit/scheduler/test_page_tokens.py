@@ -1,0 +1,46 @@
+"""Page tokens of the scheduler's lists: those that it wrote are read, any other one is refused."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from services.common.page_token import write_page_token
+from services.scheduler.errors import InvalidPageToken
+from services.scheduler.requests import list_token, read_list_token
+
+RUN = "6c3a2f4e-0000-4000-8000-000000000001"
+NOW = "2026-01-01T00:00:00+00:00"
+
+
+def test_token_is_read_as_it_was_written() -> None:
+    at = datetime(2026, 6, 1, 12, tzinfo=UTC)
+    assert read_list_token(list_token(at, RUN, 7)) == (at, RUN, 7)
+
+
+@pytest.mark.parametrize(
+    ("time", "total"),
+    [
+        (NOW, 10**30),
+        (NOW, 2**31),
+        (NOW, 2**63),
+        (NOW, -5),
+        ("0001-01-01T00:00:00+23:59", 1),
+        ("9999-12-31T23:59:59-23:59", 1),
+        ("2026-01-01T00:00:00", 1),
+    ],
+)
+def test_token_that_no_list_gave_is_refused(time: str, total: int) -> None:
+    with pytest.raises(InvalidPageToken):
+        read_list_token(write_page_token(time, RUN, total))
+
+
+@given(some.text())
+def test_any_text_is_read_or_refused(token: str) -> None:
+    try:
+        at, _, total = read_list_token(token)
+    except InvalidPageToken:
+        return
+    assert at.astimezone(UTC) == at
+    assert 0 <= total < 2**31
