@@ -104,7 +104,7 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     except DomainError as error:
         log.info("rpc refused", method=method, code=error.kind, ms=milliseconds(), message=error.message)
         refusal = rpc_status.to_status(status_of(error))
-        # Where the caller is told when to try again, its transport does not do so by itself.
+        # An error that says when to try again is not repeated by the caller's transport before.
         no_retry = (NO_RETRY,) if "retry_after_seconds" in error.facts else ()
         metadata = (*(refusal.trailing_metadata or ()), *no_retry)
         await context.abort(refusal.code, refusal.details, metadata)

@@ -27,11 +27,12 @@ from services.gateway.paths import BENCHMARKING
 
 Format = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
 _FORMATS = numbers(export_pb2.ExportFormat)
-FILE_RESPONSES: Described = {
+_FILE: Described = {
     200: {"description": "The file", "content": {"application/octet-stream": {}}},
     206: {"description": "The requested range, of the CSV or JSONL of a finished run"},
     304: {"description": "The client has the file"},
-} | problems(416)
+}
+FILE_RESPONSES = _FILE | problems(416)
 
 
 def _csv_safe(

@@ -39,6 +39,8 @@ class _Form:
 
     def __init__(self, boundary: bytes) -> None:
         self._found: list[Found] = []
+        # The parser cuts content wherever it looks like a boundary; one chunk of the body stays one piece.
+        self._content = bytearray()
         self._header_name = self._header_value = self._disposition = b""
         self._is_ended = False
         self._parser = MultipartParser(
@@ -59,6 +61,7 @@ class _Form:
             self._parser.write(chunk)
         except FormParserError as error:
             raise MalformedForm(problem=f"{error}".rstrip(".")) from error
+        self._end_content()
         found, self._found = self._found, []
         return found
 
@@ -85,6 +88,7 @@ class _Form:
         if kind != b"form-data" or b"name" not in options:
             raise MalformedForm(problem="a part of it has no name")
         file_name = options.get(b"filename")
+        self._end_content()
         self._found.append(
             FormPart(
                 options[b"name"].decode(errors="replace"),
@@ -93,7 +97,12 @@ class _Form:
         )
 
     def _add_content(self, data: bytes, start: int, end: int) -> None:
-        self._found.append(data[start:end])
+        self._content += data[start:end]
+
+    def _end_content(self) -> None:
+        if self._content:
+            self._found.append(bytes(self._content))
+            self._content.clear()
 
     def _end(self) -> None:
         self._is_ended = True

@@ -49,3 +49,11 @@ async def test_form_that_ends_before_its_end_is_refused_wherever_it_ends() -> No
     for place in range(end):
         with pytest.raises(MalformedForm):
             await found(BODY[:place])
+
+
+async def test_content_that_looks_like_boundaries_comes_in_as_few_pieces_as_the_body() -> None:
+    looks_alike = b"\r\n--a" * 20_000
+    start, end = BODY.split(CONTENT)
+    body = start + looks_alike + end
+    content = [each async for each in form_parts(CONTENT_TYPE, pieces(body)) if isinstance(each, bytes)]
+    assert content == [looks_alike]
