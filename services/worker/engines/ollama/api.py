@@ -38,7 +38,7 @@ _PARAMETERS = {
 _ROW_OPTIONS = frozenset(
     {"presence_penalty", "frequency_penalty", "min_p", "typical_p", "repeat_last_n", "num_ctx"}
 )
-_ROW_FIELDS = frozenset({"keep_alive", "think"})
+_ROW_FIELDS = frozenset({"think"})
 # By default Ollama silently cuts off the beginning of a prompt that is too long.
 _NO_SILENT_CUTS = {"truncate": False, "shift": False}
 _PARALLEL_SHOWS = 4
