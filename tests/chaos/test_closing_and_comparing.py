@@ -50,7 +50,7 @@ async def test_runs_that_close_under_kills_are_ranked_and_compared_once(stack: S
         async with stack.database() as database:
             return bool(
                 await database.fetchval(
-                    "SELECT count(DISTINCT second_run_id) = 2 FROM results.run_comparisons"
+                    "SELECT count(DISTINCT (first_run_id, second_run_id)) = 3 FROM results.run_comparisons"
                 )
             )
 
