@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
 
 from proctor.cli.datasets.commands import datasets_group
-from proctor.cli.gateway import Command, add_command
+from proctor.cli.gateway import Command, add_command, print_version
 from proctor.cli.models import models
 from proctor.cli.queue import limits, pause, queue, resume
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
@@ -21,11 +22,9 @@ from proctor.cli.stack.commands import doctor, down, status, up
 from proctor.cli.suites.commands import suites_group
 
 app = typer.Typer(
-    help="Proctor evaluates language models.",
     epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 _RUNS = "Runs"
@@ -45,6 +44,22 @@ app.add_typer(runs_group(), name="runs", rich_help_panel=_RUNS)
 app.add_typer(golden_group(), name="golden", rich_help_panel=_RUNS)
 app.add_typer(datasets_group(), name="datasets", rich_help_panel=_CATALOGUE)
 app.add_typer(suites_group(), name="suites", rich_help_panel=_CATALOGUE)
+
+
+@app.callback()
+def proctor(
+    *,
+    is_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=print_version,
+            help="Show this program's release, and that of a gateway that answers.",
+        ),
+    ] = False,
+) -> None:
+    """Proctor evaluates language models."""
 
 
 def main() -> None:

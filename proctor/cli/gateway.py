@@ -4,6 +4,7 @@ A command is an async function of a `Session`. Its other parameters are options;
 dataclass is a group of them, one for each field.
 """
 
+import contextlib
 import functools
 import inspect
 import os
@@ -11,20 +12,23 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
 
 from proctor.cli.options import Connection
-from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute
-from proctor.client.errors import Unreachable
+from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
+from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
+from proctor.stack.errors import StackError
 from proctor.stack.options import DEFAULT_GATEWAY_GRPC, default_state_dir
 from proctor.stack.state import StackState, read_stack_state
 
 _NAME = "proctor"
+_VERSION_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,24 @@ def find_gateway(named: str | None, environ: Mapping[str, str] = os.environ) -> 
 
 def local_stack(environ: Mapping[str, str] = os.environ) -> StackState | None:
     return read_stack_state(default_state_dir(environ, Path.cwd()))
+
+
+def print_version(is_asked: bool) -> None:  # as typer calls it
+    """This program's release, and that of a gateway that answers."""
+    if not is_asked:
+        return
+    terminal = Terminal(is_json=False)
+
+    async def work() -> None:
+        address, release = "", ""
+        with contextlib.suppress(ClientError, StackError):
+            address = find_gateway(os.environ.get("PROCTOR_GATEWAY"))
+            async with ProctorClient(address, timeout_seconds=_VERSION_SECONDS) as client:
+                release = await client.release()
+        beside = f"; the gateway at {address} is {release}" if release else ""
+        say(terminal.out, f"{_NAME} {version(_NAME)}{beside}")
+
+    execute(terminal, work)
 
 
 def program_name() -> str:

@@ -21,6 +21,7 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", 16 * 1024 * 1024),
 )
 _USER_KEY = "x-proctor-user"
+_RELEASE_KEY = "x-proctor-release"
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -69,6 +70,16 @@ class GatewayCalls:
             return await method(request, timeout=seconds, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise client_error(error, self.address) from error
+
+    async def release(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q) -> str:
+        """What the gateway says of itself beside an answer; empty for none."""
+        call = method(request, timeout=self._timeout_seconds, metadata=self._metadata)
+        try:
+            await call
+        except grpc.aio.AioRpcError as error:
+            raise client_error(error, self.address) from error
+        found = dict(await call.trailing_metadata())
+        return str(found.get(_RELEASE_KEY, ""))
 
     async def stream(self, method: grpc.aio.UnaryStreamMultiCallable[Q, A], request: Q) -> AsyncGenerator[A]:
         """Closing the generator cancels the call."""

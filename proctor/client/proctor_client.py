@@ -110,6 +110,11 @@ class ProctorClient:
     ) -> None:
         await self._calls.close()
 
+    async def release(self) -> str:
+        """Of the gateway; empty for one that does not say. It is asked once."""
+        limits = queue_grpc.QueueServiceStub(self._calls.channel).GetLimits
+        return await self._calls.release(limits, queue_pb2.GetLimitsRequest())
+
     async def submit_run(self, order: run_pb2.RunOrder) -> scheduler_pb2.SubmitRunResponse:
         # One id for all retries, so that a call repeated after an outage returns the run of the first.
         request = scheduler_pb2.SubmitRunRequest(order=order, user=self._user, request_id=str(uuid.uuid4()))

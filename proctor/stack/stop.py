@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from proctor.stack.state import is_locked, read_stack_state, remove_stack_state
+from proctor.stack.state import LOCK_FILE, is_locked, read_stack_state, remove_stack_state
 
 LOOK_EVERY_SECONDS = 0.05
 STOP_LIMIT_SECONDS = 120.0
@@ -33,7 +33,8 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
     signalled: set[int] = set()
     while is_locked(state_dir):
         state = read_stack_state(state_dir)
-        if state is not None and state.supervisor_pid not in signalled:
+        is_new = state is not None and state.supervisor_pid not in signalled
+        if state is not None and is_new and is_supervisor(state.supervisor_pid, state_dir):
             signalled.add(state.supervisor_pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(state.supervisor_pid, number)
@@ -42,6 +43,15 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
         time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
     _wait_for_end(signalled)
     return True
+
+
+def is_supervisor(pid: int, state_dir: Path) -> bool:
+    """Whether the process has the lock open: the file alone could name any process of ours."""
+    lock = str((state_dir / LOCK_FILE).resolve())
+    try:
+        return any(file.path == lock for file in psutil.Process(pid).open_files())
+    except psutil.Error:
+        return False
 
 
 def _wait_for_end(pids: set[int]) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.stack.errors import EnvironmentBroken
-from proctor.stack.options import project_dir, starter_model_dir
+from proctor.stack.options import is_own, project_dir, starter_model_dir
 from proctor.stack.supervision.process import log_tail
 from proctor.starter.make_rows import is_current
 
@@ -30,6 +30,8 @@ GPU_QUESTION_LIMIT_SECONDS = 20.0
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT_NAME = ".venv-vllm"
 STAMP = "proctor-installed"
+# The progress of the model library itself says nothing to who waits for a model.
+_QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 WORKER_EXTRAS = ("service", "worker")
 
 Report = Callable[[str], None]
@@ -141,8 +143,11 @@ def find_vllm_python(environ: Mapping[str, str], current: Path) -> Path | None:
     given = environ.get("PROCTOR_VLLM_PYTHON")
     if given:
         return Path(given)
-    python = vllm_environment_dir(current) / "bin" / "python"
-    return python if python.exists() else None
+    folder = vllm_environment_dir(current)
+    python = folder / "bin" / "python"
+    # Outside a checkout it may be of a folder that another user made above us.
+    is_trusted = folder.parent == CHECKOUT or is_own(folder)
+    return python if is_trusted and python.exists() else None
 
 
 def ensure_vllm_environment(report: Report, repository: Path = CHECKOUT) -> Path:
@@ -210,7 +215,7 @@ def _stamp_says(folder: Path, digest: str) -> bool:
 
 def _build_model(python: Path, folder: Path, environ: Mapping[str, str]) -> None:
     command = (str(python), "-m", "proctor.starter.make_model", str(folder))
-    done = subprocess.run(command, env={**environ, "PYTHONUNBUFFERED": "1"}, check=False)
+    done = subprocess.run(command, env={**environ, **_QUIET, "PYTHONUNBUFFERED": "1"}, check=False)
     if done.returncode != 0 or not is_current(folder):
         raise EnvironmentBroken(
             problem=f"The starter model was not built: `{' '.join(command)}` failed (see above)."

@@ -15,7 +15,7 @@ from grpc_status import rpc_status
 
 from services.common.errors import DomainError
 from services.common.grpc_errors import masked_status, parsed, status_of
-from services.common.process import CannotListen, bound_socket, host_and_port
+from services.common.process import CannotListen, bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -23,6 +23,10 @@ NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _MAX_CALLS = 2000
 _MAX_METADATA_BYTES = 16 * 1024
 _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
+
+# Every answer tells the release of its server.
+RELEASE_KEY = "x-proctor-release"
+_RELEASE = release()
 
 log = get_logger()
 
@@ -92,6 +96,7 @@ def _guarded_stream(
 async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     """Aborts the call with the status of an error, and logs one line."""
     started = time.perf_counter()
+    context.set_trailing_metadata(((RELEASE_KEY, _RELEASE),))
 
     def milliseconds() -> float:
         return round((time.perf_counter() - started) * 1000, 2)
@@ -147,10 +152,12 @@ async def serve_grpc(
     *,
     max_calls: int = _MAX_CALLS,
     max_received_bytes: int = MAX_MESSAGE_BYTES,
+    is_public: bool = False,
 ) -> GrpcServer:
     """Starts a server that is not yet SERVING; the caller says when its dependencies answer.
 
-    Calls beyond `max_calls` in progress fail with RESOURCE_EXHAUSTED.
+    Calls beyond `max_calls` in progress fail with RESOURCE_EXHAUSTED. Only a public server lists its services
+    to whoever asks (reflection).
     """
     server = grpc.aio.server(
         interceptors=[ErrorInterceptor()],
@@ -168,10 +175,9 @@ async def serve_grpc(
         register(server)
     health = HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    reflection.enable_server_reflection(
-        (*service_names, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME),
-        server,
-    )
+    if is_public:
+        named = (health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection((*service_names, *named), server)
     # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
     if not address.startswith("unix:"):
         bound_socket(address).close()

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import uvloop
 from pydantic import ValidationError
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import SettingsConfigDict, SettingsError
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import RunningService, run_service
@@ -42,7 +42,7 @@ def start_process(
     try:
         settings = settings_class()
         configure_logs(name, settings.log_level)
-    except (ValidationError, KeyError) as error:
+    except (ValidationError, SettingsError, KeyError) as error:
         configure_logs(name, "INFO")
         get_logger().error(
             "settings refused", message=_sentence(error, settings_class.model_config["env_prefix"])
@@ -53,11 +53,13 @@ def start_process(
     return uvloop.run(run_service(name, lambda: context(settings)))
 
 
-def _sentence(error: ValidationError | KeyError, prefix: str) -> str:
+def _sentence(error: ValidationError | SettingsError | KeyError, prefix: str) -> str:
     """Names variables and problems, never values: one of them may be a secret."""
     if isinstance(error, KeyError):
         level = os.environ.get("PROCTOR_LOG_LEVEL")
         return f"PROCTOR_LOG_LEVEL is {level}; it can be DEBUG, INFO, WARNING or ERROR."
+    if isinstance(error, SettingsError):
+        return f"A variable has not the form of its setting: {error}."
     of_variables = [one for one in error.errors() if one["loc"]]
     problems = [f"{_variable(one['loc'], prefix)}: {one['msg']}" for one in of_variables]
     if problems:

@@ -126,4 +126,5 @@ async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedServ
         # With room for health checks when all slots are taken.
         max_calls=2 * settings.max_calls,
         max_received_bytes=_MAX_GRPC_MESSAGE_BYTES,
+        is_public=True,
     )

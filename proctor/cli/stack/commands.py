@@ -75,9 +75,9 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
-        stack = None if gateway else local_stack()
+        stack = _local_stack(is_needed=not gateway)
         shown: dict[str, Json] = {"stack": stack_document(stack)}
-        if stack and not as_json:
+        if stack and not as_json and not gateway:
             _print_stack(terminal, stack)
         async with ProctorClient(find_gateway(gateway), timeout_seconds=5) as client:
             try:
@@ -96,6 +96,16 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
         return ExitCode.OK
 
     execute(terminal, work)
+
+
+def _local_stack(*, is_needed: bool) -> StackState | None:
+    """Beside a gateway that was named, a state folder that cannot be believed is no stack."""
+    try:
+        return local_stack()
+    except StackError:
+        if is_needed:
+            raise
+        return None
 
 
 def stack_document(stack: StackState | None) -> Json:

@@ -1,17 +1,21 @@
 """The command line as a script sees it: exit codes, JSON on stdout, Ctrl-C; against a real gateway."""
 
 import signal
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import run_pb2, summary_pb2
 from services.common.errors import ErrorKind
+from services.common.process import release
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeScheduler, refused
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.stack.command_line import CommandLine, ended
 
+NATS = "nats://operator:secret@127.0.0.1:4222"
 ORDER = ("run", "--suite", "glue", "--model", "vllm/starter", "--limit", "4")
 
 
@@ -172,3 +176,28 @@ async def test_results_show_a_run_before_it_was_planned(proctor: CommandLine) ->
 async def test_help_tells_the_exit_codes(proctor: CommandLine) -> None:
     for arguments in (("--help",), ("run", "--help")):
         assert "130 interrupted" in (await proctor(*arguments)).out
+
+
+async def test_version_is_that_of_the_program_and_of_a_gateway_that_answers(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    own = f"proctor {version('proctor')}"
+    assert (await proctor("--version")).out == f"{own}; the gateway at {harness.grpc} is {release()}\n"
+    assert (await CommandLine("127.0.0.1:1", tmp_path)("--version")).out == f"{own}\n"
+
+
+async def test_shell_completion_is_offered(proctor: CommandLine) -> None:
+    assert "--install-completion" in (await proctor("--help")).out
+
+
+async def test_status_shows_the_local_stack_beside_a_gateway_that_is_named(
+    harness: GatewayHarness, tmp_path: Path
+) -> None:
+    lock = StackLock.take(tmp_path / "state")
+    stack = StackState(1, "running", "127.0.0.1:8080", "127.0.0.1:8081", "postgresql://a:secret@b/c", NATS)
+    write_stack_state(tmp_path / "state", stack)
+    shown = (await CommandLine(harness.grpc, tmp_path / "state")("status", "--json")).document
+    lock.release()
+    assert shown["stack"]["gateway_grpc"] == "127.0.0.1:8081"
+    assert shown["stack"]["nats_url"] == "nats://127.0.0.1:4222"
+    assert shown["workers"][0]["worker_id"] == "w1"

@@ -5,12 +5,20 @@ A process that has freed large blocks is as small as before, however often it ha
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
+import grpc
 import pytest
+from pydantic_settings import BaseSettings
 
 from services.common.grpc_server import serve_grpc
-from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback
+from services.common.lifecycle import RunningService
+from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback, start_process
+from services.common.shared_settings import settings_of
+
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 
 async def listen(address: str) -> None:
@@ -45,6 +53,41 @@ async def test_other_trouble_is_reported_as_by_the_system(start: Listen, address
     with pytest.raises(CannotListen, match=problem) as caught:
         await start(address)
     assert caught.value.message.startswith(f"Cannot listen on {address}: ")
+
+
+class KeyedSettings(BaseSettings):
+    model_config = settings_of("keyed")
+
+    log_level: str = "INFO"
+    keys: Mapping[str, str] = {}
+
+
+def test_a_setting_that_cannot_be_read_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROCTOR_KEYED_KEYS", "not JSON, and a secret")
+    assert start_process("keyed", KeyedSettings, _never) == 1
+    said = capsys.readouterr().out
+    assert "settings refused" in said
+    assert "keys" in said
+    assert "secret" not in said
+
+
+def _never(_: KeyedSettings) -> AbstractAsyncContextManager[RunningService]:
+    raise AssertionError("a service without settings is not opened")
+
+
+async def test_a_server_for_other_services_does_not_list_its_own(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path / 'socket'}"
+    server = await serve_grpc(address, [], [])
+    try:
+        async with grpc.aio.insecure_channel(address) as channel:
+            ask: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(REFLECTION)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await ask(iter([b""]), timeout=5)
+        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    finally:
+        await server.stop(0)
 
 
 def test_socket_of_all_interfaces_and_of_version_6() -> None:

@@ -19,7 +19,7 @@ from proctor.stack.state import (
     write_pools_file,
     write_stack_state,
 )
-from proctor.stack.stop import stop_stack
+from proctor.stack.stop import is_supervisor, stop_stack
 from proctor.values.pools import PoolsFile
 
 STATE = StackState(
@@ -150,3 +150,11 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(StateFolderUnusable):
         StackLock.take(tmp_path)
     assert victim.read_text() == "kept"
+
+
+def test_only_who_holds_the_lock_is_the_supervisor(tmp_path: Path) -> None:
+    lock = StackLock.take(tmp_path)
+    assert is_supervisor(os.getpid(), tmp_path)
+    assert not is_supervisor(os.getppid(), tmp_path)
+    lock.release()
+    assert not is_supervisor(os.getpid(), tmp_path)
