@@ -145,6 +145,12 @@ class GrpcServer:
         await self._server.stop(grace_seconds)
 
 
+def reflecting(service_names: Sequence[str]) -> Registration:
+    """For a public server, which lists its services to whoever asks."""
+    named = (health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
+    return partial(reflection.enable_server_reflection, (*service_names, *named))
+
+
 async def serve_grpc(
     address: str,
     registrations: Sequence[Registration],
@@ -152,12 +158,10 @@ async def serve_grpc(
     *,
     max_calls: int = _MAX_CALLS,
     max_received_bytes: int = MAX_MESSAGE_BYTES,
-    is_public: bool = False,
 ) -> GrpcServer:
     """Starts a server that is not yet SERVING; the caller says when its dependencies answer.
 
-    Calls beyond `max_calls` in progress fail with RESOURCE_EXHAUSTED. Only a public server lists its services
-    to whoever asks (reflection).
+    Calls beyond `max_calls` in progress fail with RESOURCE_EXHAUSTED.
     """
     server = grpc.aio.server(
         interceptors=[ErrorInterceptor()],
@@ -175,9 +179,6 @@ async def serve_grpc(
         register(server)
     health = HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    if is_public:
-        named = (health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection((*service_names, *named), server)
     # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
     if not address.startswith("unix:"):
         bound_socket(address).close()

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
-from services.common.grpc_server import GrpcServer, serve_grpc
+from services.common.grpc_server import GrpcServer, reflecting, serve_grpc
 from services.common.lifecycle import every
 from services.gateway.auth import CallSlots, Identity, RequestLimit
 from services.gateway.backends import (
@@ -119,12 +119,12 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
 
 
 async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedService]) -> GrpcServer:
+    names = [each.service.full_name for each in services]
     return await serve_grpc(
         settings.grpc_address,
-        [each.register for each in services],
-        [each.service.full_name for each in services],
+        [*(each.register for each in services), reflecting(names)],
+        names,
         # With room for health checks when all slots are taken.
         max_calls=2 * settings.max_calls,
         max_received_bytes=_MAX_GRPC_MESSAGE_BYTES,
-        is_public=True,
     )

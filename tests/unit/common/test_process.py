@@ -2,21 +2,18 @@
 A process that has freed large blocks is as small as before, however often it had them.
 """
 
+import os
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import grpc
 import pytest
-from pydantic_settings import BaseSettings
 
 from services.common.grpc_server import serve_grpc
-from services.common.lifecycle import RunningService
-from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback, start_process
-from services.common.shared_settings import settings_of
+from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
@@ -55,26 +52,30 @@ async def test_other_trouble_is_reported_as_by_the_system(start: Listen, address
     assert caught.value.message.startswith(f"Cannot listen on {address}: ")
 
 
+# In a process of its own, because the logs of a process are configured once.
+KEYED = """
+from collections.abc import Mapping
+from pydantic_settings import BaseSettings
+from services.common.process import start_process
+from services.common.shared_settings import settings_of
+
 class KeyedSettings(BaseSettings):
     model_config = settings_of("keyed")
-
     log_level: str = "INFO"
     keys: Mapping[str, str] = {}
 
-
-def test_a_setting_that_cannot_be_read_is_refused_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PROCTOR_KEYED_KEYS", "not JSON, and a secret")
-    assert start_process("keyed", KeyedSettings, _never) == 1
-    said = capsys.readouterr().out
-    assert "settings refused" in said
-    assert "keys" in said
-    assert "secret" not in said
+raise SystemExit(start_process("keyed", KeyedSettings, lambda _: None))
+"""
 
 
-def _never(_: KeyedSettings) -> AbstractAsyncContextManager[RunningService]:
-    raise AssertionError("a service without settings is not opened")
+def test_a_setting_that_cannot_be_read_is_refused_in_a_sentence() -> None:
+    environment = {**os.environ, "PROCTOR_KEYED_KEYS": "not JSON, and a secret"}
+    command = (sys.executable, "-c", KEYED)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert "settings refused" in ended.stdout
+    assert "keys" in ended.stdout
+    assert "secret" not in ended.stdout
 
 
 async def test_a_server_for_other_services_does_not_list_its_own(tmp_path: Path) -> None:
