@@ -19,6 +19,7 @@ from math import ceil
 from typing import IO, Any, Protocol, TypeVar
 
 from services.scheduler.errors import SchedulerError
+from services.scheduler.resource_limits import limit_resources
 from services.scheduler.uploads import errors
 from services.scheduler.uploads.errors import CheckEnded, ObjectStoreUnavailable
 
@@ -173,12 +174,7 @@ def _give(stream: IO[bytes], kind: bytes, content: bytes) -> None:
 
 def main() -> None:
     """The work of the process."""
-    import resource  # noqa: PLC0415
-
-    seconds = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_resources(MEMORY_BYTES, int(sys.argv[1]))
     os.nice(_NICENESS)
     give = partial(_give, sys.stdout.buffer)
     _, job = _given(sys.stdin.buffer)

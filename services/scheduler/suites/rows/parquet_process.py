@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
+from services.scheduler.resource_limits import limit_resources
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 
 if TYPE_CHECKING:
@@ -153,12 +154,7 @@ def _fit(row: "Row") -> "Row | UnfitRow":
 
 def main() -> None:
     """Reads the file at the standard input, and writes each frame with its length."""
-    import resource  # noqa: PLC0415
-
-    seconds = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_AS, (PROCESS_BYTES, PROCESS_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_resources(PROCESS_BYTES, int(sys.argv[1]))
     # Without it, times with nanoseconds would come as values of another library.
     sys.modules["pandas"] = None  # type: ignore[assignment]  # an import of it then fails
 

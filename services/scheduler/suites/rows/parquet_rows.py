@@ -40,7 +40,6 @@ def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
         [sys.executable, "-I", "-m", parquet_process.__name__, str(cpu_seconds)],
         stdin=content,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         env={"PATH": os.defpath, "ARROW_DEFAULT_MEMORY_POOL": "system"},
     )
     frames = _Frames(process)

@@ -1,13 +1,16 @@
 """Uploads that end otherwise than well: nothing remains of them, and the next one has its place."""
 
 import asyncio
+import io
 import os
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from services.common.errors import DependencyUnavailable
 from services.scheduler.errors import InvalidSetting
@@ -97,6 +100,14 @@ class Adding:
 
     async def next_is_taken(self) -> bool:
         return (await self.add(sent([jsonl([{"prompt": "x"}])]))).dataset is not None
+
+
+async def test_parquet_is_decoded_within_the_limits_of_its_check() -> None:
+    written = io.BytesIO()
+    parquet.write_table(pa.table({"prompt": ["x", "y"], "target": ["1", "2"]}), written)
+    added = await Adding().add(sent([written.getvalue()]))
+    assert added.dataset is not None, added.faults
+    assert added.dataset.content.facts.row_count == 2
 
 
 async def test_upload_that_takes_too_long_is_given_up() -> None:

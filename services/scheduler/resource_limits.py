@@ -1,0 +1,16 @@
+"""Limits of the processes that read what users send. They import little, so that a process starts quickly."""
+
+import resource
+
+
+def limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
+    """Of this process and those that it starts, which write no core dumps either. Limits are only lowered."""
+    limits = {
+        resource.RLIMIT_AS: memory_bytes,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_CORE: 0,
+    }
+    for name, wanted in limits.items():
+        _, most = resource.getrlimit(name)
+        limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(name, (limit, limit))
