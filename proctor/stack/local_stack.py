@@ -88,7 +88,7 @@ class LocalStack:
         folder = self.options.state_dir
         self._logs = ChildLogs(folder / "logs")
         self._log_keeping = asyncio.create_task(self._logs.keep_small(), name="keep logs small")
-        # Held open at once, so that they differ; a port that nobody asks for stays free.
+        # Held open at once, so that they differ; a port that no service needs stays free.
         postgres_address, nats_address, http, grpc = choose_addresses(4)
         gateway_http = _of_gateway(self.options, "HTTP", self.options.gateway_http_address, http)
         gateway_grpc = _of_gateway(self.options, "GRPC", self.options.gateway_grpc_address, grpc)

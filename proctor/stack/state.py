@@ -97,7 +97,7 @@ def is_locked(state_dir: Path) -> bool:
 
 
 def make_state_folder(folder: Path) -> None:
-    """Nobody else may list or read it. Where we are root, Postgres's user has to pass through it."""
+    """No other account may list or read it. Where we are root, Postgres's user has to pass through it."""
     make_own_folder(folder, 0o711 if os.geteuid() == 0 else 0o700)
 
 

@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
 def inbox_prefix(user: str) -> str:
-    """Where a user of NATS receives answers: nobody else may listen there. No user has the library's own."""
+    """Where a user of NATS receives answers: others may not listen there. No user has the library's own."""
     return f"_INBOX_{user}" if user else "_INBOX"
 
 
@@ -102,7 +102,7 @@ def shard_message_id(run_id: str, shard: int, attempt: int, part: int = 0) -> st
 
 
 def shard_capability(key: str, run_id: str, epoch: int, shard: int, attempt: int) -> bytes:
-    """Proves to who knows the key too that the scheduler dispatched the shard; empty without a key."""
+    """Proves to a holder of the key that the scheduler dispatched the shard; empty without a key."""
     dispatched = f"{run_id}/{epoch}/{shard}/{attempt}"
     return hmac.digest(key.encode(), dispatched.encode(), "sha256") if key else b""
 

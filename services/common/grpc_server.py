@@ -146,7 +146,7 @@ class GrpcServer:
 
 
 def reflecting(service_names: Sequence[str]) -> Registration:
-    """For a public server, which lists its services to whoever asks."""
+    """For a public server, which lists its services to every caller."""
     named = (health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
     return partial(reflection.enable_server_reflection, (*service_names, *named))
 

@@ -316,7 +316,7 @@ class Bucket:
         await (await self._open()).delete(key)
 
     async def purge(self, key: str) -> None:
-        """Removes what is left of a deleted key: the marker that told watchers of its deletion."""
+        """Removes what is left of a deleted key: the marker that reports its deletion to watchers."""
         await self._jetstream.purge(self._stream, f"$KV.{self._spec.name}.{key}")
 
     async def keys(self) -> list[str]:

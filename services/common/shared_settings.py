@@ -37,7 +37,7 @@ ShardKey = Annotated[
     Field(
         validation_alias="PROCTOR_SHARD_KEY",
         description="Secret of the scheduler and of results: it proves that outcomes are of shards that were "
-        "dispatched. Without it whoever can publish to NATS can have outcomes recorded.",
+        "dispatched. Without it any process that can publish to NATS can have outcomes recorded.",
     ),
 ]
 SchedulerAddress = Annotated[

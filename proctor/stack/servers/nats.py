@@ -149,7 +149,7 @@ def _config(address: str, store: Path, passwords: Mapping[str, str]) -> str:
 
 
 def _permissions(user: str) -> dict[str, object]:
-    """Who is asked may answer, into the inbox of whoever asked."""
+    """A user that is asked may answer, into the inbox of the one that asked."""
     if user == OPERATOR:
         return {}
     rights = RIGHTS[user]

@@ -30,7 +30,7 @@ def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
 
 
 def socket_folder(state_dir: Path) -> Path:
-    """Where services listen for each other. Nobody else can enter it; a port is open to every account."""
+    """Where services listen for each other. No other account enters it; a port is open to every account."""
     folder = state_dir.absolute() / "run"
     if len(os.fsencode(folder)) > LONGEST_SOCKET_FOLDER_BYTES:
         digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]

@@ -45,7 +45,7 @@ class NatsShardMessage:
         await self._message.term()
 
     async def forward(self) -> None:
-        """To whoever pulls next. It was not executed here, so that this is no failed delivery."""
+        """To the worker that pulls next. It was not executed here, so that this is no failed delivery."""
         samples = [sample.number for sample in self.shard.samples]
         await self.send_rest(samples, failed_deliveries=self.failed_deliveries)
         await self.acknowledge()

@@ -51,7 +51,7 @@ async def test_a_pool_of_a_known_server_reports_a_missing_key(base_url: str, nam
     ],
 )
 async def test_a_shard_cannot_name_a_server_that_is_not_allowed(base_url: str) -> None:
-    """Whoever published it: the scheduler is not asked."""
+    """Any process may have published it: the scheduler is not asked."""
     pool = Pool("remote", "openai", 8, (), Provider("openai", "http://own:8000/v1", ""))
     settings = WorkerSettings(allowed_base_urls="http://inside:8000/v1")
     make = engines_by_url(pool, settings, make_rate_limiters(pool, SystemClock()))

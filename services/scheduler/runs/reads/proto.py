@@ -36,8 +36,8 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
 
 
 # What only the scheduler itself needs, and what is written apart.
-_APART = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
-_RUN = Codec(Run, run_pb2.Run, unpaired={*_APART, "progress", "wait"})
+_UNPAIRED = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
+_RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait"})
 _PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 
 

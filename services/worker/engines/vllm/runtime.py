@@ -106,7 +106,7 @@ class VllmRuntime:
         return ids
 
     async def render(self, messages: Sequence[ChatMessage], fields: Mapping[str, object]) -> str:
-        """`fields` are a row's values for the template: nobody knows for how long it renders with them."""
+        """`fields` are a row's values for the template, with which it may render for any time."""
         if not fields:
             return self.apply_chat_template(messages)
         rendering = asyncio.to_thread(self.apply_chat_template, messages, fields)
