@@ -70,7 +70,7 @@ class Greedy:
     """A check that a file has made take all the memory there is."""
 
     def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str) -> None:
-        held = [b"x" * 2**30 for _ in chunks for _ in range(100)]
+        held = [bytes(2**30) for _ in chunks for _ in range(100)]
         raise AssertionError(header, prefix, len(held))
 
 
