@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import struct
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -46,7 +47,9 @@ class Objects(Protocol):
 class CheckingProcess:
     """The scheduler's end."""
 
-    process: asyncio.subprocess.Process
+    process: subprocess.Popen[bytes]
+    pieces: asyncio.StreamWriter
+    given: asyncio.StreamReader
     objects: Objects
 
     async def begin(self, check: Check[Checked]) -> None:
@@ -65,12 +68,10 @@ class CheckingProcess:
 
     async def result(self) -> Any:
         """Stores what the check stores, one object at a time. Raises its error, or `CheckEnded`."""
-        stream = self.process.stdout
-        assert stream is not None
         while True:
             try:
-                kind, length = _HEAD.unpack(await stream.readexactly(_HEAD.size))
-                content = await stream.readexactly(length)
+                kind, length = _HEAD.unpack(await self.given.readexactly(_HEAD.size))
+                content = await self.given.readexactly(length)
             except asyncio.IncompleteReadError as error:
                 raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3) from error
             if kind == _PUT:
@@ -92,32 +93,43 @@ class CheckingProcess:
 
     async def end(self, *, is_done: bool) -> None:
         """Stops the process, which ends by itself if it is done."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_SECONDS if is_done else 0.0):
-                await self.process.wait()
-        if self.process.returncode is None:
+        if not is_done:
             self.process.kill()
-            await self.process.wait()
+        try:
+            await asyncio.to_thread(self.process.wait, _LAST_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait)
+        self.pieces.close()
 
     async def _send(self, kind: bytes, content: bytes) -> None:
         """Waits while the process is busy; has no effect once it has ended, which `result` reports."""
-        stream = self.process.stdin
-        assert stream is not None
         with suppress(ConnectionError):
-            stream.write(_HEAD.pack(kind, len(content)))
-            stream.write(content)
-            await stream.drain()
+            self.pieces.write(_HEAD.pack(kind, len(content)))
+            self.pieces.write(content)
+            await self.pieces.drain()
+
+
+def _started(seconds: float) -> subprocess.Popen[bytes]:
+    """Not by asyncio: uvloop forks, and a fork of a process with gRPC's threads crashes now and then."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ},
+    )
 
 
 async def start_process(objects: Objects, seconds: float) -> CheckingProcess:
     """`seconds` is the time limit of the upload, and a little less than that of the processor's."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ},
+    process = _started(seconds)
+    loop = asyncio.get_running_loop()
+    given, unused = asyncio.StreamReader(), asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(given), process.stdout)
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(unused), process.stdin
     )
-    return CheckingProcess(process, objects)
+    return CheckingProcess(process, asyncio.StreamWriter(transport, protocol, None, loop), given, objects)
 
 
 class _Result(pickle.Unpickler):
