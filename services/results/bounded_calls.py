@@ -4,11 +4,10 @@ import asyncio
 import os
 import pickle
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
+from services.common.lifecycle import ChildProcess
 from services.common.structured_logs import get_logger
 from services.results.child_process import SIZE_BYTES, frame
 
@@ -33,7 +32,7 @@ class BoundedCalls:
 
     def __init__(self, most_processes: int) -> None:
         self._turns = asyncio.Semaphore(most_processes)
-        self._idle: list[Process] = []
+        self._idle: list[ChildProcess] = []
 
     async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """What the function of a module returns or raises. Raises TookTooLong."""
@@ -52,7 +51,7 @@ class BoundedCalls:
                 if is_in_step:
                     self._idle.append(process)
                 else:
-                    await end_process(process)
+                    await process.end()
         if isinstance(returned, BaseException):
             raise returned
         result: T = returned
@@ -61,28 +60,18 @@ class BoundedCalls:
     async def close(self) -> None:
         """Ends the processes. One that is at work ends with the task that waits for it."""
         while self._idle:
-            await end_process(self._idle.pop())
+            await self._idle.pop().end()
 
 
-async def start_process(module: str, *arguments: str) -> Process:
+async def start_process(module: str, *arguments: str) -> ChildProcess:
     """A module of the service, with its input and output in pipes."""
     environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *arguments), stdin=PIPE, stdout=PIPE, env=environment | ONE_THREAD
-    )
+    return await ChildProcess.start((sys.executable, "-m", module, *arguments), environment | ONE_THREAD)
 
 
-async def exchange(process: Process, request: bytes) -> Any:
+async def exchange(process: ChildProcess, request: bytes) -> Any:
     """The reply to a request that is framed."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(request)
-    await process.stdin.drain()
-    size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES))
-    return pickle.loads(await process.stdout.readexactly(size))  # noqa: S301  # our own process
-
-
-async def end_process(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()
+    process.input.write(request)
+    await process.input.drain()
+    size = int.from_bytes(await process.output.readexactly(SIZE_BYTES))
+    return pickle.loads(await process.output.readexactly(size))  # noqa: S301  # our own process

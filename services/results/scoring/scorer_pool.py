@@ -1,12 +1,12 @@
 """Scores texts in processes of their own: none delays the event loop, and one that is stuck can be ended."""
 
 import asyncio
-from asyncio.subprocess import Process
 from collections.abc import Sequence
 from dataclasses import astuple
 
+from services.common.lifecycle import ChildProcess
 from services.common.structured_logs import get_logger
-from services.results.bounded_calls import end_process, exchange, start_process
+from services.results.bounded_calls import exchange, start_process
 from services.results.child_process import frame
 from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
@@ -32,7 +32,7 @@ class ScorerPool:
         self._turns = asyncio.Semaphore(most_processes)
         self._limits = limits
         self._patience_seconds = patience_seconds
-        self._idle: list[Process] = []
+        self._idle: list[ChildProcess] = []
 
     async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
         scored: list[Scored] = []
@@ -50,7 +50,7 @@ class ScorerPool:
     async def close(self) -> None:
         """Ends the processes. One that is at work ends with the task that waits for it."""
         while self._idle:
-            await end_process(self._idle.pop())
+            await self._idle.pop().end()
 
     async def _ask(
         self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore], *, is_fresh: bool
@@ -74,5 +74,5 @@ class ScorerPool:
                 if is_in_step:
                     self._idle.append(process)
                 else:
-                    await end_process(process)
+                    await process.end()
             return found

@@ -10,7 +10,6 @@ import json
 import os
 import pickle
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from functools import partial
 from math import ceil
 from typing import IO, Any, Protocol, TypeVar
 
+from services.common.lifecycle import ChildProcess
 from services.scheduler.errors import SchedulerError
 from services.scheduler.resource_limits import limit_resources
 from services.scheduler.uploads import errors
@@ -47,9 +47,7 @@ class Objects(Protocol):
 class CheckingProcess:
     """The scheduler's end."""
 
-    process: subprocess.Popen[bytes]
-    pieces: asyncio.StreamWriter
-    given: asyncio.StreamReader
+    child: ChildProcess
     objects: Objects
 
     async def begin(self, check: Check[Checked]) -> None:
@@ -70,8 +68,8 @@ class CheckingProcess:
         """Stores what the check stores, one object at a time. Raises its error, or `CheckEnded`."""
         while True:
             try:
-                kind, length = _HEAD.unpack(await self.given.readexactly(_HEAD.size))
-                content = await self.given.readexactly(length)
+                kind, length = _HEAD.unpack(await self.child.output.readexactly(_HEAD.size))
+                content = await self.child.output.readexactly(length)
             except asyncio.IncompleteReadError as error:
                 raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3) from error
             if kind == _PUT:
@@ -88,48 +86,26 @@ class CheckingProcess:
         try:
             await asyncio.to_thread(self.objects.put, key, [content])
         except ObjectStoreUnavailable:
-            self.process.kill()
+            self.child.process.kill()
             raise
 
     async def end(self, *, is_done: bool) -> None:
         """Stops the process, which ends by itself if it is done."""
-        if not is_done:
-            self.process.kill()
-        try:
-            await asyncio.to_thread(self.process.wait, _LAST_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            await asyncio.to_thread(self.process.wait)
-        self.pieces.close()
+        await self.child.end(_LAST_SECONDS if is_done else 0.0)
 
     async def _send(self, kind: bytes, content: bytes) -> None:
         """Waits while the process is busy; has no effect once it has ended, which `result` reports."""
         with suppress(ConnectionError):
-            self.pieces.write(_HEAD.pack(kind, len(content)))
-            self.pieces.write(content)
-            await self.pieces.drain()
-
-
-def _started(seconds: float) -> subprocess.Popen[bytes]:
-    """Not by asyncio: uvloop forks, and a fork of a process with gRPC's threads crashes now and then."""
-    return subprocess.Popen(
-        [sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ},
-    )
+            self.child.input.write(_HEAD.pack(kind, len(content)))
+            self.child.input.write(content)
+            await self.child.input.drain()
 
 
 async def start_process(objects: Objects, seconds: float) -> CheckingProcess:
     """`seconds` is the time limit of the upload, and a little less than that of the processor's."""
-    process = _started(seconds)
-    loop = asyncio.get_running_loop()
-    given, unused = asyncio.StreamReader(), asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(given), process.stdout)
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(unused), process.stdin
-    )
-    return CheckingProcess(process, asyncio.StreamWriter(transport, protocol, None, loop), given, objects)
+    command = (sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60))
+    environment = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    return CheckingProcess(await ChildProcess.start(command, environment), objects)
 
 
 class _Result(pickle.Unpickler):
