@@ -1,6 +1,6 @@
 """`proctor queue`, `limits`, `pause` and `resume`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from textwrap import wrap
 from typing import Annotated
@@ -23,6 +23,8 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest range of the contract; the scheduler checks the limit itself.
 _INT32_MAX = 2**31 - 1
+# The step of a run whose figures are computed, with the share that is done behind it.
+_SUMMARISING = "summarising"
 _YEAR_SECONDS = 365 * 24 * 3600.0
 # Fields of QueueLimits by the names of their options.
 _LIMITS = {
@@ -138,10 +140,18 @@ def _changed_priorities(
     return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in highest_of.items()]
 
 
+def _running_title(running: Sequence[run_pb2.Run], most: int) -> str:
+    """A run whose figures are computed has no slot any more, so it does not count to the limit."""
+    ended = sum(run.progress.current_step.startswith(_SUMMARISING) for run in running)
+    return f"running: {len(running) - ended} of at most {most}" + (
+        f", {ended} {_SUMMARISING}" if ended else ""
+    )
+
+
 def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
     max_running = queue.limits.max_running_runs
     if queue.running:
-        title = f"running: {len(queue.running)} of at most {max_running}"
+        title = _running_title(queue.running, max_running)
         columns = (*_RUN, *texts("done, step", "rate, time left"))
         console.print(table(console, columns, map(_running_cells, queue.running), title))
     if queue.waiting:

@@ -40,6 +40,17 @@ async def test_queue_says_who_waits_why_and_for_how_long(
     assert "about 1:00 (30.0 s to 1:30)" in status
 
 
+async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    queue = queue_pb2.GetQueueResponse(limits=harness.scheduler.queue.limits)
+    for step in ("running", "summarising 40%"):
+        run = queue.running.add(run_id=step, state=run_pb2.RUN_STATE_RUNNING)
+        run.progress.current_step = step
+    harness.scheduler.queue.queue = queue
+    assert "running: 1 of at most 3, 1 summarising" in " ".join((await proctor("queue")).out.split())
+
+
 async def test_queue_is_one_document_for_scripts(harness: GatewayHarness, proctor: CommandLine) -> None:
     queue_with_one_waiting(harness)
     shown = (await proctor("queue", "--json")).document
