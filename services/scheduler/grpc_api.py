@@ -155,7 +155,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
 
 
 def _run_id(text: str) -> RunId:
-    """What is no UUID is the name of no run."""
+    """Raises RunNotFound for a text that is no UUID."""
     try:
         return RunId(str(UUID(text)))
     except ValueError as error:

@@ -7,14 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NoReturn
 from uuid import uuid4
 
-import asyncpg
 import grpc
 
 from services.common import streams
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import connect_nats
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import close_pool, connect_pool, migrate
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
@@ -56,7 +55,6 @@ SERVICE_NAMES = (
     *uploads_grpc_api.SERVICE_NAMES,
     batches_grpc_api.SERVICE_NAME,
 )
-CLOSE_SECONDS = 5.0
 # Longer than a worker waits for its provider's list.
 LIST_MODELS_SECONDS = 10.0
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long.
@@ -96,7 +94,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         pool = await connect_pool(
             settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections
         )
-        opened.push_async_callback(_close_pool, pool)
+        opened.push_async_callback(close_pool, pool)
         nats = await connect_nats(settings.nats_url, "scheduler")
         opened.push_async_callback(nats.close)
         channel = open_channel(settings.results_address)
@@ -246,11 +244,3 @@ async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:
 async def _cancelled(task: asyncio.Task[NoReturn]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def _close_pool(pool: asyncpg.Pool) -> None:
-    """A Postgres that is down does not answer the closing of a connection."""
-    try:
-        await asyncio.wait_for(pool.close(), CLOSE_SECONDS)
-    except TimeoutError:
-        pool.terminate()

@@ -33,7 +33,15 @@ class TrustedNames:
         return is_local or _is_address(name) or name in self.hosts or _ANY in self.hosts
 
     def is_own_page(self, origin: str, host: str) -> bool:
-        return origin in self.origins or urlsplit(origin).netloc.lower() == host.lower()
+        return origin in self.origins or _authority(origin) == host.lower()
+
+
+def _authority(origin: str) -> str | None:
+    """None of a text that is no origin."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 class TrustedSources:

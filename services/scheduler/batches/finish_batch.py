@@ -64,7 +64,7 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
 
 @dataclass(frozen=True)
 class FinishBatch:
-    """`seconds`: how long one attempt may take; the sweep of loose prefixes waits longer."""
+    """`seconds`: how long one attempt may take; the sweep of unreferenced prefixes waits longer."""
 
     batches: BatchStore
     files: FileStore
@@ -90,7 +90,7 @@ class FinishBatch:
         finally:
             if written is None:
                 await self._delete(output, errors)
-        # Where this fails they may be named all the same; if not, their prefixes are loose and are swept.
+        # Where this fails they may be named all the same; if not, their prefixes are swept as unreferenced.
         if await self._named(token, batch, written):
             return True
         await self._delete(output, errors)

@@ -150,6 +150,8 @@ class RunDriver:
                 self._shards.note_incomplete()
             else:
                 await self._fail(run, self._run_error(run, error, "summed up"))
+        except Exception as error:  # noqa: BLE001  # reported as the run's error or raised again
+            await self._fail(run, self._run_error(run, error, "summed up"))
         self.reset()
 
     async def _fail(self, run: Run, error: RunError) -> None:

@@ -72,7 +72,7 @@ class AddDataset:
         prefix, checked = prefix_of(dataset_id), None
         try:
             check = partial(self.checking.check, header, prefix=prefix)
-            checked = await self.uploads.run_check(chunks, check, self.objects)
+            checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))
             return checked
         finally:
             if checked is None or checked.facts is None:

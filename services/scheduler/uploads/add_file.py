@@ -107,7 +107,7 @@ class AddFile:
         unused: Sequence[str] = (bytes_prefix(file_id), rows_prefix(file_id))
         try:
             check = partial(self.checking.check, header, file_id=file_id)
-            checked = await self.uploads.run_check(chunks, check, self.objects)
+            checked = await self.uploads.run_check(chunks, check, self.objects, unused)
             unused = () if checked.content else (rows_prefix(file_id),)
             return checked
         finally:

@@ -29,6 +29,8 @@ Check = Callable[[Iterable[bytes]], Checked]
 
 MEMORY_BYTES = 4 * 1024 * 1024 * 1024
 _NICENESS = 5
+# Of a message of the process: more than any object or result has.
+_MOST_BYTES = 512 * 1024 * 1024
 _LAST_SECONDS = 5.0
 _HEAD = struct.Struct("<cQ")
 _KEY = struct.Struct("<H")
@@ -49,6 +51,7 @@ class CheckingProcess:
 
     child: ChildProcess
     objects: Objects
+    prefixes: tuple[str, ...]
 
     async def begin(self, check: Check[Checked]) -> None:
         """The check is sent whole; its object store stands for the one here."""
@@ -69,12 +72,15 @@ class CheckingProcess:
         while True:
             try:
                 kind, length = _HEAD.unpack(await self.child.output.readexactly(_HEAD.size))
-                content = await self.child.output.readexactly(length)
+                content = await self.child.output.readexactly(min(length, _MOST_BYTES))
             except asyncio.IncompleteReadError as error:
                 raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3) from error
             if kind == _PUT:
                 [size] = _KEY.unpack_from(content)
                 key, start = content[_KEY.size : _KEY.size + size].decode(), _KEY.size + size
+                # Not where other uploads are: the process reads a hostile file, and is not believed.
+                if not key.startswith(self.prefixes) or ".." in key:
+                    raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3)
                 await self._put(key, content[start:])
             elif kind == _RESULT:
                 return _Result(io.BytesIO(content)).load()
@@ -101,19 +107,21 @@ class CheckingProcess:
             await self.child.input.drain()
 
 
-async def start_process(objects: Objects, seconds: float) -> CheckingProcess:
-    """`seconds` is the time limit of the upload, and a little less than that of the processor's."""
+async def start_process(objects: Objects, prefixes: Sequence[str], seconds: float) -> CheckingProcess:
+    """It stores below `prefixes` only. `seconds` is the upload's limit; that of the processor is higher."""
     command = (sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60))
     environment = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
-    return CheckingProcess(await ChildProcess.start(command, environment), objects)
+    return CheckingProcess(await ChildProcess.start(command, environment), objects, tuple(prefixes))
 
 
 class _Result(pickle.Unpickler):
     """Reads values of uploads only: a process that reads a hostile file is not believed."""
 
     def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name) if module.startswith(_RESULT_MODULES) else None
-        if not isinstance(found, type):
+        is_plain = module.startswith(_RESULT_MODULES) and "." not in name
+        found = super().find_class(module, name) if is_plain else None
+        # Neither what a module imports nor its functions.
+        if not isinstance(found, type) or found.__module__ != module:
             raise pickle.UnpicklingError(f"{module}.{name} is no value of an upload")
         return found
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -55,13 +55,13 @@ class Uploads:
             self._running -= Counter((user,))
 
     async def run_check(
-        self, chunks: AsyncIterator[bytes], check: Check[Checked], objects: Objects
+        self, chunks: AsyncIterator[bytes], check: Check[Checked], objects: Objects, prefixes: Sequence[str]
     ) -> Checked:
         """Runs the check over the chunks in a process; it may return before the last chunk.
 
-        Nothing more is stored in `objects` once this returns or raises.
+        It stores below the prefixes. Nothing more is stored in `objects` once this returns or raises.
         """
-        process = await start_process(objects, self._limits.seconds)
+        process = await start_process(objects, prefixes, self._limits.seconds)
 
         async def feed() -> None:
             await process.begin(check)

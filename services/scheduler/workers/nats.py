@@ -25,7 +25,7 @@ _SILENT_SECONDS = 15.0
 
 
 class NatsWorkerRegistry:
-    """Hears heartbeats as long as `listen` runs."""
+    """Reads heartbeats as long as `listen` runs."""
 
     def __init__(self, bucket: Bucket, clock: Clock, changed: Callable[[], None]) -> None:
         self._bucket = bucket
@@ -46,10 +46,10 @@ class NatsWorkerRegistry:
 
     async def listen(self) -> NoReturn:
         async for entry in self._bucket.watch():
-            self._hear(entry.key, entry.value)
+            self._on_heartbeat(entry.key, entry.value)
         raise RuntimeError("the watch of the bucket WORKERS ended")
 
-    def _hear(self, key: str, value: bytes | None) -> None:
+    def _on_heartbeat(self, key: str, value: bytes | None) -> None:
         before = self._forget(key)
         if value is not None:
             try:

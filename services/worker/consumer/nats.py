@@ -1,5 +1,6 @@
 """Pulls work messages of the pool from the stream WORK, and acknowledges, nacks or forwards them there."""
 
+import asyncio
 import uuid
 from collections.abc import Collection, Sequence
 from datetime import timedelta
@@ -20,6 +21,9 @@ from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.consumer.select_model import Backlog
 
 log = get_logger()
+
+# A shard that is on its way for longer is redelivered instead: it would be executed twice.
+_FORWARD_SECONDS = 5.0
 
 
 class NatsShardMessage:
@@ -96,8 +100,13 @@ class NatsShardSource:
 
     async def _forward(self, message: Msg) -> None:
         shard = await self._parse(message)
-        if shard is not None:
-            await shard.forward()
+        if shard is None:
+            return
+        try:
+            async with asyncio.timeout(_FORWARD_SECONDS):
+                await shard.forward()
+        except TimeoutError:
+            log.info("shard not forwarded", run_id=shard.shard.run_id, why="it is redelivered")
 
     async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
         """One request where nothing of the pool waits."""

@@ -143,6 +143,12 @@ class LongPull:
 
     async def _close(self) -> None:
         inbox, self._inbox, self._is_waiting, self._is_made = self._inbox, None, False, False
+        # A status of the pull that ends here would be taken for one of the next.
+        self._received = deque(
+            message for message in self._received if not (message.headers or {}).get("Status")
+        )
+        if not self._received:
+            self._news.clear()
         if inbox is None:
             return
         try:

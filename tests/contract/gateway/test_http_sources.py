@@ -39,7 +39,8 @@ async def test_probes_may_name_whatever_they_like(harness: GatewayHarness) -> No
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": FOREIGN}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+    "headers",
+    [{"Origin": FOREIGN}, {"Origin": "null"}, {"Origin": "http://["}, {"Sec-Fetch-Site": "cross-site"}],
 )
 @pytest.mark.parametrize(
     ("method", "path", "body"),

@@ -54,7 +54,7 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     registry = NatsWorkerRegistry(NoBucket(), clock, lambda: changes.append(1))  # type: ignore[arg-type]  # not listened to
 
     def hear(worker: Worker) -> None:
-        registry._hear(worker.worker_id, HEARTBEAT.to_proto(worker).SerializeToString())
+        registry._on_heartbeat(worker.worker_id, HEARTBEAT.to_proto(worker).SerializeToString())
 
     first = Worker("a", "one", "vllm", concurrency=8)
     hear(first)
@@ -65,5 +65,5 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     clock.seconds += 10
     assert [worker.worker_id for worker in registry.workers()] == ["b"]
     assert registry.table().pool("one").concurrencies == {8: 1}
-    registry._hear("b", None)
+    registry._on_heartbeat("b", None)
     assert registry.table().pools == frozenset()
