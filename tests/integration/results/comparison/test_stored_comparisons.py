@@ -196,8 +196,8 @@ async def test_two_replicas_compare_each_pair_once(runs: PairedRuns) -> None:
     second, asked_too = stuck_on(runs, "none")
     await asyncio.gather(first.compare(), second.compare())
     assert await runs.waiting_run() is None
-    # Two of three runs that are compared at the same time may both make the pair of them.
-    assert 3 <= len(asked) + len(asked_too) <= 4
+    # A pair of runs that are compared at the same time may be made twice; the last pair is made by one alone.
+    assert 3 <= len(asked) + len(asked_too) <= 5
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
 
 
