@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import astuple
 
+from services.common.errors import DependencyUnavailable
 from services.common.lifecycle import ChildProcess
 from services.common.structured_logs import get_logger
 from services.results.bounded_calls import exchange, start_process
@@ -16,6 +17,7 @@ MODULE = "services.results.scoring.scorer_process"
 USUAL_LIMITS = ScoringLimits()
 # The process ends an answer by itself, in CPU time; this is for one that cannot any more.
 REPLY_PATIENCE_SECONDS = 60.0
+START_SECONDS = 60.0
 
 log = get_logger()
 
@@ -57,11 +59,7 @@ class ScorerPool:
     ) -> list[Scored] | None:
         """Scores of the first answers; None where the process was lost. A fresh one scored nothing yet."""
         async with self._turns:
-            process = (
-                self._idle.pop()
-                if self._idle and not is_fresh
-                else await start_process(MODULE, *map(str, astuple(self._limits)))
-            )
+            process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
                 async with asyncio.timeout(self._patience_seconds):
@@ -76,3 +74,22 @@ class ScorerPool:
                 else:
                     await process.end()
             return found
+
+    async def _started(self) -> ChildProcess:
+        """One that replies. A machine on which none can start is no fault of an answer.
+
+        Raises DependencyUnavailable.
+        """
+        process = await start_process(MODULE, *map(str, astuple(self._limits)))
+        is_there = False
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await exchange(process, frame(()))
+            is_there = True
+        except (OSError, EOFError, TimeoutError) as error:
+            log.warning("scoring process not started", error=repr(error))
+            raise DependencyUnavailable(dependency="the process that scores") from error
+        finally:
+            if not is_there:
+                await process.end()
+        return process

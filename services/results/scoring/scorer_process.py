@@ -101,7 +101,8 @@ def main() -> None:
     limits = ScoringLimits(seconds, later_seconds, slow_seconds, int(memory_bytes))
     signal.signal(signal.SIGPROF, _ring)
     scorer = BoundedScorer(limits)
-    answer_requests(lambda request: scorer.score(*request), limits.memory_bytes)
+    # An empty request asks whether the process is there.
+    answer_requests(lambda request: scorer.score(*request) if request else [], limits.memory_bytes)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
+from services.common.errors import DependencyUnavailable
+from services.results.scoring import scorer_pool
 from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.scorer_pool import ScorerPool
@@ -114,6 +116,16 @@ async def test_a_process_that_does_not_reply_is_ended() -> None:
     async with pool(patience_seconds=0.01) as scorer:
         scored = await scorer.score(recipe("rougeL_max"), [QUICK])
     assert reasons(list(scored)) == ["it ended the process that scores"]
+    assert scoring_processes() == []
+
+
+async def test_an_answer_is_not_to_blame_for_a_process_that_cannot_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scorer_pool, "MODULE", "services.results.scoring.no_such_module")
+    async with pool() as scorer:
+        with pytest.raises(DependencyUnavailable):
+            await scorer.score(recipe("rougeL_max"), [QUICK])
     assert scoring_processes() == []
 
 
