@@ -23,6 +23,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(**of_uvicorn)
         self._max_connections = max_connections
         self._waiting_bytes = 0
+        self._header_bytes = 0
         self._is_too_large = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -43,13 +44,16 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._header_bytes = 0
         self._begin_headers()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Also of those behind a chunked body."""
+        self._check_size(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > _MAX_HEADER_BYTES:
-            self._is_too_large = True
-            raise HeadersTooLarge
+        self._check_size(len(self.url))
         self._end_headers()
         super().on_headers_complete()
 
@@ -67,6 +71,12 @@ class BoundedConnection(HttpToolsProtocol):
             return
         self.transport.write(STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
+
+    def _check_size(self, more: int) -> None:
+        self._header_bytes += more
+        if self._header_bytes > _MAX_HEADER_BYTES:
+            self._is_too_large = True
+            raise HeadersTooLarge
 
     def _begin_headers(self) -> None:
         self._end_headers()

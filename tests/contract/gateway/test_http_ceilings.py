@@ -12,6 +12,7 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
 QUEUE = "/api/v1/queue"
+CHUNKED = b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 RUN = b"POST /api/v1/benchmarking/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"
 UPLOAD = (
@@ -44,6 +45,7 @@ async def status(harness: GatewayHarness, sent: bytes) -> int:
         GET + b"X: a\r\n" * 20_000 + b"\r\n",
         b"GET /healthz?" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /healthz?" + b"a" * 70_000,
+        CHUNKED + b"0\r\n" + b"X: y\r\n" * 20_000,
     ],
 )
 async def test_headers_above_64_kib_are_refused_whole_or_not(harness: GatewayHarness, sent: bytes) -> None:
