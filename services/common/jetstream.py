@@ -27,12 +27,12 @@ log = get_logger()
 TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, ConnectionError, OSError)
 
 MESSAGE_ID = "Nats-Msg-Id"
-_REQUEST_SECONDS = 5.0
+REQUEST_SECONDS = 5.0
 # Short: a publish into an outage is not answered, and repeating it under its id does no harm.
 _PUBLISH_SECONDS = 2.0
 _CONNECT_PATIENCE_SECONDS = 20.0
-_FIRST_PAUSE_SECONDS = 0.05
-_LONGEST_PAUSE_SECONDS = 1.0
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
 _WATCH_CHECK_SECONDS = 1.0
 
 
@@ -122,10 +122,10 @@ class JetStream:
     there may be thousands.
     """
 
-    def __init__(self, connection: Client, *, bucket_check_seconds: float = _WATCH_CHECK_SECONDS) -> None:
+    def __init__(self, connection: Client, *, bucket_check_seconds: float = 1.0) -> None:
         self.connection = connection
         self.bucket_check_seconds = bucket_check_seconds
-        self._js = connection.jetstream(timeout=_REQUEST_SECONDS)
+        self._js = connection.jetstream(timeout=REQUEST_SECONDS)
 
     @property
     def reconnects(self) -> int:
@@ -145,7 +145,7 @@ class JetStream:
 
         A message over the server's limit is raised at once, as `MessageTooLarge`.
         """
-        pause = _FIRST_PAUSE_SECONDS
+        pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 await self._js.publish(
@@ -162,7 +162,7 @@ class JetStream:
                 raise_if_cancelled()
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             else:
                 return
 
@@ -207,14 +207,6 @@ class JetStream:
         """What the stream may hold, as it is configured now; infinite without a limit."""
         limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
         return limit if limit > 0 else math.inf
-
-    def puller(self, spec: ConsumerSpec) -> "Puller":
-        """A way to pull from a consumer, which is made when first needed."""
-        return Puller(self, spec)
-
-    def bucket(self, spec: BucketSpec) -> "Bucket":
-        """A way to a bucket."""
-        return Bucket(self, spec)
 
     async def make_consumer(self, spec: ConsumerSpec) -> None:
         """Makes the consumer or brings it in line, as far as the server can change it."""
@@ -273,7 +265,7 @@ class Puller:
         except TRANSIENT_NATS as error:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._drop()
-            await asyncio.sleep(_FIRST_PAUSE_SECONDS * 8)
+            await asyncio.sleep(FIRST_PAUSE_SECONDS * 8)
             return []
 
     async def _check(self) -> None:
@@ -345,7 +337,7 @@ class Bucket:
         found: dict[str, bytes] = {}
         watcher = await bucket.watchall()
         try:
-            while (entry := await watcher.updates(timeout=_REQUEST_SECONDS)) is not None:
+            while (entry := await watcher.updates(timeout=REQUEST_SECONDS)) is not None:
                 if entry.operation is None and entry.value is not None:
                     found[entry.key] = entry.value
         finally:
@@ -360,9 +352,9 @@ class Bucket:
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
-                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
+                await asyncio.sleep(LONGEST_PAUSE_SECONDS)
             raise_if_cancelled()
-            await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4)
+            await asyncio.sleep(FIRST_PAUSE_SECONDS * 4)
 
     async def _watch_once(self) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from services.common.clock import Clock, SystemClock
 from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import JetStream, connect_nats
+from services.common.jetstream import JetStream, Puller, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import PostgresSession, close_pool, connect_pool, migrate
 from services.common.streams import outcome_consumer
@@ -374,7 +374,7 @@ def _consumer(
         scorer=scorer,
     )
     return NatsOutcomeConsumer(
-        puller=JetStream(nats).puller(outcome_consumer(ack_wait_seconds)),
+        puller=Puller(JetStream(nats), outcome_consumer(ack_wait_seconds)),
         record=record_outcomes.record,
         limits=BatchLimits(
             outcomes=settings.batch_outcomes,

@@ -12,7 +12,7 @@ import grpc
 from services.common import streams
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import connect_nats
+from services.common.jetstream import Bucket, connect_nats
 from services.common.postgres import close_pool, connect_pool, migrate
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
@@ -222,7 +222,7 @@ def _lead(shared: Shared) -> Callable[[FencingToken], Awaitable[None]]:
     runs, batches = make_run_leader(shared), _batch_leader(shared)
     quotas = AssignQuotas(
         tracker=shared.rates,
-        store=NatsQuotas(shared.jetstream.bucket(streams.QUOTAS_BUCKET)),
+        store=NatsQuotas(Bucket(shared.jetstream, streams.QUOTAS_BUCKET)),
         clock=shared.clock,
     )
     cleanups = (shared.uploads.orphan_collector(), shared.uploads.file_deletion(), shared.deletion)

@@ -17,7 +17,7 @@ from proctor.values.scoring import ScoringMethod
 from services.common import streams
 from services.common.clock import Clock, ServerClock
 from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
+from services.common.jetstream import TRANSIENT_NATS, Bucket, JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.worker.consumer.consume_shards import ShardConsumer
@@ -295,7 +295,7 @@ def start_loops(around: Surroundings, parts: Parts, limiters: RateLimiters) -> l
     if limiters.own.key:  # an engine in the worker has no rate limit
         rates = NatsRateLimits(
             connection=connection,
-            bucket=jetstream.bucket(streams.QUOTAS_BUCKET),
+            bucket=Bucket(jetstream, streams.QUOTAS_BUCKET),
             worker_id=identity.worker_id,
             limiters=limiters,
             clock=around.clock,

@@ -13,7 +13,7 @@ from proctor.values.pools import PoolsFile
 from proctor.values.providers import BaseUrl
 from services.common import streams
 from services.common.clock import SystemClock
-from services.common.jetstream import JetStream
+from services.common.jetstream import Bucket, JetStream
 from services.common.lifecycle import every
 from services.common.postgres import PostgresSession
 from services.common.process import release
@@ -86,7 +86,7 @@ class Shared:
         self.jetstream = JetStream(nats)
         self.tracker = ProgressTracker()
         self.registry = NatsWorkerRegistry(
-            bucket=self.jetstream.bucket(streams.WORKERS_BUCKET),
+            bucket=Bucket(self.jetstream, streams.WORKERS_BUCKET),
             clock=self.clock,
             changed=lambda: self.tracker.touch(ANY_RUN, self.clock.monotonic()),
         )
@@ -94,7 +94,7 @@ class Shared:
         self.retry_budget = RetryBudget(settings.max_retried_share)
         self.controls = NatsRunControls(
             connection=nats,
-            bucket=self.jetstream.bucket(streams.RUNS_BUCKET),
+            bucket=Bucket(self.jetstream, streams.RUNS_BUCKET),
             budget=self.retry_budget,
             clock=self.clock,
         )

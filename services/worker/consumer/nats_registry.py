@@ -9,7 +9,7 @@ from proctor.values.pools import Pool
 from proctor.wire.values import LOAD
 from services.common import streams
 from services.common.clock import ServerClock
-from services.common.jetstream import TRANSIENT_NATS, JetStream
+from services.common.jetstream import TRANSIENT_NATS, Bucket, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.consume_shards import ShardConsumer
 from services.worker.consumer.execute_shard import ConcurrencyLimit
@@ -43,7 +43,7 @@ class HeartbeatSources:
 
 class NatsHeartbeat:
     def __init__(self, jetstream: JetStream, identity: Identity, sources: HeartbeatSources) -> None:
-        self._bucket = jetstream.bucket(streams.WORKERS_BUCKET)
+        self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
         self._identity = identity
         self._sources = sources
         self._clock = sources.clock
@@ -123,7 +123,7 @@ class NatsHeartbeat:
 
 class NatsWorkerRegistry:
     def __init__(self, jetstream: JetStream, identity: Identity) -> None:
-        self._bucket = jetstream.bucket(streams.WORKERS_BUCKET)
+        self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
         self._identity = identity
 
     async def peers(self) -> Sequence[PeerWorker]:

@@ -14,7 +14,7 @@ from proctor.values.run import FINAL_STATES, RunId
 from proctor.wire.values import ANSWER, FAILURE, TIMING, USAGE
 from services.common import streams
 from services.common.clock import ServerClock
-from services.common.jetstream import BucketEntry, JetStream
+from services.common.jetstream import Bucket, BucketEntry, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
@@ -135,7 +135,7 @@ class ServerTime:
 
 async def follow_run_states(jetstream: JetStream, states: RunStates, changed: Callable[[], None]) -> None:
     """Runs until cancelled; calls `changed` after each change, so that cancelled runs stop at once."""
-    async for entry in jetstream.bucket(streams.RUNS_BUCKET).watch():
+    async for entry in Bucket(jetstream, streams.RUNS_BUCKET).watch():
         _apply(entry, states)
         changed()
 

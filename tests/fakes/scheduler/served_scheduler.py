@@ -27,7 +27,7 @@ from proctor.values.priority import Priority
 from services.common import streams
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
-from services.common.jetstream import JetStream
+from services.common.jetstream import Bucket, JetStream, Puller
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
 from services.scheduler.session import SCHEMA
@@ -60,14 +60,14 @@ class HandWorker:
         status.sent_at.GetCurrentTime()
         for name, value in changes.items():
             getattr(status, name).update(value)
-        bucket = JetStream(self.nats).bucket(streams.WORKERS_BUCKET)
+        bucket = Bucket(JetStream(self.nats), streams.WORKERS_BUCKET)
         await bucket.put("hand", status.SerializeToString())
 
     async def answer(self, most: int = 100) -> int:
         """Answers up to so many shards; gives their number."""
         jetstream = JetStream(self.nats)
         consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
-        puller = jetstream.puller(consumer)
+        puller = Puller(jetstream, consumer)
         messages = await puller.fetch(most, 0.2)
         for message in messages:
             shard = work_messages_pb2.WorkShard.FromString(message.data)

@@ -17,7 +17,7 @@ from proctor.values.pools import Pool, PoolModel, Provider
 from proctor.values.priority import Priority
 from services.common import streams
 from services.common.clock import ServerClock
-from services.common.jetstream import JetStream, connect_nats
+from services.common.jetstream import Bucket, JetStream, Puller, connect_nats
 from services.common.lifecycle import every
 from services.worker.consumer.nats_registry import Identity
 from services.worker.engines.engine import Engine
@@ -83,7 +83,7 @@ class WorkerHarness:
 
     async def collect(self) -> None:
         """For ever: takes outcomes as results would."""
-        puller = self.jetstream.puller(streams.outcome_consumer(30.0))
+        puller = Puller(self.jetstream, streams.outcome_consumer(30.0))
         while True:
             for message in await puller.fetch(1, 1.0):
                 batch = work_messages_pb2.OutcomeBatch.FromString(message.data)
@@ -121,10 +121,10 @@ class WorkerHarness:
         control = work_messages_pb2.RunControl(state=state, epoch=epoch)
         if time_left is not None:
             control.time_left.FromTimedelta(time_left)
-        await self.jetstream.bucket(streams.RUNS_BUCKET).put(run_id, control.SerializeToString())
+        await Bucket(self.jetstream, streams.RUNS_BUCKET).put(run_id, control.SerializeToString())
 
     async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:
-        entries = await self.jetstream.bucket(streams.WORKERS_BUCKET).entries()
+        entries = await Bucket(self.jetstream, streams.WORKERS_BUCKET).entries()
         return [work_messages_pb2.WorkerStatus.FromString(value) for value in entries.values()]
 
     async def wipe(self) -> None:

@@ -12,7 +12,7 @@ import pytest_asyncio
 from proctor.values.messaging import outcome_subject
 from proctor.values.outcome import Failure
 from services.common.errors import DependencyUnavailable
-from services.common.jetstream import JetStream, connect_nats
+from services.common.jetstream import JetStream, Puller, connect_nats
 from services.common.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
 from services.results.outcomes.nats import WRITERS, BatchLimits, NatsOutcomeConsumer
@@ -84,7 +84,7 @@ def is_refused(outcome: Outcome) -> bool:
 @asynccontextmanager
 async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
     limits = BatchLimits(outcomes=1000, linger_seconds=0.1, ack_wait_seconds=ACK_WAIT_SECONDS)
-    consumer = NatsOutcomeConsumer(jetstream.puller(outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits)
+    consumer = NatsOutcomeConsumer(Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits)
     running = asyncio.ensure_future(consumer.run())
     yield
     consumer.stop()

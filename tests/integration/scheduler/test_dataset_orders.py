@@ -14,7 +14,7 @@ from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common import streams
 from services.common.grpc_errors import remote_error
-from services.common.jetstream import JetStream
+from services.common.jetstream import JetStream, Puller
 from tests.fakes.scheduler.served_scheduler import (
     ACK_WAIT_SECONDS,
     MODEL,
@@ -66,7 +66,7 @@ async def refusal(entry: ServedScheduler, dataset_id: str, **order: object) -> s
 async def shards(entry: ServedScheduler, wanted: int) -> list[work_messages_pb2.WorkShard]:
     """Off the wire, as a worker gets them; they go back."""
     consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
-    puller = JetStream(entry.nats).puller(consumer)
+    puller = Puller(JetStream(entry.nats), consumer)
     found: list[work_messages_pb2.WorkShard] = []
     held = []
     async with asyncio.timeout(30):

@@ -9,7 +9,7 @@ from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common import streams
 from services.common.clock import SystemClock
-from services.common.jetstream import BucketEntry, JetStream
+from services.common.jetstream import Bucket, BucketEntry, JetStream
 from services.scheduler.rate_limits.rate_meter import RetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.run import Run
@@ -27,7 +27,7 @@ async def test_a_withdrawn_run_leaves_nothing_behind_and_workers_hear_that_it_is
     async with nats_server() as server:
         connection = await nats.connect(server.address)
         jetstream = JetStream(connection)
-        bucket = jetstream.bucket(streams.RUNS_BUCKET)
+        bucket = Bucket(jetstream, streams.RUNS_BUCKET)
         controls = NatsRunControls(connection, bucket, RetryBudget(0.2), SystemClock())
         live, over = run_of(1), run_of(2)
         await controls.announce(live)

@@ -20,7 +20,7 @@ from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common import streams
 from services.common.grpc_errors import remote_error
-from services.common.jetstream import JetStream
+from services.common.jetstream import JetStream, Puller
 from tests.fakes.scheduler.served_scheduler import (
     ACK_WAIT_SECONDS,
     MODEL,
@@ -55,7 +55,7 @@ async def test_run_goes_from_order_to_closed(entry: ServedScheduler) -> None:
 async def test_shard_holds_all_that_a_worker_needs(entry: ServedScheduler) -> None:
     run_id = await entry.submit(limit=3, params=run_pb2.GenerationParams(temperature=0.5))
     consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
-    puller = JetStream(entry.nats).puller(consumer)
+    puller = Puller(JetStream(entry.nats), consumer)
     [message] = await puller.fetch(1, 10)
     shard = work_messages_pb2.WorkShard.FromString(message.data)
     assert message.subject == f"work.remote.any.high.{run_id}"

@@ -13,7 +13,7 @@ from proctor.stack.servers.nats import NatsServer, prepare_nats
 from proctor.stack.supervision.addresses import choose_addresses, split_address
 from proctor.stack.supervision.child import SupervisedChild, Surroundings
 from proctor.values.messaging import inbox_prefix
-from services.common.jetstream import JetStream, connect_nats
+from services.common.jetstream import Bucket, JetStream, Puller, connect_nats
 from services.common.streams import (
     RUNS_BUCKET,
     WORK,
@@ -144,14 +144,14 @@ async def test_each_service_does_its_part(server: NatsServer) -> None:
     [shard] = await pulling.fetch(1, timeout=5)
     await shard.ack()
     await worker.client.jetstream().publish("outcomes.r", shard.data)
-    puller = outcomes.puller(outcome_consumer(30))
+    puller = Puller(outcomes, outcome_consumer(30))
     recorded = await puller.fetch(1, 5)
     assert [message.data for message in recorded] == [b"a shard"]
     await recorded[0].ack_sync()
-    await JetStream(scheduler.client).bucket(RUNS_BUCKET).put("r", b"running")
-    assert await work.bucket(RUNS_BUCKET).entries() == {"r": b"running"}
-    await work.bucket(WORKERS_BUCKET).put("w", b"alive")
-    assert await JetStream(scheduler.client).bucket(WORKERS_BUCKET).entries() == {"w": b"alive"}
+    await Bucket(JetStream(scheduler.client), RUNS_BUCKET).put("r", b"running")
+    assert await Bucket(work, RUNS_BUCKET).entries() == {"r": b"running"}
+    await Bucket(work, WORKERS_BUCKET).put("w", b"alive")
+    assert await Bucket(JetStream(scheduler.client), WORKERS_BUCKET).entries() == {"w": b"alive"}
     for each in (scheduler, worker, results):
         assert not await each.is_refused(), each.refused
         await each.client.close()

@@ -13,6 +13,7 @@ from proctor.values.pools import Pool, PoolModel
 from proctor.values.priority import Priority
 from services.common import streams
 from services.common.clock import SystemClock
+from services.common.jetstream import Bucket
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import Identity, NatsWorkerRegistry
 from services.worker.settings import WorkerSettings
@@ -86,7 +87,7 @@ async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: Wor
 
 
 async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(harness: WorkerHarness) -> None:
-    bucket = harness.jetstream.bucket(streams.WORKERS_BUCKET)
+    bucket = Bucket(harness.jetstream, streams.WORKERS_BUCKET)
     for worker, pool, condition in (
         ("w1", "local", "ready"),
         ("w2", "local", "ready"),

@@ -14,7 +14,7 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from services.common import streams
 from services.common.clock import SystemClock
-from services.common.jetstream import JetStream, connect_nats
+from services.common.jetstream import Bucket, JetStream, connect_nats
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RetryBudget
@@ -59,7 +59,7 @@ async def leader(nats_url: str) -> AsyncIterator[NatsQuotas]:
     """What the leading scheduler does for rate limits; gives the bucket that it writes to."""
     connection = await connect_nats(nats_url, "leader")
     clock, tracker = SystemClock(), RateLimitTracker()
-    grants = NatsQuotas(JetStream(connection).bucket(streams.QUOTAS_BUCKET))
+    grants = NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET))
     await NatsRateReports(connection, tracker, RetryBudget(0.2), clock).start()
     leading = asyncio.create_task(AssignQuotas(tracker, grants, clock).lead(), name="assign quotas")
     try:
@@ -112,7 +112,7 @@ async def test_a_throttled_provider_is_reported_with_its_resume_time(
     await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
     await send_samples(harness, 16)
     clock = SystemClock()
-    registry = NatsWorkerRegistry(harness.jetstream.bucket(streams.WORKERS_BUCKET), clock, lambda: None)
+    registry = NatsWorkerRegistry(Bucket(harness.jetstream, streams.WORKERS_BUCKET), clock, lambda: None)
     listening = asyncio.create_task(registry.listen())
     with worker_process(nats.address, model_server.url, tmp_path):
         await eventually(
@@ -167,7 +167,7 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
 async def grants_of(nats_url: str) -> dict[str, RateQuota]:
     connection = await connect_nats(nats_url, "reader")
     try:
-        return dict(await NatsQuotas(JetStream(connection).bucket(streams.QUOTAS_BUCKET)).stored())
+        return dict(await NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET)).stored())
     finally:
         await connection.close()
 
@@ -194,7 +194,7 @@ async def test_an_advertised_limit_is_kept_before_the_first_429(
 
 async def test_workers_learn_when_a_run_has_spent_its_retry_budget(nats: RunningServer) -> None:
     connection = await connect_nats(nats.address, "scheduler")
-    budget, bucket = RetryBudget(0.2), JetStream(connection).bucket(streams.RUNS_BUCKET)
+    budget, bucket = RetryBudget(0.2), Bucket(JetStream(connection), streams.RUNS_BUCKET)
     await NatsRateReports(connection, RateLimitTracker(), budget, SystemClock()).start()
     controls = NatsRunControls(connection, bucket, budget, SystemClock())
     run = await SchedulerHarness().submit()
@@ -225,7 +225,7 @@ async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: 
     for limiter in limiters:
         limiter.on_sent()
     limiters.own.sent = 2**63
-    bucket = JetStream(connection).bucket(streams.QUOTAS_BUCKET)
+    bucket = Bucket(JetStream(connection), streams.QUOTAS_BUCKET)
     await NatsRateLimits(connection, bucket, "w1", limiters, clock).report_due()
     await eventually(lambda: reported == [good.key], "the other pace is told", 5)
     await connection.close()
@@ -251,7 +251,7 @@ async def test_requests_sent_again_are_reported_until_the_run_may_try_no_more(
         spent = work_messages_pb2.RunControl(
             state=run_pb2.RUN_STATE_RUNNING, epoch=1, is_retry_budget_spent=True
         )
-        await harness.jetstream.bucket(streams.RUNS_BUCKET).put(RUN, spent.SerializeToString())
+        await Bucket(harness.jetstream, streams.RUNS_BUCKET).put(RUN, spent.SerializeToString())
         await harness.until_answered(4, 10)
     assert {outcome.failure.failure_class for outcome in harness.outcomes} == {
         outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR

@@ -11,6 +11,7 @@ import pytest
 from proctor.v1 import outcome_pb2
 from proctor.v1.work_messages_pb2 import WorkerStatus
 from services.common import streams
+from services.common.jetstream import Bucket
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.worker_harness import RUN, WorkerHarness, crash, work_shard, worker_harness
 from tests.fakes.worker.worker_process import CONCURRENCY, worker_process
@@ -112,7 +113,7 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     async def refused_runs() -> dict[str, str]:
-        beats = await harness.jetstream.bucket(streams.WORKERS_BUCKET).entries()
+        beats = await Bucket(harness.jetstream, streams.WORKERS_BUCKET).entries()
         reported = [WorkerStatus.FromString(beat) for beat in beats.values()]
         return {run: reason for status in reported for run, reason in status.refused_runs.items()}
 
