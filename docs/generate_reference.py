@@ -20,7 +20,7 @@ from proctor.exit_codes import ExitCode  # noqa: E402
 from proctor.stack.options import VARIABLES  # noqa: E402  # after the path is set
 from proctor.stack.pools import REMOTE_PROVIDERS  # noqa: E402
 from services.common.errors import DomainError, ErrorKind  # noqa: E402
-from services.common.grpc_errors import CODES  # noqa: E402
+from services.common.grpc.errors import CODES  # noqa: E402
 from services.gateway.errors.http_handlers import http_status  # noqa: E402
 from services.gateway.settings import GatewaySettings  # noqa: E402
 from services.results.settings import ResultsSettings  # noqa: E402

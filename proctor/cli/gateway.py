@@ -29,6 +29,8 @@ from proctor.stack.state import StackState, read_stack_state
 
 _NAME = "proctor"
 _VERSION_SECONDS = 2.0
+# Either an async function of a session, or any function that typer takes.
+Command = Callable[..., Awaitable[ExitCode | None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,6 @@ class Session:
 
     client: ProctorClient
     terminal: Terminal
-
-
-# Either an async function of a session, or any function that typer takes.
-Command = Callable[..., Awaitable[ExitCode | None] | None]
 
 
 def add_command(

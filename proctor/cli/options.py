@@ -22,6 +22,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 User = Annotated[str, typer.Option(envvar="PROCTOR_USER", help="Name of the user, for limits per user.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 Page = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
+_METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,6 @@ class Connection:
     gateway: Gateway = None
     user: User = ""
     as_json: AsJson = False
-
-
-_METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 
 
 def metric_use(text: str) -> sample_pb2.MetricUse:

@@ -23,7 +23,8 @@ from proctor.stack.options import default_state_dir, options_from_environment, s
 from proctor.stack.pools import STARTER_MODEL, ChosenModel, base_url_of, choose_model, pools_for
 from proctor.stack.state import StackState, read_stack_state
 from proctor.v1 import run_pb2
-from proctor.values.pools import Pool, parse_pools
+from proctor.values.providers.pool import Pool
+from proctor.values.providers.pools_file import parse_pools
 
 TERMINATED = 128 + signal.SIGTERM
 

@@ -20,7 +20,7 @@ from proctor.stack.state import StackLock, StackState, remove_stack_state, write
 from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
 from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
 from proctor.stack.supervision.process import ChildLogs
-from proctor.values.pools import PoolsFile
+from proctor.values.providers.pools_file import PoolsFile
 
 STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
 

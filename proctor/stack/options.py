@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from proctor.values.pools import Pool, PoolModel, Provider
-from proctor.values.providers import SCORING_METHODS
+from proctor.values.providers.pool import Pool, PoolModel, Provider
+from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
 
 DEFAULT_GATEWAY_HTTP = "127.0.0.1:8080"

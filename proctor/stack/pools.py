@@ -9,7 +9,8 @@ from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm import ensure_starter_model, find_vllm_python
-from proctor.values.pools import ConstrainedField, Pool, PoolModel, Provider, is_http_address
+from proctor.values.providers.base_urls import is_http_address
+from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
 
 STARTER_MODEL = "vllm/starter"
 

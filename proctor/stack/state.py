@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from proctor.stack.errors import StackAlreadyRunning, StateFolderUnusable
-from proctor.values.pools import PoolsFile, format_pools
+from proctor.values.providers.pools_file import PoolsFile, format_pools
 
 STATE_FILE = "stack.json"
 LOCK_FILE = "stack.lock"

@@ -33,6 +33,7 @@ _TOKENIZER_FIELDS = frozenset(
 
 # Says what a value must be; "" if it is that.
 _Check = Callable[[object], str]
+_PART_TYPES = ("text", "refusal", "image_url", "input_audio")
 
 
 def row_field_problem(name: str, value: object) -> str:
@@ -60,9 +61,6 @@ def content_part_problem(part: object) -> str:
     if isinstance(address, str) and address.startswith("data:"):
         return ""
     return "An image is written into its line, as data:image/…: no server fetches an address for a row."
-
-
-_PART_TYPES = ("text", "refusal", "image_url", "input_audio")
 
 
 def _is_number(value: object) -> TypeGuard[float]:

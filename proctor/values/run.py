@@ -14,19 +14,15 @@ from proctor.values.usage import TokenUsage
 MAX_USER_LETTERS = 128
 # In the list of priorities: all users that it does not name.
 EVERYBODY = "*"
+RunId = NewType("RunId", str)
+_FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
+_SECONDS = {"h": 3600, "m": 60}
 
 
 def is_user_name(text: str) -> bool:
     """Whether it is 1 to 128 printable characters without blanks around them, and not `*`."""
     has_form = 0 < len(text) <= MAX_USER_LETTERS and text.isprintable() and text == text.strip()
     return has_form and text != EVERYBODY
-
-
-RunId = NewType("RunId", str)
-
-
-_FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
-_SECONDS = {"h": 3600, "m": 60}
 
 
 class RunState(ContractEnum):

@@ -3,7 +3,7 @@
 from proctor.v1 import model_pb2, outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Answer, Failure
-from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.run import RunCounts, TaskCounts
 from proctor.values.sample import Prompt, Sample, Target
 from proctor.values.scoring import MetricUse, TaskGroup, TaskScoring

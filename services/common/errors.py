@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import ClassVar
 
+Fact = str | int | float
+
 
 class ErrorKind(StrEnum):
     """The kind of an error; each API translates it to its own codes."""
@@ -13,9 +15,6 @@ class ErrorKind(StrEnum):
     EXHAUSTED = "exhausted"
     UNAVAILABLE = "unavailable"
     INTERNAL = "internal"
-
-
-Fact = str | int | float
 
 
 class DomainError(Exception):

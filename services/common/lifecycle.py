@@ -1,12 +1,10 @@
-"""Start and stop of a service, ready when what it needs answers and down in five steps; and of children."""
+"""Start and stop of a service, ready when what it needs answers and down in five steps."""
 
 import asyncio
 import signal
-import subprocess
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
-from typing import NoReturn, Protocol, Self
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import NoReturn, Protocol
 
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
@@ -111,37 +109,3 @@ def raise_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-@dataclass(frozen=True)
-class ChildProcess:
-    """A process beside the service: `input` is what it reads, `output` what it writes."""
-
-    process: subprocess.Popen[bytes]
-    input: asyncio.StreamWriter
-    output: asyncio.StreamReader
-
-    @classmethod
-    async def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> Self:
-        """Not by asyncio: uvloop forks, and a fork of a process with gRPC's threads crashes now and then.
-
-        `subprocess` starts by vfork, which runs no handlers of a fork. Raises OSError.
-        """
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=dict(environment))  # noqa: ASYNC220  # brief
-        loop = asyncio.get_running_loop()
-        output, unused = asyncio.StreamReader(), asyncio.StreamReader()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), process.stdout)
-        transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(unused), process.stdin
-        )
-        return cls(process, asyncio.StreamWriter(transport, protocol, None, loop), output)
-
-    async def end(self, patience_seconds: float = 0.0) -> None:
-        """Kills it if it does not end by itself in this time, and waits until it has ended."""
-        if patience_seconds:
-            with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(self.process.wait, patience_seconds)
-        self.process.kill()
-        await asyncio.to_thread(self.process.wait)
-        self.input.close()

@@ -18,6 +18,9 @@ from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import RunningService, run_service
 from services.common.structured_logs import configure_logs, get_logger
 
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK_BYTES = 1024 * 1024
+
 
 class ProcessSettings(Protocol):
     """What every service's settings have."""
@@ -78,10 +81,6 @@ def release() -> str:
         return version("proctor")
     except PackageNotFoundError:
         return "source tree"
-
-
-_M_MMAP_THRESHOLD = -3
-_LARGE_BLOCK_BYTES = 1024 * 1024
 
 
 def return_freed_memory() -> None:

@@ -29,6 +29,10 @@ USER_HEADER = "X-Proctor-User"
 DEFAULT_USER = "local"
 # Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
+log = get_logger()
+_TIMEOUT_SECONDS = 1.0
+# What an upload holds in memory: a chunk that was read, and one that is being sent.
+STREAMED_BYTES = 2 * 1024 * 1024
 
 
 class Identity:
@@ -85,13 +89,6 @@ def _given_name(headers: Mapping[str, str]) -> str:
     if not is_user_name(name):
         raise InvalidUserName
     return name
-
-
-log = get_logger()
-
-_TIMEOUT_SECONDS = 1.0
-# What an upload holds in memory: a chunk that was read, and one that is being sent.
-STREAMED_BYTES = 2 * 1024 * 1024
 
 
 async def _user(request: Request) -> str:

@@ -26,7 +26,7 @@ from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.v1.results_service_pb2 import GetSummaryRequest, ListOutcomesRequest, ListOutcomesResponse
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, RemoteError
-from services.common.grpc_errors import remote_error
+from services.common.grpc.errors import remote_error
 
 SCHEDULER = "scheduler"
 RESULTS = "results"
@@ -46,6 +46,10 @@ SENT_ONCE = (
     "proctor.v1.DatasetService/UploadDataset",
     "proctor.v1.FileService/UploadFile",
 )
+# Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
+_LONG_CALL_FACTOR = 10
+_PATH = "/grpc.health.v1.Health/Check"
+_TIMEOUT_SECONDS = 2.0
 
 
 def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
@@ -114,10 +118,6 @@ class BackendChannel:
             yield
         except grpc.aio.AioRpcError as error:
             raise backend_error(error, self._backend) from error
-
-
-# Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
-_LONG_CALL_FACTOR = 10
 
 
 class Scheduler:
@@ -193,10 +193,6 @@ ResultsCalls = Annotated[Results, Depends(_results)]
 def _calls(channel: grpc.aio.Channel, backend: str, timeout_seconds: float) -> grpc.aio.Channel:
     """Stubs use three methods of a channel, and `BackendChannel` has these three."""
     return cast("grpc.aio.Channel", BackendChannel(channel, backend, timeout_seconds=timeout_seconds))
-
-
-_PATH = "/grpc.health.v1.Health/Check"
-_TIMEOUT_SECONDS = 2.0
 
 
 class BackendHealth:

@@ -38,7 +38,7 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboard
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.common.grpc_errors import parsed
+from services.common.grpc.errors import parsed
 from services.common.structured_logs import get_logger
 from services.gateway.api.suites.schemas import without_version
 from services.gateway.auth import DEFAULT_USER, STREAMED_BYTES, CallSlots, Identity, RequestLimit
@@ -47,6 +47,41 @@ from services.gateway.backends import RESULTS, SCHEDULER, backend_error
 # Takes the request and the user that the call names, "" for none.
 Amend = Callable[[bytes, str], bytes]
 NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
+# Each of these files defines one service.
+_SCHEDULER_FILES = (
+    scheduler_service_pb2,
+    suite_service_pb2,
+    queue_service_pb2,
+    dataset_service_pb2,
+    file_service_pb2,
+    batch_service_pb2,
+)
+_RESULTS_FILES = (
+    answer_service_pb2,
+    results_service_pb2,
+    comparison_service_pb2,
+    leaderboard_service_pb2,
+    rescore_service_pb2,
+    export_service_pb2,
+)
+# Calls that change nothing and compute nothing anew.
+_READING_VERBS = ("Get", "List", "Watch", "Show", "Preview", "Read", "Export")
+# An operator above the request limit must be able to raise it.
+_RATE_LIMIT_EXEMPT = frozenset({"/proctor.v1.QueueService/GetLimits", "/proctor.v1.QueueService/SetLimits"})
+# Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
+_HOP_METADATA = (
+    "grpc-",
+    ":",
+    "user-agent",
+    "content-type",
+    "te",
+    "authorization",
+    "x-api-key",
+    "x-proctor-",
+    "cookie",
+)
+log = get_logger()
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 def unchanged(request: bytes, user: str) -> bytes:  # noqa: ARG001  # an Amend
@@ -96,47 +131,6 @@ AMENDMENTS: dict[str, Amend] = {
     "GetHistory": _without_version(GetHistoryRequest),
     "ListRuns": _without_version(ListRunsRequest),
 }
-
-
-# Each of these files defines one service.
-_SCHEDULER_FILES = (
-    scheduler_service_pb2,
-    suite_service_pb2,
-    queue_service_pb2,
-    dataset_service_pb2,
-    file_service_pb2,
-    batch_service_pb2,
-)
-_RESULTS_FILES = (
-    answer_service_pb2,
-    results_service_pb2,
-    comparison_service_pb2,
-    leaderboard_service_pb2,
-    rescore_service_pb2,
-    export_service_pb2,
-)
-
-# Calls that change nothing and compute nothing anew.
-_READING_VERBS = ("Get", "List", "Watch", "Show", "Preview", "Read", "Export")
-# An operator above the request limit must be able to raise it.
-_RATE_LIMIT_EXEMPT = frozenset({"/proctor.v1.QueueService/GetLimits", "/proctor.v1.QueueService/SetLimits"})
-
-# Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
-_HOP_METADATA = (
-    "grpc-",
-    ":",
-    "user-agent",
-    "content-type",
-    "te",
-    "authorization",
-    "x-api-key",
-    "x-proctor-",
-    "cookie",
-)
-
-log = get_logger()
-
-Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ from proctor.values.run import is_user_name
 from services.common.process import is_loopback
 from services.common.shared_settings import LogLevel, ResultsAddress, SchedulerAddress, settings_of
 
+# A request without a key presents an empty one.
+ApiKey = Annotated[SecretStr, Field(min_length=1)]
+
 
 def _user_name(given: str) -> str:
     name = given.strip()
@@ -19,8 +22,6 @@ def _user_name(given: str) -> str:
 
 
 UserName = Annotated[str, AfterValidator(_user_name)]
-# A request without a key presents an empty one.
-ApiKey = Annotated[SecretStr, Field(min_length=1)]
 
 
 class GatewaySettings(BaseSettings):

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.common.clock import SystemClock
-from services.common.grpc_client import open_channel
-from services.common.grpc_server import GrpcServer, reflecting, serve_grpc
+from services.common.grpc.client import open_channel
+from services.common.grpc.server import GrpcServer, reflecting, serve_grpc
 from services.common.lifecycle import every
 from services.gateway.auth import CallSlots, Identity, RequestLimit
 from services.gateway.backends import (

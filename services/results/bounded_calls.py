@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from services.common.lifecycle import ChildProcess
+from services.common.child_process import ChildProcess
 from services.common.structured_logs import get_logger
 from services.results.child_process import SIZE_BYTES, frame
 

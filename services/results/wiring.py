@@ -11,11 +11,13 @@ import grpc
 from nats.aio.client import Client
 
 from services.common.clock import Clock, SystemClock
-from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import JetStream, Puller, connect_nats
+from services.common.grpc.server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
+from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession, close_pool, connect_pool, migrate
-from services.common.streams import outcome_consumer
 from services.common.structured_logs import get_logger
 from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api

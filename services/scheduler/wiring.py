@@ -9,10 +9,11 @@ from uuid import uuid4
 
 import grpc
 
-from services.common import streams
-from services.common.grpc_client import open_channel
-from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import Bucket, connect_nats
+from services.common.grpc.client import open_channel
+from services.common.grpc.server import GrpcServer, serve_grpc
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import connect_nats
 from services.common.postgres import close_pool, connect_pool, migrate
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api

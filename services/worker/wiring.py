@@ -11,14 +11,16 @@ from functools import partial
 
 from nats.aio.client import Client
 
-from proctor.values.pools import Pool, Provider
-from proctor.values.providers import may_ask, parse_allowed
+from proctor.values.providers.base_urls import may_ask, parse_allowed
+from proctor.values.providers.pool import Pool, Provider
 from proctor.values.scoring import ScoringMethod
-from services.common import streams
 from services.common.clock import Clock, ServerClock
-from services.common.grpc_server import GrpcServer, serve_grpc
-from services.common.jetstream import TRANSIENT_NATS, Bucket, JetStream, connect_nats
+from services.common.grpc.server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import TRANSIENT_NATS, connect_nats
+from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.consume_shards import ShardConsumer
 from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard

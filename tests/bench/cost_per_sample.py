@@ -14,7 +14,7 @@ from rich.table import Table
 from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
-from proctor.values.pools import Provider
+from proctor.values.providers.pool import Provider
 from tests.bench.harness.bare_loop import cpu_seconds_of_bare_loop
 from tests.bench.harness.instant_server import instant_server
 from tests.bench.harness.stack_meter import Measured, StackMeter

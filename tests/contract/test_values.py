@@ -61,7 +61,7 @@ CODECS = [codec for _, codec in inspect.getmembers(values) if isinstance(codec, 
 
 
 def modules() -> list[Path]:
-    return sorted(VALUES.glob("*.py"))
+    return sorted(VALUES.rglob("*.py"))
 
 
 def imported_by(module: Path) -> set[str]:

@@ -1,7 +1,7 @@
 """Pools as the scheduler knows them: of a provider's server, or of models that they list."""
 
-from proctor.values.pools import Pool, PoolModel, Provider
-from proctor.values.providers import SCORING_METHODS
+from proctor.values.providers.pool import Pool, PoolModel, Provider
+from proctor.values.providers.rules import SCORING_METHODS
 
 ADDRESS = "http://127.0.0.1:9/v1"
 

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from services.common.errors import ErrorKind, RemoteError
-from services.common.grpc_errors import remote_error
+from services.common.grpc.errors import remote_error
 
 
 def refused(kind: ErrorKind, reason: str, message: str, **facts: str) -> RemoteError:

@@ -11,8 +11,8 @@ from proctor.stack.servers.postgres import prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
-from services.common.jetstream import connect_nats
-from services.common.streams import StreamLimits, StreamMaker
+from services.common.nats.connection import connect_nats
+from services.common.nats.streams import StreamLimits, StreamMaker
 from tests.fakes.stack.state_dir import temporary_state_dir
 
 START_SECONDS = 60.0

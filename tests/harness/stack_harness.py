@@ -11,7 +11,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import StackOptions, remote_pool
 from proctor.v1 import run_pb2
-from proctor.values.pools import Pool, Provider
+from proctor.values.providers.pool import Pool, Provider
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 

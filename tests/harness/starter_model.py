@@ -7,7 +7,7 @@ import pytest
 
 from proctor.stack.options import starter_model_dir, vllm_pool
 from proctor.stack.vllm import find_vllm_python
-from proctor.values.pools import Pool, PoolModel
+from proctor.values.providers.pool import Pool, PoolModel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SUITE = REPOSITORY / "suites" / "starter"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from tests.real_model.compared_tasks import COMPARED_TASKS, LIMIT
 from tests.real_model.examined_side import ExaminedSide, ExaminedTask, Said
 from tests.reference.lm_eval_venv import lm_eval_python, run_in_lm_eval

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
-from proctor.values.pools import Pool
+from proctor.values.providers.pool import Pool
 from tests.e2e.harness.run_ends import all_outcomes, completed
 from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import MODEL, REPOSITORY

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from proctor.stack.supervision.addresses import choose_addresses, split_address
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
     cpu_engine_args,

@@ -14,7 +14,7 @@ from proctor.stack.supervision.child import ChildSpec, Probe
 from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
 from proctor.stack.vllm import find_vllm_python
-from proctor.values.pools import Pool
+from proctor.values.providers.pool import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
 WORKER_DRAIN_LIMIT_SECONDS = 30.0

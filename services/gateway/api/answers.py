@@ -31,6 +31,13 @@ from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
 from services.gateway.http.presentation import json_value, numbers, present
 from services.gateway.paths import DATASET_RUNS
 
+_MAX_IDS_CHARACTERS = 1024
+_FORMS = numbers(export_pb2.GoldenForm)
+_FILE: Described = {200: {"description": "The file", "content": {"application/jsonl": {}}}}
+Ids = Annotated[Text, Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6')]
+
+router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
+
 
 class AnswerNamed(BaseModel):
     """An answer by the number of its sample, as results list it, or by the id of its row."""
@@ -107,16 +114,6 @@ def _answer(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder) -> A
     answer = given_answer(recorded.outcome) or outcome_pb2.Answer()
     body = json_value(answer.body_json)
     return present(AnswerBeside, recorded, **answer_fields(recorded, order), text=answer.text, body=body)
-
-
-_MAX_IDS_CHARACTERS = 1024
-_FORMS = numbers(export_pb2.GoldenForm)
-_FILE: Described = {200: {"description": "The file", "content": {"application/jsonl": {}}}}
-
-Ids = Annotated[Text, Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6')]
-
-
-router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
 
 
 async def _named_runs(scheduler: SchedulerCalls, ids: Ids) -> list[run_pb2.Run]:

@@ -33,6 +33,9 @@ _FILE: Described = {
     304: {"description": "The client has the file"},
 }
 FILE_RESPONSES = _FILE | problems(416)
+RunFile = Download[export_pb2.ExportRunResponse]
+
+router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 
 
 def _csv_safe(
@@ -53,9 +56,6 @@ def _csv_safe(
 
 
 CsvSafe = Annotated[bool, Depends(_csv_safe)]
-RunFile = Download[export_pb2.ExportRunResponse]
-
-router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 
 
 @router.get(

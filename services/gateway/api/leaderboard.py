@@ -20,6 +20,13 @@ from services.gateway.http.parameters import INT32_MAX, INT64_MAX
 from services.gateway.http.presentation import interval, moment, optional, present, word
 from services.gateway.paths import BENCHMARKING
 
+_METRIC = (
+    "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
+    "empty: accuracy, or score where no task has it"
+)
+Metric = Annotated[str, Query(description=_METRIC)]
+_ERRORS = problems(400, 404, 422, 503)
+
 
 class TrendShown(BaseModel):
     difference: float | None = Field(description="Current minus previous figure")
@@ -137,14 +144,6 @@ def _trend(trend: leaderboard_pb2.Trend) -> TrendShown:
     return present(TrendShown, trend, previous_job_id=trend.previous_run_id)
 
 
-_METRIC = (
-    "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
-    "empty: accuracy, or score where no task has it"
-)
-
-Metric = Annotated[str, Query(description=_METRIC)]
-
-
 class LeaderboardQuery:
     """Selection of a leaderboard."""
 
@@ -201,7 +200,6 @@ class HistoryQuery:
 
 
 router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
-_ERRORS = problems(400, 404, 422, 503)
 
 
 @router.get("/leaderboard", responses=_ERRORS, summary="Models of a suite by rank")

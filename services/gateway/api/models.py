@@ -20,6 +20,13 @@ from services.gateway.http.presentation import optional, present
 from services.gateway.paths import ADMIN, MODELS, OPENAI_MODELS
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
+Provider = Annotated[
+    str, Query(max_length=128, description="Only this one; it has to be a provider of a pool")
+]
+
+router = APIRouter(tags=["models"])
+
+openai_router = APIRouter(tags=["openai"])
 
 
 async def full_model(scheduler: Scheduler, name: str) -> str:
@@ -45,11 +52,6 @@ def names_of(models: Iterable[str]) -> dict[str, str]:
     names = {model: model.partition("/")[2] or model for model in models}
     counts = Counter(names.values())
     return {model: name if counts[name] == 1 else model for model, name in names.items()}
-
-
-Provider = Annotated[
-    str, Query(max_length=128, description="Only this one; it has to be a provider of a pool")
-]
 
 
 class Capabilities(BaseModel):
@@ -113,9 +115,6 @@ class AdminModel(BaseModel):
 class AdminModels(BaseModel):
     models: list[AdminModel]
     sources: list[SourceShown]
-
-
-router = APIRouter(tags=["models"])
 
 
 @router.get(
@@ -187,8 +186,6 @@ async def _openai_models(scheduler: SchedulerCalls) -> list[ModelObject]:
 
 
 OpenAIModels = Annotated[list[ModelObject], Depends(_openai_models)]
-
-openai_router = APIRouter(tags=["openai"])
 
 
 @openai_router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")

@@ -23,6 +23,7 @@ LONGEST_EXPIRY_SECONDS = 30 * 24 * 3600
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
 ]
+_SPACE = uuid.UUID("0a4b7f3e-7d36-4f0e-9f5a-6a0d6f1f6c55")
 
 
 class FileObject(BaseModel):
@@ -171,9 +172,6 @@ def _first_fault(file: file_pb2.File) -> str | None:
         return None
     first = [DatasetFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
     return ". ".join([fault_count_text(file.fault_count), *first])
-
-
-_SPACE = uuid.UUID("0a4b7f3e-7d36-4f0e-9f5a-6a0d6f1f6c55")
 
 
 def request_id(

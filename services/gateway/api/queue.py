@@ -30,6 +30,8 @@ _CONTRACT_NAMES = {
 Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of waiting and of paused jobs")]
 
+router = APIRouter(prefix=QUEUE, tags=["queue"])
+
 
 class QueuedJob(BaseModel):
     job_id: str
@@ -138,9 +140,6 @@ class Queue(BaseModel):
     workers: list[QueueWorker] = Field(description="Live workers")
     limits: Limits
     users: list[QueueUser] = Field(description="Users with running or pending jobs")
-
-
-router = APIRouter(prefix=QUEUE, tags=["queue"])
 
 
 @router.get("", responses=problems(422, 503), summary="Running, waiting and paused jobs")

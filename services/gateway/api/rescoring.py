@@ -15,6 +15,8 @@ from services.gateway.http.parameters import JobId, Text
 from services.gateway.http.presentation import json_text, present
 from services.gateway.paths import BENCHMARKING
 
+router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
+
 
 def _writable(value: dict[str, Any]) -> dict[str, Any]:
     json_text(value)
@@ -84,9 +86,6 @@ class Rescored(BaseModel):
     recorded_unparsed: int
     unscored: int = Field(default=0, description="Answers that cannot be scored; excluded from all figures")
     unscored_answers: list[UnscoredAnswer] = Field(default_factory=list, description="The first 20 of them")
-
-
-router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 
 
 @router.post(

@@ -10,23 +10,6 @@ from services.gateway.paths import ADMIN, BATCHES, OPENAI
 
 _PREFIX = "bm_"
 _FORM = re.compile(f"{_PREFIX}[0-9a-f]{{32}}")
-
-
-def benchmark_id(run_id: str) -> str:
-    return f"{_PREFIX}{uuid.UUID(run_id).hex}"
-
-
-def batch_id(run_id: str) -> str:
-    return f"batch_{uuid.UUID(run_id).hex}"
-
-
-def run_id_of(given: str) -> str:
-    """The UUID of a "bm_…". Raises `DatasetRunNotFound` for any other form."""
-    if not _FORM.fullmatch(given):
-        raise DatasetRunNotFound(benchmark_id=given)
-    return str(uuid.UUID(given.removeprefix(_PREFIX)))
-
-
 # Facts that hold ids of runs. UUIDs of other things stay as they are.
 _RUN_FACTS = ("run_id", "runs", "first", "second")
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -43,6 +26,21 @@ _PARAMETERS = {
     "page_size": "limit",
 }
 _FIELD = re.compile("|".join(rf"\b{re.escape(field)}\b" for field in _PARAMETERS))
+
+
+def benchmark_id(run_id: str) -> str:
+    return f"{_PREFIX}{uuid.UUID(run_id).hex}"
+
+
+def batch_id(run_id: str) -> str:
+    return f"batch_{uuid.UUID(run_id).hex}"
+
+
+def run_id_of(given: str) -> str:
+    """The UUID of a "bm_…". Raises `DatasetRunNotFound` for any other form."""
+    if not _FORM.fullmatch(given):
+        raise DatasetRunNotFound(benchmark_id=given)
+    return str(uuid.UUID(given.removeprefix(_PREFIX)))
 
 
 def with_client_ids(error: DomainError, path: str) -> tuple[str, dict[str, str]]:

@@ -12,6 +12,23 @@ from pydantic import BaseModel, Field
 from services.gateway.errors.gateway_errors import DatasetFault, SuiteFault
 from services.gateway.paths import BATCHES, FILES
 
+Described = dict[int | str, dict[str, object]]
+# Codes that clients know; other reasons are their own code.
+_CODES = {
+    "TOO_MANY_REQUESTS": "rate_limit_exceeded",
+    "UNKNOWN_MODEL": "model_not_found",
+    "UNAUTHORIZED": "invalid_api_key",
+    "NOT_FOUND": "unknown_url",
+}
+_PARAMS = {"FILE_NOT_FOUND": "file_id", "BATCH_NOT_FOUND": "batch_id", "UNKNOWN_MODEL": "model"}
+# Paths without such a parameter: for a list it is the position to continue from.
+_PARAMS_AT = {
+    (BATCHES, "FILE_NOT_FOUND"): "input_file_id",
+    (BATCHES, "BATCH_NOT_FOUND"): "after",
+    (FILES, "FILE_NOT_FOUND"): "after",
+}
+_NOT_JSON = "JSON decode error"
+
 
 class FieldProblem(BaseModel):
     field: str
@@ -36,29 +53,9 @@ class Problem(BaseModel):
     fault_count: int | None = Field(default=None, description="Number of all faults of an invalid data set")
 
 
-Described = dict[int | str, dict[str, object]]
-
-
 def problems(*statuses: int) -> Described:
     """Responses of a path, for its description."""
     return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses}
-
-
-# Codes that clients know; other reasons are their own code.
-_CODES = {
-    "TOO_MANY_REQUESTS": "rate_limit_exceeded",
-    "UNKNOWN_MODEL": "model_not_found",
-    "UNAUTHORIZED": "invalid_api_key",
-    "NOT_FOUND": "unknown_url",
-}
-_PARAMS = {"FILE_NOT_FOUND": "file_id", "BATCH_NOT_FOUND": "batch_id", "UNKNOWN_MODEL": "model"}
-# Paths without such a parameter: for a list it is the position to continue from.
-_PARAMS_AT = {
-    (BATCHES, "FILE_NOT_FOUND"): "input_file_id",
-    (BATCHES, "BATCH_NOT_FOUND"): "after",
-    (FILES, "FILE_NOT_FOUND"): "after",
-}
-_NOT_JSON = "JSON decode error"
 
 
 def openai_response(problem: Problem, field: str) -> JSONResponse:

@@ -20,6 +20,7 @@ from proctor.wire.values import USAGE
 M = TypeVar("M", bound=BaseModel)
 
 WithInterval = summary_pb2.MetricFigure | comparison_pb2.Difference
+Reader = Callable[[Message], object]
 
 
 class Done(BaseModel):
@@ -90,9 +91,6 @@ def numbers(enum: ProtoEnum) -> dict[str, Any]:
 def subject_of(order: run_pb2.RunOrder) -> str:
     """What the run evaluates the model on: the suite or the id of the data set."""
     return order.suite or order.dataset_id
-
-
-Reader = Callable[[Message], object]
 
 
 @functools.cache

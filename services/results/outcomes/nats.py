@@ -15,7 +15,8 @@ from nats.errors import MsgAlreadyAckdError
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import progress_subject
 from services.common.errors import DependencyUnavailable
-from services.common.jetstream import TRANSIENT_NATS, Puller
+from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.pull import Puller
 from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one

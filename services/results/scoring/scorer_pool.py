@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import astuple
 
+from services.common.child_process import ChildProcess
 from services.common.errors import DependencyUnavailable
-from services.common.lifecycle import ChildProcess
 from services.common.structured_logs import get_logger
 from services.results.bounded_calls import exchange, start_process
 from services.results.child_process import frame

@@ -7,7 +7,7 @@ import grpc
 from proctor.v1 import export_service_pb2 as messages
 from proctor.v1 import export_service_pb2_grpc
 from proctor.values.run import RunId
-from services.common.grpc_errors import remote_error
+from services.common.grpc.errors import remote_error
 from services.scheduler.batches.stored_batch import MissingLines
 
 

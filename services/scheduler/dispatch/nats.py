@@ -14,10 +14,10 @@ from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.convert import number_of
 from proctor.wire.values import PARAMS
 from proctor.wire.well_known import time_left_to_proto
-from services.common import streams
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
-from services.common.jetstream import JetStream
+from services.common.nats import streams
+from services.common.nats.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for

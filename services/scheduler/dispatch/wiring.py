@@ -9,12 +9,13 @@ import asyncpg
 import grpc
 from nats.aio.client import Client
 
-from proctor.values.pools import PoolsFile
-from proctor.values.providers import BaseUrl
-from services.common import streams
+from proctor.values.providers.base_urls import BaseUrl
+from proctor.values.providers.pools_file import PoolsFile
 from services.common.clock import SystemClock
-from services.common.jetstream import Bucket, JetStream
 from services.common.lifecycle import every
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.jetstream import JetStream
 from services.common.postgres import PostgresSession
 from services.common.process import release
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings

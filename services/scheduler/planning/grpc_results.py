@@ -24,7 +24,7 @@ from proctor.wire.convert import number_of
 from proctor.wire.values import GROUP, PRICE, SAMPLE, SCORING, USAGE
 from proctor.wire.well_known import time_to_proto
 from services.common.errors import RemoteError
-from services.common.grpc_errors import remote_error
+from services.common.grpc.errors import remote_error
 from services.scheduler.planning.ports import ClosingProgress, CommittedSet, PlanToOpen, TaskToOpen
 from services.scheduler.planning.shard import MissingSample
 from services.scheduler.progress.nats import report_from_proto

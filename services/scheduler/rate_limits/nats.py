@@ -10,7 +10,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import ALL_RATES
 from proctor.wire.convert import Codec
 from services.common.clock import Clock
-from services.common.jetstream import Bucket
+from services.common.nats.bucket import Bucket
 from services.common.structured_logs import get_logger
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RateReport, RetryBudget
 

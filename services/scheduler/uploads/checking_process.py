@@ -18,7 +18,7 @@ from functools import partial
 from math import ceil
 from typing import IO, Any, Protocol, TypeVar
 
-from services.common.lifecycle import ChildProcess
+from services.common.child_process import ChildProcess
 from services.scheduler.errors import SchedulerError
 from services.scheduler.resource_limits import limit_resources
 from services.scheduler.uploads import errors

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from proctor.values.pools import Pool
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
+from proctor.values.providers.pool import Pool
 from services.common.clock import Clock
 from services.scheduler.workers.pool import UnknownProvider, model_names, supported_providers
 from services.scheduler.workers.worker import PoolWorkers, WorkerRegistry, WorkerTable

@@ -11,8 +11,9 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.values import MODEL
 from services.common.clock import Clock
-from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.lifecycle import raise_if_cancelled
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.scheduler.workers.list_models import PoolListing
 from services.scheduler.workers.proto import HEARTBEAT

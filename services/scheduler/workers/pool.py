@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from proctor.values.pools import Pool, pool_serving
+from proctor.values.providers.pool import Pool, pool_serving
 from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Protocol
 
-from proctor.values.providers import EngineLoad
+from proctor.values.providers.models import EngineLoad
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from proctor.values.pools import InvalidPools, PoolsFile, parse_pools
-from proctor.values.providers import BaseUrl, NoBaseUrl, parse_allowed
+from proctor.values.providers.base_urls import BaseUrl, NoBaseUrl, parse_allowed
+from proctor.values.providers.pools_file import InvalidPools, PoolsFile, parse_pools
 from services.scheduler.errors import InvalidSetting
 
 

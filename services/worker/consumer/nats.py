@@ -10,11 +10,13 @@ from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from proctor.values.pools import Pool
 from proctor.values.priority import Priority
-from services.common import streams
+from proctor.values.providers.pool import Pool
 from services.common.clock import Clock
-from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream
+from services.common.nats import streams
+from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.jetstream import JetStream
+from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_pull import LongPull
 from services.worker.consumer.proto import only_samples, shard_from_proto

@@ -8,8 +8,10 @@ import orjson
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream
 from services.common.lifecycle import raise_if_cancelled
+from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.jetstream import JetStream
+from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
 
 _WAITS_SECONDS = 120.0

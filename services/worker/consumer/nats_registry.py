@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.pools import Pool
+from proctor.values.providers.pool import Pool
 from proctor.wire.values import LOAD
-from services.common import streams
 from services.common.clock import ServerClock
-from services.common.jetstream import TRANSIENT_NATS, Bucket, JetStream
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.consume_shards import ShardConsumer
 from services.worker.consumer.execute_shard import ConcurrencyLimit

@@ -15,6 +15,11 @@ from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Outcome
 
 FAILED_DELIVERIES_ALLOWED = 2
+log = get_logger()
+# After it the scheduler has failed the refused run; otherwise the rest is tried again, here or elsewhere.
+_REFUSED_SECONDS = 1.0
+_SEND_REST_SECONDS = 5.0
+_NACK_DELAY_SECONDS = 2.0
 
 
 def needs_quarantine(in_flight: InFlightShard) -> bool:
@@ -37,14 +42,6 @@ async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) ->
     for sample in samples:
         record(in_flight, Outcome(in_flight.shard, sample.number, failure), batcher)
     batcher.flush(in_flight.shard)
-
-
-log = get_logger()
-
-# After it the scheduler has failed the refused run; otherwise the rest is tried again, here or elsewhere.
-_REFUSED_SECONDS = 1.0
-_SEND_REST_SECONDS = 5.0
-_NACK_DELAY_SECONDS = 2.0
 
 
 class Disposition(StrEnum):

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proctor.values.outcome import ChoiceScore, FailureClass
-from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 
 LONGEST_ANSWER_CHARACTERS = 1_000_000
+_KEPT_IDLE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +174,6 @@ class AttentionShape:
         """
         head_dim = self.head_dim or (self.hidden_size // self.heads if self.heads else 0)
         return 2 * self.layers * self.kv_heads * head_dim * context_tokens * bytes_per_value
-
-
-_KEPT_IDLE = 8
 
 
 class EngineCache:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import orjson
 
-from proctor.values.providers import ProviderRules
+from proctor.values.providers.rules import ProviderRules
 from proctor.values.row_fields import row_field_problem
 from services.worker.engines.engine import RequestRefused, Sampling, UnsupportedRequest
 
@@ -16,6 +16,42 @@ _LONGEST_KEPT = 16 * 1024
 _SEEDS = 2**63
 # Two names of one limit: the newer one comes last and wins.
 _LIMITS = ("max_tokens", "max_completion_tokens")
+# Only an engine that applies the chat template itself supports it.
+TEMPLATE_FIELD = "chat_template_kwargs"
+# For the bookkeeping of a provider; they change no answer.
+_IGNORED_FIELDS = frozenset(
+    {
+        "user",
+        "metadata",
+        "store",
+        "service_tier",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "parallel_tool_calls",
+    }
+)
+# Values that mean the same as an absent field.
+_NO_OP_VALUES: Mapping[str, Collection[object]] = {
+    "n": (1,),
+    "best_of": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "echo": (False,),
+    "suffix": ("",),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "logit_bias": ({},),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none", "auto"),
+    "function_call": ("none", "auto"),
+    "modalities": (["text"],),
+}
+# Fields whose answer is more than one text.
+_MORE_THAN_TEXT = frozenset(
+    {"n", "best_of", "logprobs", "top_logprobs", "tools", "functions", "modalities", "audio"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,44 +146,6 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
     "stop": _stops,
     "repetition_penalty": _number,
 }
-
-
-# Only an engine that applies the chat template itself supports it.
-TEMPLATE_FIELD = "chat_template_kwargs"
-# For the bookkeeping of a provider; they change no answer.
-_IGNORED_FIELDS = frozenset(
-    {
-        "user",
-        "metadata",
-        "store",
-        "service_tier",
-        "safety_identifier",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "parallel_tool_calls",
-    }
-)
-# Values that mean the same as an absent field.
-_NO_OP_VALUES: Mapping[str, Collection[object]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "echo": (False,),
-    "suffix": ("",),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logit_bias": ({},),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none", "auto"),
-    "function_call": ("none", "auto"),
-    "modalities": (["text"],),
-}
-# Fields whose answer is more than one text.
-_MORE_THAN_TEXT = frozenset(
-    {"n", "best_of", "logprobs", "top_logprobs", "tools", "functions", "modalities", "audio"}
-)
 
 
 def refuse_parameters(sampling: Sampling, rules: ProviderRules) -> None:

@@ -17,6 +17,8 @@ from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
 
+log = get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -34,9 +36,6 @@ class RetryPolicy:
             return self.backoff.seconds(tries)
         # Not before the provider's own time, and not all requests at the same instant.
         return capped_retry_after(retry_after) + self.backoff.seconds(1)
-
-
-log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

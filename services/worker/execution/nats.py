@@ -12,9 +12,10 @@ from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
 from proctor.wire.values import ANSWER, FAILURE, TIMING, USAGE
-from services.common import streams
 from services.common.clock import ServerClock
-from services.common.jetstream import Bucket, BucketEntry, JetStream
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket, BucketEntry
+from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
@@ -27,6 +28,8 @@ _TIME_SECONDS = 300.0
 _REQUEST_SECONDS = 5.0
 
 log = get_logger()
+_FINAL = frozenset(state.number for state in FINAL_STATES)
+_WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
@@ -80,10 +83,6 @@ def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
     message.timing.SetInParent()
     TIMING.fill(message.timing, result.timing)
     return message
-
-
-_FINAL = frozenset(state.number for state in FINAL_STATES)
-_WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 
 class NatsOutcomePublisher:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from proctor.values.providers import EngineLoad
+from proctor.values.providers.models import EngineLoad
 from services.common.clock import Clock
 from services.common.process import release
 from services.common.structured_logs import get_logger

@@ -10,14 +10,16 @@ from nats.aio.msg import Msg
 
 from proctor.v1 import model_pb2, work_messages_pb2
 from proctor.values import messaging
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
 from proctor.wire.values import MODEL
-from services.common.jetstream import TRANSIENT_NATS
+from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Engine, EngineFailure
 
 _MOST_MODELS = 2000
 _LONGEST_NAME = 512
+log = get_logger()
+_UNKNOWN = "The models cannot be listed; the log of the pool's worker says why."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,6 @@ def _bounded(models: tuple[ModelInfo, ...]) -> ModelListing:
     left_out = len(models) - len(kept)
     problem = f"{left_out} of {len(models)} models are left out of the list." if left_out else ""
     return ModelListing(kept, problem)
-
-
-log = get_logger()
-
-_UNKNOWN = "The models cannot be listed; the log of the pool's worker says why."
 
 
 class NatsModelLists:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.values import pools
+from proctor.values.providers import pools_file as pools
+from proctor.values.providers.pool import Pool
 from services.common.errors import DomainError, ErrorKind
 
 _LONGEST_KEY = 16 * 1024
@@ -16,7 +17,7 @@ class CannotStart(DomainError):
     reason = "INVALID_PARAMETER"
 
 
-def read_pool(path: Path, name: str) -> pools.Pool:
+def read_pool(path: Path, name: str) -> Pool:
     """The pool of that name; raises CannotStart."""
     try:
         return pools.parse_pool(path.read_text(encoding="utf-8"), name)

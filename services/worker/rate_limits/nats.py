@@ -8,7 +8,8 @@ from nats.aio.client import Client
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from services.common.clock import Clock
-from services.common.jetstream import TRANSIENT_NATS, Bucket, BucketEntry
+from services.common.nats.bucket import Bucket, BucketEntry
+from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters, RateQuota
 

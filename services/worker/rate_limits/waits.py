@@ -7,6 +7,10 @@ from dataclasses import dataclass
 # A longer Retry-After is cut to this: it may be wrong, or the limit may be lifted earlier.
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 _MOST_DOUBLINGS = 30
+# How much may be taken at once after a pause. Short: many workers share one burst of the provider.
+_BURST_SECONDS = 0.1
+_LOWEST_RATE = 1e-3
+_NOTHING = 1e-9
 
 
 def capped_retry_after(seconds: float) -> float:
@@ -24,12 +28,6 @@ class Backoff:
         """How long to wait after the n-th failure in a row, counted from 1."""
         bound = self.first_seconds * 2 ** min(failures - 1, _MOST_DOUBLINGS)
         return random.uniform(0, min(bound, self.longest_seconds))
-
-
-# How much may be taken at once after a pause. Short: many workers share one burst of the provider.
-_BURST_SECONDS = 0.1
-_LOWEST_RATE = 1e-3
-_NOTHING = 1e-9
 
 
 class TokenBucket:

@@ -27,7 +27,7 @@ from proctor.client.datasets import Upload
 from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from tests.bench.engine.async_llm_alone import CPU_ENVIRONMENT
 from tests.bench.engine.engine_throughput import ENGINE_ARGS, MODEL, starter_model, vllm_python
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness

@@ -17,7 +17,7 @@ from rich.table import Table
 from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import starter_model_dir, vllm_pool
 from proctor.v1 import run_pb2
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from tests.harness.keyed_suite import STOP, keyed_prompts
 from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, stack_harness
 

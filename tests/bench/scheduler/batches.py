@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.stack.options import remote_pool
-from proctor.values.pools import Provider
+from proctor.values.providers.pool import Provider
 from tests.bench.cost_per_sample import print_cost, print_memory
 from tests.bench.harness.instant_server import InstantServer, instant_server
 from tests.bench.harness.stack_meter import Measured, StackMeter

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.stack.supervision.addresses import choose_addresses
-from proctor.values.pools import Pool, Provider
+from proctor.values.providers.pool import Pool, Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.worker_harness import WorkerHarness, work_shard, worker_harness
 from tests.fakes.worker.worker_process import CONCURRENCY, worker_process

@@ -11,7 +11,7 @@ from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2
 from services.common.errors import ErrorKind
-from services.common.grpc_client import open_channel
+from services.common.grpc.client import open_channel
 from tests.fakes.gateway.dataset_runs import recorded, shown_id, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call

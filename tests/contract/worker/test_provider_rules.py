@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from proctor.values.providers import RULES, RULES_OF_HOST, ProviderRules
+from proctor.values.providers.rules import RULES, RULES_OF_HOST, ProviderRules
 from services.scheduler.runs.orders.provider_rules import rules_of
 from services.worker.engines.anthropic import api as anthropic_api
 from services.worker.engines.engine import RequestRefused, Sampling

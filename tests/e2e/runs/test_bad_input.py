@@ -15,7 +15,7 @@ from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import ended
 from tests.fakes.stack.state_dir import temporary_state_dir

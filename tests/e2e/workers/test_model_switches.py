@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from proctor.stack.options import starter_model_dir
 from proctor.v1 import run_pb2
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
 from tests.fakes.eventually import eventually

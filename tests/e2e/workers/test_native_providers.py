@@ -12,7 +12,7 @@ from aiohttp import web
 from proctor.client import errors as client_errors
 from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
-from proctor.values.pools import Pool, Provider
+from proctor.values.providers.pool import Pool, Provider
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually

@@ -28,7 +28,7 @@ from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from services.common.errors import ErrorKind, RemoteError
-from services.common.grpc_server import GrpcServer, serve_grpc
+from services.common.grpc.server import GrpcServer, serve_grpc
 from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
 from tests.fakes.gateway.dataset_service import FakeDatasets
 from tests.fakes.gateway.queue_service import FakeQueue

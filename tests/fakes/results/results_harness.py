@@ -23,10 +23,11 @@ from proctor.v1 import (
 from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, outcome_subject
 from proctor.wire.convert import number_of
 from proctor.wire.values import GROUP
-from services.common.grpc_client import open_channel
-from services.common.jetstream import JetStream, connect_nats
+from services.common.grpc.client import open_channel
 from services.common.lifecycle import every
-from services.common.streams import OUTCOMES, StreamLimits, StreamMaker
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.common.nats.streams import OUTCOMES, StreamLimits, StreamMaker
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.proto import OUTCOME
 from services.results.runs.proto import FACTS, task_to_proto

@@ -13,7 +13,7 @@ import grpc
 from proctor.v1 import export_service_pb2 as messages
 from proctor.v1 import export_service_pb2_grpc
 from services.common.errors import ErrorKind, RemoteError
-from services.common.grpc_server import serve_grpc
+from services.common.grpc.server import serve_grpc
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ExportService"].full_name
 

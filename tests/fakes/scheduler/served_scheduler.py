@@ -24,10 +24,12 @@ from proctor.v1 import (
 )
 from proctor.values import messaging
 from proctor.values.priority import Priority
-from services.common import streams
-from services.common.grpc_client import open_channel
-from services.common.grpc_errors import remote_error
-from services.common.jetstream import Bucket, JetStream, Puller
+from services.common.grpc.client import open_channel
+from services.common.grpc.errors import remote_error
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
 from services.scheduler.session import SCHEMA

@@ -9,7 +9,7 @@ from pathlib import Path
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import serve_until_stopped
 from proctor.stack.options import options_from_environment, remote_pool
-from proctor.values.pools import Provider
+from proctor.values.providers.pool import Provider
 from tests.fakes.stack.standin_service import standin_modules
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from proctor.values.outcome import ChoiceScore
-from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines.engine import Generated, ModelCannotLoad, Sampling, ScoredChoices

@@ -13,12 +13,15 @@ from nats.aio.client import Client
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
-from proctor.values.pools import Pool, PoolModel, Provider
 from proctor.values.priority import Priority
-from services.common import streams
+from proctor.values.providers.pool import Pool, PoolModel, Provider
 from services.common.clock import ServerClock
-from services.common.jetstream import Bucket, JetStream, Puller, connect_nats
 from services.common.lifecycle import every
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
 from services.worker.consumer.nats_registry import Identity
 from services.worker.engines.engine import Engine
 from services.worker.settings import WorkerSettings

@@ -8,8 +8,9 @@ from structlog.testing import capture_logs
 
 from proctor.values.priority import Priority
 from services.common.clock import SystemClock
-from services.common.jetstream import JetStream, connect_nats
-from services.common.streams import StreamLimits, StreamMaker
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.common.nats.streams import StreamLimits, StreamMaker
 from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.worker.worker_harness import POOL
 from tests.harness.servers import RunningServer

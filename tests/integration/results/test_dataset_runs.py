@@ -29,8 +29,8 @@ from proctor.v1 import (
 )
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
-from services.common.grpc_client import open_channel
-from services.common.grpc_errors import remote_error
+from services.common.grpc.client import open_channel
+from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunFacts, TaskProvenance
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_record_service_pb2
+from services.common.nats.streams import OUTCOMES
 from services.common.postgres import retrying
-from services.common.streams import OUTCOMES
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import results_service_pb2 as pb
-from services.common.grpc_errors import remote_error
+from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch

@@ -12,8 +12,10 @@ import pytest_asyncio
 from proctor.values.messaging import outcome_subject
 from proctor.values.outcome import Failure
 from services.common.errors import DependencyUnavailable
-from services.common.jetstream import JetStream, Puller, connect_nats
-from services.common.streams import OUTCOMES, outcome_consumer
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
+from services.common.nats.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
 from services.results.outcomes.nats import WRITERS, BatchLimits, NatsOutcomeConsumer
 from services.results.outcomes.outcome import Outcome, OutcomeBatch

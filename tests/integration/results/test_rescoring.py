@@ -15,7 +15,7 @@ from proctor.v1 import rescore_service_pb2 as pb
 from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2, sample_pb2, summary_pb2
 from proctor.values.sample import Prompt
-from services.common.grpc_client import open_channel
+from services.common.grpc.client import open_channel
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target

@@ -21,7 +21,7 @@ from proctor.v1 import (
 from proctor.values.outcome import Answer, FailureClass
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
-from services.common.grpc_errors import remote_error
+from services.common.grpc.errors import remote_error
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.runs.run_plan import RunPlan

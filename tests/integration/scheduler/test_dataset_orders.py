@@ -12,9 +12,10 @@ import pytest_asyncio
 from proctor.v1 import dataset_service_pb2, run_pb2, sample_pb2, scheduler_service_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
-from services.common import streams
-from services.common.grpc_errors import remote_error
-from services.common.jetstream import JetStream, Puller
+from services.common.grpc.errors import remote_error
+from services.common.nats import streams
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
 from tests.fakes.scheduler.served_scheduler import (
     ACK_WAIT_SECONDS,
     MODEL,

@@ -13,10 +13,10 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, ScoringMethod
-from services.common import streams
 from services.common.clock import SystemClock
 from services.common.errors import MessageTooLarge
-from services.common.jetstream import JetStream
+from services.common.nats import streams
+from services.common.nats.jetstream import JetStream
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run

@@ -13,9 +13,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.values import messaging
-from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from services.common.clock import SystemClock
-from services.common.jetstream import connect_nats
+from services.common.nats.connection import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels, ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
 from services.worker.engines.http.client import Endpoint

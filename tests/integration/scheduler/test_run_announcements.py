@@ -7,9 +7,10 @@ import nats
 
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
-from services.common import streams
 from services.common.clock import SystemClock
-from services.common.jetstream import Bucket, BucketEntry, JetStream
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket, BucketEntry
+from services.common.nats.jetstream import JetStream
 from services.scheduler.rate_limits.rate_meter import RetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.run import Run

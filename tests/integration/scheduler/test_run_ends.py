@@ -10,7 +10,7 @@ from proctor.v1 import run_pb2, scheduler_service_pb2
 from proctor.values.run import RunId
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
-from services.common.grpc_client import open_channel
+from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.runs.lifecycle.change_state import DeleteRun

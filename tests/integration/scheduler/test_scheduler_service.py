@@ -18,9 +18,10 @@ from proctor.v1 import (
 )
 from proctor.values import messaging
 from proctor.values.priority import Priority
-from services.common import streams
-from services.common.grpc_errors import remote_error
-from services.common.jetstream import JetStream, Puller
+from services.common.grpc.errors import remote_error
+from services.common.nats import streams
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
 from tests.fakes.scheduler.served_scheduler import (
     ACK_WAIT_SECONDS,
     MODEL,

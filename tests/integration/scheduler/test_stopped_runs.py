@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from proctor.v1 import results_service_pb2
 from proctor.values.run import RunState
-from services.common.grpc_client import open_channel
+from services.common.grpc.client import open_channel
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen

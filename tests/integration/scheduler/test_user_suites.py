@@ -22,8 +22,8 @@ from proctor.v1 import (
 )
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
-from services.common.grpc_client import open_channel
-from services.common.grpc_errors import remote_error
+from services.common.grpc.client import open_channel
+from services.common.grpc.errors import remote_error
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results

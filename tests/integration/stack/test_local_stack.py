@@ -19,7 +19,7 @@ from proctor.stack.options import StackOptions, remote_pool
 from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.state import is_locked, read_stack_state
-from proctor.values.pools import Provider
+from proctor.values.providers.pool import Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.standin_service import standin_modules
 from tests.fakes.stack.state_dir import temporary_state_dir

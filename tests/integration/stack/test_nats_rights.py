@@ -13,8 +13,11 @@ from proctor.stack.servers.nats import NatsServer, prepare_nats
 from proctor.stack.supervision.addresses import choose_addresses, split_address
 from proctor.stack.supervision.child import SupervisedChild, Surroundings
 from proctor.values.messaging import inbox_prefix
-from services.common.jetstream import Bucket, JetStream, Puller, connect_nats
-from services.common.streams import (
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
+from services.common.nats.streams import (
     RUNS_BUCKET,
     WORK,
     WORKERS_BUCKET,

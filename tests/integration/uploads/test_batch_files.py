@@ -19,7 +19,7 @@ import pytest_asyncio
 from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import file_service_pb2, scheduler_service_pb2
 from services.common.clock import SystemClock
-from services.common.grpc_client import open_channel
+from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines

@@ -23,8 +23,8 @@ from proctor.v1 import dataset_service_pb2 as messages
 from proctor.v1 import dataset_service_pb2_grpc
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
-from services.common.grpc_client import open_channel
-from services.common.grpc_errors import remote_error
+from services.common.grpc.client import open_channel
+from services.common.grpc.errors import remote_error
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings

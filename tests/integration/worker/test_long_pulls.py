@@ -9,8 +9,8 @@ from nats.aio.msg import Msg
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
-from services.common import streams
 from services.common.clock import SystemClock
+from services.common.nats import streams
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_pull import LongPull
 from tests.fakes.eventually import eventually

@@ -9,11 +9,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.pools import Pool, PoolModel
 from proctor.values.priority import Priority
-from services.common import streams
+from proctor.values.providers.pool import Pool, PoolModel
 from services.common.clock import SystemClock
-from services.common.jetstream import Bucket
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import Identity, NatsWorkerRegistry
 from services.worker.settings import WorkerSettings

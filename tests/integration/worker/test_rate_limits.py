@@ -12,9 +12,11 @@ import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
-from services.common import streams
 from services.common.clock import SystemClock
-from services.common.jetstream import Bucket, JetStream, connect_nats
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RetryBudget

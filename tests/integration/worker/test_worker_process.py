@@ -10,8 +10,8 @@ import pytest
 
 from proctor.v1 import outcome_pb2
 from proctor.v1.work_messages_pb2 import WorkerStatus
-from services.common import streams
-from services.common.jetstream import Bucket
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.worker_harness import RUN, WorkerHarness, crash, work_shard, worker_harness
 from tests.fakes.worker.worker_process import CONCURRENCY, worker_process

@@ -3,7 +3,7 @@
 from google.rpc import code_pb2, error_details_pb2
 
 from services.common.errors import DomainError, ErrorKind
-from services.common.grpc_errors import masked_status, status_of
+from services.common.grpc.errors import masked_status, status_of
 
 
 class RoomTaken(DomainError):

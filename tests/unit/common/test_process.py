@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from services.common.grpc_server import serve_grpc
+from services.common.grpc.server import serve_grpc
 from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"

@@ -4,7 +4,7 @@ import re
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
-from services.common import streams
+from services.common.nats import streams
 
 
 def test_a_model_name_becomes_one_safe_token() -> None:

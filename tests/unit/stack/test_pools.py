@@ -7,7 +7,7 @@ import pytest
 from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, pools_for
-from proctor.values.pools import PoolModel, Provider
+from proctor.values.providers.pool import PoolModel, Provider
 
 
 @pytest.mark.parametrize(

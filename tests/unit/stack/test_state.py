@@ -20,7 +20,7 @@ from proctor.stack.state import (
     write_stack_state,
 )
 from proctor.stack.stop import is_supervisor, stop_stack
-from proctor.values.pools import PoolsFile
+from proctor.values.providers.pools_file import PoolsFile
 
 STATE = StackState(
     supervisor_pid=17,

@@ -2,7 +2,13 @@
 
 import pytest
 
-from proctor.values.providers import NoBaseUrl, host_of, is_allowed, parse_allowed, parse_base_url
+from proctor.values.providers.base_urls import (
+    NoBaseUrl,
+    host_of,
+    is_allowed,
+    parse_allowed,
+    parse_base_url,
+)
 
 ALLOWED = parse_allowed("http://inside:8000/v1, https://models.example\nhttp://[::1]:9000")
 

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.generation import GenerationParams
 from proctor.values.plain import from_plain, to_plain
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
 from proctor.values.run import RunCounts
 from proctor.values.sample import Sample
 from proctor.values.scoring import TaskGroup, TaskScoring

@@ -4,16 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from proctor.values.pools import (
-    ConstrainedField,
+from proctor.values.providers.pool import ConstrainedField, Provider, pool_serving
+from proctor.values.providers.pools_file import (
     InvalidPools,
     PoolsFile,
-    Provider,
     UnknownPool,
     format_pools,
     parse_pool,
     parse_pools,
-    pool_serving,
 )
 from proctor.values.scoring import PromptForm, ScoringMethod
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proctor.values.pools import Pool, Provider
+from proctor.values.providers.pool import Pool, Provider
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.clock import SystemClock
 from services.worker.engines.engine import ModelRefused, Sampling, UnsupportedRequest

@@ -26,6 +26,8 @@ from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import interval, present, word
 from services.gateway.paths import BENCHMARKING
 
+router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
+
 
 class CompareRequest(BaseModel):
     """Two to six models by their latest complete run of a suite, or two to six runs."""
@@ -107,9 +109,6 @@ def _is_run(model_id: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
 
 
 @router.post(

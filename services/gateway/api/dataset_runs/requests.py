@@ -30,6 +30,14 @@ from services.gateway.http.presentation import json_text
 _MAX_NAMES = 100
 
 ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
+_STATUSES = {
+    "answered": outcome_pb2.OUTCOME_STATUS_SCORED,
+    "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
+    "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
+    "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
+}
+Characters = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Length of the answer")]
+Score = Annotated[float | None, Query(allow_inf_nan=False, description="Score of the metric")]
 
 
 def _is_window(text: str) -> str:
@@ -150,17 +158,6 @@ class DatasetRunsQuery:
             kind=run_pb2.RUN_KIND_DATASET,
             dataset_id=dataset_id,
         )
-
-
-_STATUSES = {
-    "answered": outcome_pb2.OUTCOME_STATUS_SCORED,
-    "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
-    "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
-    "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
-}
-
-Characters = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Length of the answer")]
-Score = Annotated[float | None, Query(allow_inf_nan=False, description="Score of the metric")]
 
 
 class WithoutStatus:

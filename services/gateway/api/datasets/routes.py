@@ -20,6 +20,30 @@ from services.gateway.http.presentation import Done, json_value, numbers, presen
 from services.gateway.paths import DATASETS, UPLOADS
 
 Format = Literal["jsonl", "csv", "parquet"]
+_FORMATS = numbers(dataset_pb2.DatasetFormat)
+_CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
+# FastAPI cannot derive the description of a streamed body.
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {"type": "object", "required": ["file"], "properties": {"file": _CONTENT}}
+            },
+            "application/octet-stream": {
+                "schema": _CONTENT | {"description": "The file itself, with ?name="}
+            },
+        },
+    }
+}
+DatasetId = Annotated[Text, Path(description='"ds_…"', max_length=255)]
+FirstRow = Annotated[int, Query(ge=0, le=INT64_MAX, description="From 0")]
+RowCount = Annotated[int, Query(ge=1, le=100, description="Large rows may come in smaller pages")]
+PageSize = Annotated[int, Query(ge=1, le=500)]
+Cursor = Annotated[Text, Query(description="next_cursor of the previous page")]
+
+router = APIRouter(tags=["datasets"])
+_ONE = problems(404, 422, 503)
 
 
 class DatasetUploaded(BaseModel):
@@ -71,30 +95,6 @@ def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRow:
     return present(DatasetRow, row, body=json_value(row.body_json), metadata=json_value(row.metadata_json))
 
 
-_FORMATS = numbers(dataset_pb2.DatasetFormat)
-_CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
-# FastAPI cannot derive the description of a streamed body.
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {"type": "object", "required": ["file"], "properties": {"file": _CONTENT}}
-            },
-            "application/octet-stream": {
-                "schema": _CONTENT | {"description": "The file itself, with ?name="}
-            },
-        },
-    }
-}
-
-DatasetId = Annotated[Text, Path(description='"ds_…"', max_length=255)]
-FirstRow = Annotated[int, Query(ge=0, le=INT64_MAX, description="From 0")]
-RowCount = Annotated[int, Query(ge=1, le=100, description="Large rows may come in smaller pages")]
-PageSize = Annotated[int, Query(ge=1, le=500)]
-Cursor = Annotated[Text, Query(description="next_cursor of the previous page")]
-
-
 class UploadQuery:
     """What a request says of a file beside its content."""
 
@@ -113,10 +113,6 @@ class UploadQuery:
             format=_FORMATS[form or "unspecified"],
             request_id=str(idempotency_key or uuid.uuid4()),
         )
-
-
-router = APIRouter(tags=["datasets"])
-_ONE = problems(404, 422, 503)
 
 
 @router.post(

@@ -67,6 +67,9 @@ _CONTENT: Described = {
 
 FileId = Annotated[Text, Path(description='"file-…"', max_length=255)]
 
+router = APIRouter(tags=["openai"])
+_ONE = f"{FILES}/{{file_id}}"
+
 
 class FileQuery:
     """Filter, order and page of a list of files."""
@@ -93,9 +96,6 @@ async def _named_file(scheduler: SchedulerCalls, file_id: FileId) -> file_pb2.Fi
 
 
 NamedFile = Annotated[file_pb2.File, Depends(_named_file)]
-
-router = APIRouter(tags=["openai"])
-_ONE = f"{FILES}/{{file_id}}"
 
 
 @router.post(

@@ -52,6 +52,11 @@ _AUTO = {"auto": 0}
 _KINDS = numbers(run_pb2.RunKind)
 _SCORING_METHODS = numbers(run_pb2.ScoringMethod) | _AUTO
 PROMPT_FORMS = numbers(run_pb2.PromptForm) | _AUTO
+ModelFilter = Annotated[str, Query(description="As it was ordered, or with its provider: provider/name")]
+KindFilter = Annotated[
+    Literal["suite", "dataset", "all"],
+    Query(description="Runs over suites, over data sets and of batches, or all; not with a suite"),
+]
 
 
 class Params(BaseModel):
@@ -188,13 +193,6 @@ class RunRequest(BaseModel):
             stream_answers=self.stream,
             reuse_answers=self.cache == "reuse",
         )
-
-
-ModelFilter = Annotated[str, Query(description="As it was ordered, or with its provider: provider/name")]
-KindFilter = Annotated[
-    Literal["suite", "dataset", "all"],
-    Query(description="Runs over suites, over data sets and of batches, or all; not with a suite"),
-]
 
 
 def kind_number(kind: str, suite: str) -> run_pb2.RunKind.ValueType:

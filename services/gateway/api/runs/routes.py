@@ -31,16 +31,15 @@ _DURATIONS = (
     (3 * 3600.0, "1-3 hours"),
 )
 
+router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
+_CHANGE = problems(404, 409, 422, 503)
+
 
 def duration_text(seconds: float | None) -> str:
     """The expected duration of a run in words."""
     if seconds is None:
         return "unknown: neither what runs nor earlier runs of this model and suite tell"
     return next((text for bound, text in _DURATIONS if seconds < bound), "over 3 hours")
-
-
-router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
-_CHANGE = problems(404, 409, 422, 503)
 
 
 @router.post("/run", responses=problems(400, 422, 429, 503), summary="Start a benchmark")

@@ -50,6 +50,8 @@ Version = Annotated[int, Path(ge=1, le=INT32_MAX)]
 Row = Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
 Shots = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Examples in the prompt")]
 
+router = APIRouter(prefix=SUITES, tags=["suites"])
+
 
 async def _document(
     request: Request,
@@ -66,9 +68,6 @@ async def _document(
     except ValidationError as error:
         faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]
         raise RequestValidationError(faults) from error
-
-
-router = APIRouter(prefix=SUITES, tags=["suites"])
 
 
 @router.get("", responses=problems(503), summary="List suites, invalid ones with their problem")

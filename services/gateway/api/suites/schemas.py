@@ -17,6 +17,19 @@ from services.gateway.http.presentation import json_value, present
 _MAX_NAMED = 20
 _DATASET_PREFIX = "ds_"
 _RULE = "All versions. A suite without runs has an empty list; an unknown one is an error (404)"
+# Written inline, because references do not resolve in the description of this body.
+_CONTENT_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "description": "A binary file, for example Parquet",
+            "required": ["base64"],
+            "properties": {"base64": {"type": "string", "contentEncoding": "base64"}},
+            "additionalProperties": False,
+        },
+    ]
+}
 
 
 def without_version(suite: str) -> str:
@@ -63,20 +76,6 @@ def _decoded(text: str) -> bytes:
     except ValueError as error:
         raise ValueError(f"it is no base64: {error}") from error
 
-
-# Written inline, because references do not resolve in the description of this body.
-_CONTENT_SCHEMA = {
-    "anyOf": [
-        {"type": "string"},
-        {
-            "type": "object",
-            "description": "A binary file, for example Parquet",
-            "required": ["base64"],
-            "properties": {"base64": {"type": "string", "contentEncoding": "base64"}},
-            "additionalProperties": False,
-        },
-    ]
-}
 
 Content = Annotated[bytes, PlainValidator(_content), WithJsonSchema(_CONTENT_SCHEMA)]
 

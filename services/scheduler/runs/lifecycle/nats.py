@@ -10,7 +10,8 @@ from proctor.values.run import RunId
 from proctor.wire.convert import number_of
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock
-from services.common.jetstream import TRANSIENT_NATS, Bucket
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.scheduler.rate_limits.rate_meter import RetryBudget
 from services.scheduler.runs.lifecycle.run import Run

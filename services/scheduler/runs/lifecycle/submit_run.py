@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from proctor.values.pools import Pool, pool_serving
-from proctor.values.providers import BaseUrl
+from proctor.values.providers.base_urls import BaseUrl
+from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from services.common.clock import Clock

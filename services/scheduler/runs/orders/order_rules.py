@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 
 from proctor.values.generation import Problem, Range
-from proctor.values.pools import MAX_MODEL_LETTERS
-from proctor.values.providers import MAX_ROLLOUTS
+from proctor.values.providers.pools_file import MAX_MODEL_LETTERS
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from services.common.secret_names import secret_word_in
 from services.scheduler.requests import nul_problem
 from services.scheduler.runs.orders.run_order import RunOrder

@@ -4,16 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from proctor.values.generation import GenerationParams, Problem
-from proctor.values.pools import Pool
-from proctor.values.providers import (
-    BaseUrl,
-    NoBaseUrl,
-    ProviderRules,
-    host_of,
-    is_allowed,
-    parse_base_url,
-    rules_for,
-)
+from proctor.values.providers.base_urls import BaseUrl, NoBaseUrl, host_of, is_allowed, parse_base_url
+from proctor.values.providers.pool import Pool
+from proctor.values.providers.rules import ProviderRules, rules_for
 from services.common.errors import ErrorKind
 from services.scheduler import errors
 from services.scheduler.errors import SchedulerError

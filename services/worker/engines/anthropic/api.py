@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from proctor.values.providers import RULES, ModelCapabilities, ModelInfo
+from proctor.values.providers.models import ModelCapabilities, ModelInfo
+from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
 from services.worker.engines.anthropic.responses import (
     AnthropicStream,

@@ -1,6 +1,6 @@
 """Reads responses of the Messages API: answers, streams, errors, models."""
 
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.http.errors import ErrorMeaning, ProviderError, is_too_long, parse_error_body

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NoReturn, Protocol, TypeVar
 
-from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices, UnsupportedRequest

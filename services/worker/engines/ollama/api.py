@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
-from proctor.values.providers import RULES, ModelCapabilities, ModelInfo
+from proctor.values.providers.models import ModelCapabilities, ModelInfo
+from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
 from services.worker.engines.chat_messages import text_objects
 from services.worker.engines.engine import EngineFailure, Generated, Sampling, ScoredChoices

@@ -1,6 +1,6 @@
 """Reads responses of Ollama: answers, streams, models."""
 
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape

@@ -6,8 +6,9 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from proctor.values.outcome import ChoiceScore
-from proctor.values.pools import ConstrainedField
-from proctor.values.providers import ModelCapabilities, ModelInfo, ProviderRules, rules_for
+from proctor.values.providers.models import ModelCapabilities, ModelInfo
+from proctor.values.providers.pool import ConstrainedField
+from proctor.values.providers.rules import ProviderRules, rules_for
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing
 from services.worker.engines import engine

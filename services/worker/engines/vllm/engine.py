@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from proctor.values.pools import PoolModel
-from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.providers.models import EngineLoad, ModelInfo
+from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.row_params import template_fields

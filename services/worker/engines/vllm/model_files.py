@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from services.worker.engines import engine
 from services.worker.engines.parsed_json import object_of
 
@@ -21,6 +21,10 @@ _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
 _WEIGHTS = ("*.safetensors", "*.bin")
+# vLLM reserves memory for adapters by the largest rank; it supports these.
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+# Adapters in one batch of the engine; others are swapped in when needed.
+_MOST_AT_ONCE = 8
 
 
 def is_folder(path: str) -> bool:
@@ -152,12 +156,6 @@ def weights_revision(folder: Path) -> str:
         stat = file.stat()
         digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
-
-
-# vLLM reserves memory for adapters by the largest rank; it supports these.
-_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-# Adapters in one batch of the engine; others are swapped in when needed.
-_MOST_AT_ONCE = 8
 
 
 def adapter_arguments(group: Iterable[PoolModel]) -> Mapping[str, object]:

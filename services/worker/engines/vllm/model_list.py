@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from proctor.values.pools import PoolModel
-from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.providers.models import ModelCapabilities, ModelInfo
+from proctor.values.providers.pool import PoolModel
 from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape
 from services.worker.engines.parsed_json import count_of, object_of, text_of

@@ -8,7 +8,7 @@ from vllm import SamplingParams
 from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-from proctor.values.providers import RULES
+from proctor.values.providers.rules import RULES
 from services.worker.engines import engine
 from services.worker.engines.row_params import (
     TEMPLATE_FIELD,

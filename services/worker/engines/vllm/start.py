@@ -15,7 +15,7 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from services.worker.engines import engine
 from services.worker.engines.vllm import error_text
 from services.worker.engines.vllm.lifeline import children_die_with_us

@@ -14,8 +14,8 @@ from proctor.v1 import comparison_pb2, run_pb2, run_record_service_pb2
 from proctor.v1 import comparison_service_pb2 as pb
 from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
 from proctor.values.scoring import TaskGroup
-from services.common.grpc_client import open_channel
-from services.common.grpc_errors import remote_error
+from services.common.grpc.client import open_channel
+from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunFacts, RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch, choice_sample, new_id, plan_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from proctor.values.providers import ModelCapabilities
+from proctor.values.providers.models import ModelCapabilities
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine

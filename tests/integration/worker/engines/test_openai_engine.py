@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.outcome import FailureClass
-from proctor.values.pools import ConstrainedField
+from proctor.values.providers.pool import ConstrainedField
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from proctor.starter.make_model import Recipe, build
-from proctor.values.pools import PoolModel
-from proctor.values.providers import EngineLoad
+from proctor.values.providers.models import EngineLoad
+from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine

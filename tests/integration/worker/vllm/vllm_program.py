@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from proctor.starter.make_model import Recipe, build
-from proctor.values.pools import PoolModel
+from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine

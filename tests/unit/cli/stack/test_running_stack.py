@@ -8,7 +8,8 @@ from proctor.cli.quick_run import RunningStackDiffers, refuse_what_differs
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.pools import STARTER_MODEL, ChosenModel, choose_model
 from proctor.stack.state import StackState, write_pools_file
-from proctor.values.pools import PoolModel, PoolsFile, Provider, parse_pools
+from proctor.values.providers.pool import PoolModel, Provider
+from proctor.values.providers.pools_file import PoolsFile, parse_pools
 
 POOLS = (
     vllm_pool(

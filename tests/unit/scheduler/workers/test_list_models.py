@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
 from services.scheduler.workers.list_models import (
     ListingRules,
     ListModels,

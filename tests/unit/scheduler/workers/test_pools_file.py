@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.pools import PoolsFile, pool_serving
+from proctor.values.providers.pool import pool_serving
+from proctor.values.providers.pools_file import PoolsFile
 from proctor.values.scoring import PromptForm, ScoringMethod
 from services.scheduler.errors import InvalidSetting
 from services.scheduler.workers.pool import supported_providers

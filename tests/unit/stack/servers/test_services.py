@@ -11,7 +11,8 @@ from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.postgres_home import PostgresHome
 from proctor.stack.servers.services import Wiring, server_environment, service_children, worker_environment
 from proctor.stack.state import write_pools_file
-from proctor.values.pools import PoolModel, PoolsFile, Provider
+from proctor.values.providers.pool import PoolModel, Provider
+from proctor.values.providers.pools_file import PoolsFile
 
 NATS = NatsServer("nats-server", Path("nats.conf"), "127.0.0.1:1", dict.fromkeys((OPERATOR, *RIGHTS), "word"))
 WIRING = Wiring(

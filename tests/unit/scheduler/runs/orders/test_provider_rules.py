@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from proctor.values.generation import GenerationParams
-from proctor.values.providers import parse_allowed
+from proctor.values.providers.base_urls import parse_allowed
 from services.scheduler import errors
 from services.scheduler.runs.orders.provider_rules import BaseUrlNotAllowed, CannotAskElsewhere, refuse_unfit
 from services.scheduler.runs.orders.run_order import RunOrder

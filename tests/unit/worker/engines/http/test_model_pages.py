@@ -1,6 +1,6 @@
 """A list of models that a server tells page by page."""
 
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
 from services.worker.engines.http.provider_engine import read_pages
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proctor.values.pools import PoolModel
-from proctor.values.providers import ModelInfo
+from proctor.values.providers.models import ModelInfo
+from proctor.values.providers.pool import PoolModel
 from services.worker.engines.vllm.model_files import VllmSettings
 from services.worker.engines.vllm.model_list import list_vllm_models
 

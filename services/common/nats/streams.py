@@ -8,7 +8,7 @@ from nats.js import api
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
-from services.common.jetstream import BucketSpec, ConsumerSpec, StreamSpec
+from services.common.nats.specs import BucketSpec, ConsumerSpec, StreamSpec
 from services.common.structured_logs import get_logger
 
 log = get_logger()

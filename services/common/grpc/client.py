@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import grpc
 
-from services.common.grpc_server import MAX_MESSAGE_BYTES
+from services.common.grpc.server import MAX_MESSAGE_BYTES
 
 _RETRY_UNAVAILABLE = {
     "name": [{}],

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
 from services.common.errors import DomainError
-from services.common.grpc_errors import masked_status, parsed, status_of
+from services.common.grpc.errors import masked_status, parsed, status_of
 from services.common.process import CannotListen, bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
 

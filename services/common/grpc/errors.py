@@ -35,6 +35,7 @@ _KINDS[code_pb2.DEADLINE_EXCEEDED] = ErrorKind.UNAVAILABLE
 
 _MESSAGE_BYTES = 1200
 _FACT_BYTES = 1000
+M = TypeVar("M", bound=Message)
 
 
 def status_of(error: DomainError) -> status_pb2.Status:
@@ -80,9 +81,6 @@ def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
         return MessageTooLarge(f"A message is too large to be sent: {error.details()}")
     reason = "DEPENDENCY_UNAVAILABLE" if kind is ErrorKind.UNAVAILABLE else "INTERNAL"
     return RemoteError(kind, reason, error.details() or error.code().name, {})
-
-
-M = TypeVar("M", bound=Message)
 
 
 class MalformedRequest(DomainError):

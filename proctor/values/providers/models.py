@@ -1,0 +1,46 @@
+"""What is known of a model and of the engine that serves it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCapabilities:
+    """What every model behind an engine can be asked for. `logprobs` are those of generated tokens."""
+
+    chat: bool = False
+    completion: bool = False
+    loglikelihood: bool = False
+    constrained: bool = False
+    seed: bool = False
+    logprobs: bool = False
+    images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model as "provider/name". None and "" mean unknown.
+
+    `memory_bytes` is what serving it takes; `problem` is why it cannot be loaded, in one sentence.
+    """
+
+    model: str
+    pool: str = ""
+    is_loaded: bool = False
+    context_tokens: int | None = None
+    size_bytes: int | None = None
+    memory_bytes: int | None = None
+    quantization: str = ""
+    capabilities: ModelCapabilities | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """How busy an engine is; counts are since it started, `kv_cache_usage` is a share from 0 to 1."""
+
+    running_requests: int = 0
+    waiting_requests: int = 0
+    kv_cache_usage: float = 0.0
+    prefix_cache_queries: int = 0
+    prefix_cache_hits: int = 0
+    generated_tokens: int = 0

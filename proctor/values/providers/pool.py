@@ -1,0 +1,124 @@
+"""A pool: what serves its models, and what those can be asked for."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from proctor.values.providers.rules import CHAT_ONLY, SCORING_METHODS
+from proctor.values.scoring import PromptForm, ScoringMethod
+
+
+class ConstrainedField(StrEnum):
+    """The field of a request by which a server behind the OpenAI protocol says only given texts."""
+
+    STRUCTURED_OUTPUTS = "structured_outputs"
+    GUIDED_CHOICE = "guided_choice"
+    RESPONSE_FORMAT = "response_format"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolModel:
+    """A model with local weights at `path`, or the LoRA adapter `lora` over those.
+
+    Models with the same `engine_key` are served by one engine, at once.
+    """
+
+    name: str
+    path: str
+    engine_args: Mapping[str, object] = field(default_factory=dict)
+    lora: str = ""
+    engine_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Whose server is asked, and the environment variable with the key for it."""
+
+    name: str
+    base_url: str
+    api_key_env: str = ""
+    constrained_field: ConstrainedField | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Serves either `models` of its own or any model of its `provider`, `concurrency` samples at a time.
+
+    `can` holds the ways to score choices that its engine or server has.
+    """
+
+    name: str
+    engine: str
+    concurrency: int
+    models: tuple[PoolModel, ...] = ()
+    provider: Provider | None = None
+    can: frozenset[ScoringMethod] = frozenset(SCORING_METHODS["openai"])
+
+    @property
+    def provider_name(self) -> str:
+        return self.provider.name if self.provider else self.engine
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """What the names of its models begin with."""
+        if self.provider:
+            return frozenset({self.provider.name})
+        return frozenset(model.name.partition("/")[0] for model in self.models)
+
+    @property
+    def base_url(self) -> str:
+        return self.provider.base_url if self.provider else ""
+
+    @property
+    def serves_any_model(self) -> bool:
+        return self.provider is not None
+
+    def serves(self, model: str) -> bool:
+        provider, _, name = model.partition("/")
+        if self.provider is not None and provider == self.provider.name and name:
+            return True
+        return any(listed.name == model for listed in self.models)
+
+    @property
+    def constrained_field(self) -> ConstrainedField | None:
+        """How its server is asked to constrain an answer; None where it is not asked to."""
+        is_able = self.provider is not None and ScoringMethod.CONSTRAINED in self.can
+        return self.provider.constrained_field if self.provider and is_able else None
+
+    @property
+    def can_truncate(self) -> bool:
+        """Prompts are cut in tokens, which only an engine in the worker itself counts."""
+        return self.engine == "vllm"
+
+    @property
+    def completes_text(self) -> bool:
+        """Whether a plain text is continued where the order leaves the form open."""
+        return self.provider is None
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether a plain text can be continued as it is."""
+        return self.engine not in CHAT_ONLY
+
+    def scoring_methods(self, prompt_form: PromptForm | None) -> tuple[ScoringMethod, ...]:
+        """The ways to score choices for prompts of that form, the preferred one first."""
+        return tuple(method for method in ScoringMethod if self._can_score(method, prompt_form))
+
+    def _can_score(self, method: ScoringMethod, prompt_form: PromptForm | None) -> bool:
+        """A server behind HTTP scores no given text after a chat: the template is applied on its side."""
+        is_text_after_chat = method is ScoringMethod.LOGLIKELIHOOD and prompt_form is PromptForm.CHAT
+        return method in self.can and (self.engine == "vllm" or not is_text_after_chat)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of models that one engine serves together; every other model is a group of its own."""
+        by_engine: dict[str, list[str]] = {}
+        for model in self.models:
+            by_engine.setdefault(model.engine_key or model.name, []).append(model.name)
+        return tuple(map(tuple, by_engine.values()))
+
+
+def pool_serving(model: str, pools: Iterable[Pool]) -> Pool | None:
+    """The first pool that serves the model; one that lists it comes before one that serves any."""
+    by_list_first = sorted(pools, key=lambda pool: pool.serves_any_model)
+    return next((pool for pool in by_list_first if pool.serves(model)), None)

@@ -1,0 +1,133 @@
+"""Key-value buckets of JetStream, over outages and wipes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from nats.js.errors import APIError, NotFoundError
+from nats.js.kv import KeyValue
+
+from services.common.lifecycle import raise_if_cancelled
+from services.common.nats.connection import (
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    REQUEST_SECONDS,
+    TRANSIENT_NATS,
+)
+from services.common.nats.jetstream import JetStream
+from services.common.nats.specs import BucketSpec, StreamSpec
+from services.common.structured_logs import get_logger
+
+log = get_logger()
+
+_WATCH_CHECK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class BucketEntry:
+    """A key as it is now; no value means that it was deleted or expired. `put_at` is the server's time."""
+
+    key: str
+    value: bytes | None
+    put_at: datetime
+
+
+class Bucket:
+    """A key-value bucket, over outages and wipes."""
+
+    def __init__(self, jetstream: JetStream, spec: BucketSpec) -> None:
+        self._jetstream = jetstream
+        self._spec = spec
+        self._opened: KeyValue | None = None
+        self._stream = StreamSpec(f"KV_{spec.name}", (f"$KV.{spec.name}.>",))
+
+    async def put(self, key: str, value: bytes) -> None:
+        """Sets a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
+        await (await self._open()).put(key, value)
+
+    async def delete(self, key: str) -> None:
+        """Removes a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
+        await (await self._open()).delete(key)
+
+    async def purge(self, key: str) -> None:
+        """Removes what is left of a deleted key: the marker that reports its deletion to watchers."""
+        await self._jetstream.purge(self._stream, f"$KV.{self._spec.name}.{key}")
+
+    async def keys(self) -> list[str]:
+        """All keys, and those whose deletion is still marked; reads no values."""
+        subjects = await self._jetstream.pending_by_subject(self._stream, self._stream.subjects[0])
+        return [subject.rpartition(".")[2] for subject in subjects]
+
+    async def get(self, key: str) -> bytes | None:
+        """The value, or None where there is none (any more)."""
+        bucket = await self._open()
+        try:
+            entry = await bucket.get(key)
+        except NotFoundError:
+            return None
+        return entry.value
+
+    async def _open(self) -> KeyValue:
+        """Asked for once: a handle is the bucket's name, so it serves a bucket that is made again too."""
+        if self._opened is None:
+            self._opened = await self._jetstream.open_bucket(self._spec)
+        return self._opened
+
+    async def entries(self) -> dict[str, bytes]:
+        """All keys as they are now."""
+        bucket = await self._open()
+        found: dict[str, bytes] = {}
+        watcher = await bucket.watchall()
+        try:
+            while (entry := await watcher.updates(timeout=REQUEST_SECONDS)) is not None:
+                if entry.operation is None and entry.value is not None:
+                    found[entry.key] = entry.value
+        finally:
+            await _stop(watcher)
+        return found
+
+    async def watch(self) -> AsyncIterator[BucketEntry]:
+        """Every key as it is now and each change after, for ever; after an outage all keys come again."""
+        while True:
+            try:
+                async for entry in self._watch_once():
+                    yield entry
+            except TRANSIENT_NATS as error:
+                log.info("watch repeated", bucket=self._spec.name, error=repr(error))
+                await asyncio.sleep(LONGEST_PAUSE_SECONDS)
+            raise_if_cancelled()
+            await asyncio.sleep(FIRST_PAUSE_SECONDS * 4)
+
+    async def _watch_once(self) -> AsyncIterator[BucketEntry]:
+        bucket = await self._open()
+        born = await self._jetstream.bucket_generation(self._spec)
+        watcher = await bucket.watchall()
+        loop = asyncio.get_running_loop()
+        reconnects, checked = self._jetstream.reconnects, loop.time()
+        try:
+            while True:
+                try:
+                    entry = await watcher.updates(timeout=_WATCH_CHECK_SECONDS)
+                except (TimeoutError, APIError):
+                    raise_if_cancelled()
+                    if self._jetstream.reconnects != reconnects:
+                        return
+                    if loop.time() < checked + self._jetstream.bucket_check_seconds:
+                        continue
+                    if await self._jetstream.bucket_generation(self._spec) != born:
+                        return
+                    checked = loop.time()
+                    continue
+                if entry is not None:
+                    is_gone = entry.operation is not None
+                    yield BucketEntry(entry.key, None if is_gone else entry.value, entry.created)
+        finally:
+            await _stop(watcher)
+
+
+async def _stop(watcher: KeyValue.KeyWatcher) -> None:
+    # A failure here must not take the place of the cancellation that led here.
+    with contextlib.suppress(*TRANSIENT_NATS):
+        await watcher.stop()

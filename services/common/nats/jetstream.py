@@ -1,0 +1,164 @@
+"""JetStream over outages and wiped streams. What is missing is awaited: only `StreamMaker` makes streams."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import nats
+from nats.aio.client import Client
+from nats.errors import MaxPayloadError
+from nats.js import api
+from nats.js.errors import BadRequestError, NotFoundError
+from nats.js.kv import KeyValue
+
+from services.common.errors import MessageTooLarge
+from services.common.lifecycle import raise_if_cancelled
+from services.common.nats.connection import (
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    REQUEST_SECONDS,
+    TRANSIENT_NATS,
+)
+from services.common.nats.specs import BucketSpec, ConsumerSpec, StreamSpec
+from services.common.structured_logs import get_logger
+
+log = get_logger()
+
+MESSAGE_ID = "Nats-Msg-Id"
+# Short: a publish into an outage is not answered, and repeating it under its id does no harm.
+_PUBLISH_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Messages of a consumer that were never delivered, and when the first of them was sent."""
+
+    count: int
+    since: datetime | None = None
+
+
+class JetStream:
+    """Streams, consumers and buckets of one connection.
+
+    A quiet watch asks every `bucket_check_seconds` whether its bucket was made anew. Workers ask rarely:
+    there may be thousands.
+    """
+
+    def __init__(self, connection: Client, *, bucket_check_seconds: float = 1.0) -> None:
+        self.connection = connection
+        self.bucket_check_seconds = bucket_check_seconds
+        self._js = connection.jetstream(timeout=REQUEST_SECONDS)
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was made again."""
+        return self.connection.stats["reconnects"]
+
+    async def stream_generation(self, spec: StreamSpec) -> str:
+        """Changes when the stream is made anew, which means that messages were lost."""
+        try:
+            info = await self._js.stream_info(spec.name)
+        except NotFoundError:
+            return "missing"
+        return str(info.created)
+
+    async def publish(self, subject: str, payload: bytes, message_id: str) -> None:
+        """Returns when the stream holds the message; repeats over outages, a full and a missing stream.
+
+        A message over the server's limit is raised at once, as `MessageTooLarge`.
+        """
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await self._js.publish(
+                    subject,
+                    payload,
+                    timeout=_PUBLISH_SECONDS,
+                    headers={MESSAGE_ID: message_id},
+                )
+            except MaxPayloadError as error:
+                raise MessageTooLarge(
+                    f"A message of {len(payload)} bytes is too large to be sent: {error}"
+                ) from error
+            except TRANSIENT_NATS as error:
+                raise_if_cancelled()
+                log.info("publish repeated", subject=subject, error=repr(error))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            else:
+                return
+
+    async def pending(self, spec: StreamSpec, subject_filter: str) -> int:
+        """Messages in the stream under the subjects: waiting or delivered and not acknowledged."""
+        return sum((await self.pending_by_subject(spec, subject_filter)).values())
+
+    async def pending_by_subject(self, spec: StreamSpec, subject_filter: str) -> Mapping[str, int]:
+        """Like `pending`, for each subject that has any."""
+        try:
+            info = await self._js.stream_info(spec.name, subjects_filter=subject_filter)
+        except NotFoundError:
+            return {}
+        return info.state.subjects or {}
+
+    async def waiting(self, spec: ConsumerSpec) -> Waiting:
+        """What waits for a consumer; everything under its subjects where it was never pulled from."""
+        try:
+            info = await self._js.consumer_info(spec.stream.name, spec.durable)
+        except NotFoundError:
+            count, delivered = await self.pending(spec.stream, spec.filter_subject), 0
+        else:
+            count, delivered = info.num_pending or 0, info.delivered.stream_seq if info.delivered else 0
+        if not count:
+            return Waiting(0)
+        return Waiting(count, await self.sent_at(spec.stream, spec.filter_subject, after=delivered))
+
+    async def sent_at(self, spec: StreamSpec, subject_filter: str, *, after: int = 0) -> datetime | None:
+        """When the first message under the subjects was sent that comes after one of the stream."""
+        try:
+            message = await self._js.get_msg(spec.name, seq=after + 1, subject=subject_filter, next=True)
+        except NotFoundError:
+            return None
+        return message.time
+
+    async def purge(self, spec: StreamSpec, subject_filter: str) -> None:
+        """Removes what waits under the subjects."""
+        with contextlib.suppress(NotFoundError):
+            await self._js.purge_stream(spec.name, subject=subject_filter)
+
+    async def max_bytes(self, spec: StreamSpec) -> float:
+        """What the stream may hold, as it is configured now; infinite without a limit."""
+        limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
+        return limit if limit > 0 else math.inf
+
+    async def make_consumer(self, spec: ConsumerSpec) -> None:
+        """Makes the consumer or brings it in line, as far as the server can change it."""
+        config = api.ConsumerConfig(
+            durable_name=spec.durable,
+            filter_subject=spec.filter_subject,
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=spec.ack_wait_seconds,
+            max_deliver=-1,
+            max_ack_pending=spec.max_ack_pending,
+            max_waiting=spec.max_waiting,
+        )
+        try:
+            await self._js.add_consumer(spec.stream.name, config)
+        except BadRequestError as error:
+            await self._js.consumer_info(spec.stream.name, spec.durable)
+            log.warning("consumer left as it is", consumer=spec.durable, error=repr(error))
+
+    async def subscribe_pull(self, spec: ConsumerSpec) -> nats.js.JetStreamContext.PullSubscription:
+        """Makes the consumer as needed and binds to it."""
+        await self.make_consumer(spec)
+        return await self._js.pull_subscribe_bind(spec.durable, spec.stream.name)
+
+    async def open_bucket(self, spec: BucketSpec) -> KeyValue:
+        """Raises one of TRANSIENT_NATS where there is none yet."""
+        return await self._js.key_value(spec.name)
+
+    async def bucket_generation(self, spec: BucketSpec) -> str:
+        """Changes when the bucket is made anew."""
+        return str((await self._js.stream_info(f"KV_{spec.name}")).created)

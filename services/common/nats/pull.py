@@ -1,0 +1,65 @@
+"""Pulls from one consumer of JetStream."""
+
+import asyncio
+
+import nats
+from nats.aio.msg import Msg
+
+from services.common.lifecycle import raise_if_cancelled
+from services.common.nats.connection import FIRST_PAUSE_SECONDS, TRANSIENT_NATS
+from services.common.nats.jetstream import JetStream
+from services.common.nats.specs import ConsumerSpec
+from services.common.structured_logs import get_logger
+
+log = get_logger()
+
+
+class Puller:
+    """Pulls from one consumer, over outages and wiped streams."""
+
+    def __init__(self, jetstream: JetStream, spec: ConsumerSpec) -> None:
+        self._jetstream = jetstream
+        self._spec = spec
+        self._subscription: nats.js.JetStreamContext.PullSubscription | None = None
+
+    async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
+        """Up to `batch` messages; an empty list when none came in time or the server is away."""
+        messages = await self._fetch(batch, timeout_seconds)
+        raise_if_cancelled()
+        return messages
+
+    async def _fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
+        try:
+            if self._subscription is None:
+                self._subscription = await self._jetstream.subscribe_pull(self._spec)
+            return await self._subscription.fetch(batch, timeout=timeout_seconds)
+        except (TimeoutError, nats.errors.TimeoutError):
+            # A wiped consumer answers nothing, as one without messages does.
+            await self._check()
+            return []
+        except TRANSIENT_NATS as error:
+            log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
+            await self._drop()
+            await asyncio.sleep(FIRST_PAUSE_SECONDS * 8)
+            return []
+
+    async def _check(self) -> None:
+        if self._subscription is None:
+            return
+        try:
+            await self._subscription.consumer_info()
+        except TRANSIENT_NATS:
+            await self._drop()
+
+    async def _drop(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is None:
+            return
+        try:
+            await subscription.unsubscribe()
+        except TRANSIENT_NATS as error:
+            log.debug("unsubscribe failed", consumer=self._spec.durable, error=repr(error))
+
+    async def close(self) -> None:
+        """Ends the subscription; the consumer stays."""
+        await self._drop()

@@ -1,0 +1,32 @@
+"""What streams, consumers and buckets of JetStream are like."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """A work-queue stream that refuses new messages when it is full."""
+
+    name: str
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConsumerSpec:
+    """A durable pull consumer."""
+
+    stream: StreamSpec
+    durable: str
+    filter_subject: str
+    ack_wait_seconds: float
+    max_ack_pending: int
+    # Requests that wait at a time; the server refuses further ones.
+    max_waiting: int = 512
+
+
+@dataclass(frozen=True)
+class BucketSpec:
+    """A key-value bucket; with a ttl its keys expire."""
+
+    name: str
+    ttl_seconds: float | None = None
