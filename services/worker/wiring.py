@@ -38,8 +38,8 @@ from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.engines.anthropic.api import AnthropicApi
 from services.worker.engines.engine import Engine, EngineCache, UnsupportedRequest
 from services.worker.engines.gemini.api import GeminiApi
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine, ProviderApi
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.ollama.api import OllamaApi
 from services.worker.engines.openai.api import OpenAIApi, server_at
 from services.worker.execution.batch_outcomes import OutcomeBatcher
@@ -58,8 +58,6 @@ _PUBLISH_SECONDS = 5.0
 _HEARTBEAT_CHECK_SECONDS = 0.25
 _CANCEL_AGAIN_SECONDS = 0.2
 _BUCKET_CHECK_SECONDS = 20.0
-# Models are listed also while all other connections are in use.
-_LIST_CONNECTIONS = 4
 
 log = get_logger()
 
@@ -167,7 +165,7 @@ def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limit
         api_key=read_key(provider.api_key_env, os.environ),
         api_key_variable=provider.api_key_env,
         timeout_seconds=settings.request_timeout_seconds,
-        connections=pool.concurrency + _LIST_CONNECTIONS,
+        connections=pool.concurrency,
         on_advertised=limiters.on_advertised,
     )
     return HttpEngine(_api_of(pool, provider.base_url), endpoint)

@@ -10,8 +10,8 @@ from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.anthropic.api import AnthropicApi
 from services.worker.engines.gemini.api import GeminiApi
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.ollama.api import OllamaApi
 from tests.fakes.providers import anthropic_server, gemini_server, ollama_server
 from tests.fakes.providers.provider_server import SECRET, ErrorResponse, Json, ProviderServer, serving

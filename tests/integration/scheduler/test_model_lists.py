@@ -18,8 +18,8 @@ from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels, ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
 from services.worker.models.nats import ListEngineModels, NatsModelLists
 from services.worker.wiring import cancel_all

@@ -14,8 +14,9 @@ from services.worker.engines.anthropic.responses import (
 )
 from services.worker.engines.chat_messages import require_chat, split_system, text_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
-from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
+from services.worker.engines.http.query_client import QueryClient
+from services.worker.engines.http.server import Dialect
 from services.worker.engines.parsed_json import Json, objects_of, text_of
 from services.worker.engines.row_params import (
     refuse_constraint,
@@ -56,7 +57,7 @@ class AnthropicApi:
     def scoring(self, *_: object) -> Request[ScoredChoices]:
         refuse_scoring(_RULES.name)
 
-    async def list_models(self, http: HttpClient) -> tuple[ModelInfo, ...]:
+    async def list_models(self, http: QueryClient) -> tuple[ModelInfo, ...]:
         async def read_page(last: str) -> tuple[list[ModelInfo], str]:
             after = f"&after_id={quote(last, safe='')}" if last else ""
             document = await http.get(f"/v1/models?limit={_PAGE}{after}")

@@ -15,8 +15,9 @@ from services.worker.engines.gemini.responses import (
     read_generated,
     read_model,
 )
-from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
+from services.worker.engines.http.query_client import QueryClient
+from services.worker.engines.http.server import Dialect
 from services.worker.engines.parsed_json import Json, objects_of, text_of
 from services.worker.engines.row_params import (
     pop_json_schema,
@@ -65,7 +66,7 @@ class GeminiApi:
     def scoring(self, *_: object) -> Request[ScoredChoices]:
         refuse_scoring(_RULES.name)
 
-    async def list_models(self, http: HttpClient) -> tuple[ModelInfo, ...]:
+    async def list_models(self, http: QueryClient) -> tuple[ModelInfo, ...]:
         """Without models that generate nothing, such as those for embeddings."""
 
         async def read_page(token: str) -> tuple[list[ModelInfo], str]:

@@ -8,8 +8,10 @@ from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices, UnsupportedRequest
-from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
+from services.worker.engines.http.client import HttpClient
+from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.responses import AnswerStream
+from services.worker.engines.http.server import Dialect, Endpoint, Server
 from services.worker.engines.parsed_json import Json
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
@@ -49,7 +51,7 @@ class ProviderApi(Protocol):
 
     def scoring(self, model: str, prompt: Prompt, choices: Sequence[str], /) -> Request[ScoredChoices]: ...
 
-    async def list_models(self, http: HttpClient, /) -> Iterable[ModelInfo]: ...
+    async def list_models(self, http: QueryClient, /) -> Iterable[ModelInfo]: ...
 
 
 class HttpEngine:
@@ -60,7 +62,8 @@ class HttpEngine:
     def __init__(self, api: ProviderApi, endpoint: Endpoint) -> None:
         self._api = api
         self._endpoint = endpoint
-        self._http = HttpClient(endpoint, api.dialect)
+        server = Server(endpoint, api.dialect)
+        self._http, self._queries = HttpClient(server), QueryClient(server)
 
     async def load(self, model: str) -> None:
         """Does nothing: an unknown model is refused by its first request."""
@@ -85,7 +88,7 @@ class HttpEngine:
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         prefix, capabilities = self._endpoint.provider, self._api.capabilities
-        listed = await self._api.list_models(self._http)
+        listed = await self._api.list_models(self._queries)
         return tuple(
             replace(each, model=f"{prefix}/{each.model}", capabilities=capabilities) for each in listed
         )
@@ -97,6 +100,7 @@ class HttpEngine:
         return {**self._endpoint.facts(), **self._api.facts}
 
     async def close(self) -> None:
+        await self._queries.close()
         await self._http.close()
 
 

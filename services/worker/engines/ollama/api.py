@@ -10,8 +10,9 @@ from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
 from services.worker.engines.chat_messages import text_objects
 from services.worker.engines.engine import EngineFailure, Generated, Sampling, ScoredChoices
-from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request, refuse_scoring
+from services.worker.engines.http.query_client import QueryClient
+from services.worker.engines.http.server import Dialect
 from services.worker.engines.ollama.responses import (
     OllamaStream,
     is_generative,
@@ -60,7 +61,7 @@ class OllamaApi:
     def scoring(self, *_: object) -> Request[ScoredChoices]:
         refuse_scoring(_NAME)
 
-    async def list_models(self, http: HttpClient) -> Iterable[ModelInfo]:
+    async def list_models(self, http: QueryClient) -> Iterable[ModelInfo]:
         """Without models for embeddings."""
         document = await http.get("/api/tags")
         tags = [each for each in objects_of(document.get("models")) if each.get("model")]
@@ -73,14 +74,14 @@ class OllamaApi:
         return [read_model(tag, shown, loaded) for tag, shown in listed if is_generative(shown)]
 
 
-async def _running(http: HttpClient) -> Json:
+async def _running(http: QueryClient) -> Json:
     """The loaded models, where the server is new enough to list them."""
     with suppress(EngineFailure):
         return await http.get("/api/ps")
     return {}
 
 
-async def _show(http: HttpClient, tag: Json, gate: asyncio.Semaphore) -> Json:
+async def _show(http: QueryClient, tag: Json, gate: asyncio.Semaphore) -> Json:
     """A model without details is listed with what is known."""
     async with gate:
         with suppress(EngineFailure):

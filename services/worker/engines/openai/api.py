@@ -14,8 +14,9 @@ from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
-from services.worker.engines.http.client import Dialect, HttpClient
 from services.worker.engines.http.provider_engine import Request
+from services.worker.engines.http.query_client import QueryClient
+from services.worker.engines.http.server import Dialect
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.openai import responses
 from services.worker.engines.openai.responses import STREAM_FIELDS, OpenAIStream
@@ -127,7 +128,7 @@ class OpenAIApi:
         body = {"model": model, "prompt": texts, "max_tokens": 1, "temperature": 0.0}
         return Request("/completions", body | {"echo": True, "logprobs": 1}, read)
 
-    async def list_models(self, http: HttpClient) -> Iterable[ModelInfo]:
+    async def list_models(self, http: QueryClient) -> Iterable[ModelInfo]:
         listed = objects_of((await http.get("/models")).get("data"))
         return [
             ModelInfo(name, context_tokens=count_of(each.get("max_model_len")) or None)

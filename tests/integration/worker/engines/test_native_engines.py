@@ -12,7 +12,7 @@ import pytest
 from proctor.values.outcome import FailureClass
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
-from services.worker.engines.http.client import Endpoint
+from services.worker.engines.http.server import Endpoint
 from tests.fakes.eventually import eventually
 from tests.fakes.providers.model_server import Fault
 from tests.fakes.providers.provider_server import SECRET

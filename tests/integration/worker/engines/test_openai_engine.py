@@ -19,9 +19,9 @@ from proctor.values.providers.pool import ConstrainedField
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.responses import MOST_BYTES
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import ANY_SERVER, OPENAI, OpenAIApi, OpenAIServer
 from tests.fakes.eventually import eventually
 from tests.fakes.providers.echo_scores import token_logprob

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from services.worker.engines import engine
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
 from tests.fakes.providers.provider_server import ProviderServer, serving
 from tests.fakes.worker.provider_engines import chat

@@ -11,8 +11,8 @@ import pytest
 
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OPENAI, OpenAIApi
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from tests.fakes.providers import ollama_server

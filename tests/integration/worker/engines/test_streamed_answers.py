@@ -14,8 +14,8 @@ from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http import responses as http_stream
-from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
 from tests.fakes.eventually import eventually
 from tests.fakes.providers import anthropic_server, model_server
