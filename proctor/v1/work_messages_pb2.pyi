@@ -65,6 +65,32 @@ class WorkSample(_message.Message):
 Global___WorkSample: _TypeAlias = WorkSample  # noqa: Y015
 
 @_typing.final
+class SampleRange(_message.Message):
+    """Consecutive samples of a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    first: _builtins.int
+    """Number of the first sample in the run."""
+    count: _builtins.int
+    """How many there are, at least 1."""
+    def __init__(
+        self,
+        *,
+        first: _builtins.int = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "first", b"first"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SampleRange: _TypeAlias = SampleRange  # noqa: Y015
+
+@_typing.final
 class WorkShard(_message.Message):
     """A shard: some samples of one task and one rollout.
     Stream WORK, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<shard>/<attempt>. A message with a part
@@ -87,6 +113,7 @@ class WorkShard(_message.Message):
     PROMPT_FORM_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
     CAPABILITY_FIELD_NUMBER: _builtins.int
+    DISPATCHED_SAMPLES_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
     STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
     BASE_URL_FIELD_NUMBER: _builtins.int
@@ -113,7 +140,9 @@ class WorkShard(_message.Message):
     truncation: _run_pb2.Truncation.ValueType
     """What happens to prompts that are too long."""
     capability: _builtins.bytes
-    """Proves that the scheduler dispatched this shard: HMAC-SHA-256 over run, epoch, shard and attempt. Empty without a key."""
+    """Proves which samples the scheduler dispatched: HMAC-SHA-256 over run, epoch, shard, attempt, rollout and
+    dispatched_samples. Empty without a key.
+    """
     stream_answers: _builtins.bool
     """Request streamed answers, to measure times between tokens."""
     base_url: _builtins.str
@@ -137,6 +166,12 @@ class WorkShard(_message.Message):
         """Stop sequences of a generation task."""
 
     @_builtins.property
+    def dispatched_samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___SampleRange]:
+        """Samples that the capability covers, in ascending order: those of the message that the scheduler sent. A message that
+        a worker cut holds a part of them.
+        """
+
+    @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:
         """From when this message was sent until no more requests start. RunControl.time_left overrides it. Unset means for ever."""
 
@@ -157,6 +192,7 @@ class WorkShard(_message.Message):
         prompt_form: _run_pb2.PromptForm.ValueType = ...,
         truncation: _run_pb2.Truncation.ValueType = ...,
         capability: _builtins.bytes = ...,
+        dispatched_samples: _abc.Iterable[Global___SampleRange] | None = ...,
         time_left: _duration_pb2.Duration | None = ...,
         stream_answers: _builtins.bool = ...,
         base_url: _builtins.str = ...,
@@ -165,7 +201,7 @@ class WorkShard(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "capability", b"capability", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "capability", b"capability", "dispatched_samples", b"dispatched_samples", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -180,22 +216,32 @@ class ShardCapability(_message.Message):
     SHARD_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
     CAPABILITY_FIELD_NUMBER: _builtins.int
+    ROLLOUT_FIELD_NUMBER: _builtins.int
+    SAMPLES_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Number of the shard in the run."""
     attempt: _builtins.int
     """Number of the dispatch."""
     capability: _builtins.bytes
     """WorkShard.capability."""
+    rollout: _builtins.int
+    """WorkShard.rollout."""
+    @_builtins.property
+    def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___SampleRange]:
+        """WorkShard.dispatched_samples."""
+
     def __init__(
         self,
         *,
         shard: _builtins.int = ...,
         attempt: _builtins.int = ...,
         capability: _builtins.bytes = ...,
+        rollout: _builtins.int = ...,
+        samples: _abc.Iterable[Global___SampleRange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "capability", b"capability", "shard", b"shard"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "capability", b"capability", "rollout", b"rollout", "samples", b"samples", "shard", b"shard"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -249,7 +295,7 @@ class OutcomeBatch(_message.Message):
 
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShardCapability]:
-        """One for each shard of the outcomes."""
+        """One for each dispatched message that the outcomes belong to."""
 
     def __init__(
         self,

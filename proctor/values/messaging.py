@@ -1,7 +1,6 @@
 """Names on NATS: subjects, their tokens and message ids. The messages are in work_messages.proto."""
 
 import hashlib
-import hmac
 import re
 from urllib.parse import urlsplit
 
@@ -99,12 +98,6 @@ def shard_message_id(run_id: str, shard: int, attempt: int, part: int = 0) -> st
     """The id of a dispatched shard; heavy shards travel in several parts."""
     dispatched = f"{run_id}/{shard}/{attempt}"
     return f"{dispatched}/part {part}" if part else dispatched
-
-
-def shard_capability(key: str, run_id: str, epoch: int, shard: int, attempt: int) -> bytes:
-    """Proves to a holder of the key that the scheduler dispatched the shard; empty without a key."""
-    dispatched = f"{run_id}/{epoch}/{shard}/{attempt}"
-    return hmac.digest(key.encode(), dispatched.encode(), "sha256") if key else b""
 
 
 def single_message_id(run_id: str, shard: int, attempt: int, sample: int) -> str:

@@ -1,10 +1,8 @@
 """Converts outcomes between messages and domain."""
 
-import hmac
-
 from proctor.v1 import outcome_pb2, work_messages_pb2
-from proctor.values.messaging import shard_capability
 from proctor.values.outcome import FailureClass
+from proctor.wire.capabilities import proved_samples
 from proctor.wire.convert import Codec, member_of, number_of
 from services.results.outcomes.outcome import ListedOutcome, Outcome, OutcomeBatch, believable
 from services.results.samples.sample import target_as_text
@@ -18,21 +16,18 @@ def batch_from_proto(message: work_messages_pb2.OutcomeBatch) -> OutcomeBatch:
 
 
 def drop_unproved(message: work_messages_pb2.OutcomeBatch, key: str) -> int:
-    """Removes outcomes of shards that the scheduler did not dispatch, as far as they prove; their number."""
-    proved = {(each.shard, each.attempt) for each in message.capabilities if _is_proof(message, each, key)}
-    kept = [outcome for outcome in message.outcomes if (outcome.shard, outcome.attempt) in proved]
+    """Removes outcomes of samples that no capability in the message covers; returns their number."""
+    proved = proved_samples(message, key)
+    kept = [
+        outcome
+        for outcome in message.outcomes
+        if outcome.sample in proved.get((outcome.shard, outcome.attempt, outcome.rollout), ())
+    ]
     dropped = len(message.outcomes) - len(kept)
     if dropped:
         del message.outcomes[:]
         message.outcomes.extend(kept)
     return dropped
-
-
-def _is_proof(
-    message: work_messages_pb2.OutcomeBatch, given: work_messages_pb2.ShardCapability, key: str
-) -> bool:
-    expected = shard_capability(key, message.run_id, message.epoch, given.shard, given.attempt)
-    return hmac.compare_digest(given.capability, expected)
 
 
 def outcome_from_proto(message: outcome_pb2.Outcome) -> Outcome:

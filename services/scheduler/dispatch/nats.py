@@ -11,6 +11,7 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
+from proctor.wire.capabilities import prove_dispatch
 from proctor.wire.convert import number_of
 from proctor.wire.values import PARAMS
 from proctor.wire.well_known import time_left_to_proto
@@ -61,11 +62,7 @@ class NatsShardStream:
             frame = _task_message(run, task, self._clock.now())
             of_task = list(group)
             first, found = await self._read_first(task, of_task)
-            for shard in first:
-                frame.capability = messaging.shard_capability(
-                    self._shard_key, run.run_id, run.epoch, shard.number, shard.attempt
-                )
-                filled.append(FilledShard(shard, _payloads(frame, shard, found)))
+            filled += [FilledShard(shard, self._payloads(frame, shard, found)) for shard in first]
             if len(first) < len(of_task):
                 break
         return filled
@@ -94,6 +91,34 @@ class NatsShardStream:
     async def stream_generation(self) -> str:
         work = await self._jetstream.stream_generation(streams.WORK)
         return f"{work} {await self._jetstream.stream_generation(streams.OUTCOMES)}"
+
+    def _payloads(
+        self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+    ) -> Sequence[bytes]:
+        """What a first epoch asks was cut by weight; what a retry asks is cut here, where weight is known."""
+        cutter = ShardCutter(0)
+        for number in shard.samples:
+            cutter.add(found[number].ByteSize())
+        parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
+        return [self._payload(frame, replace(shard, samples=part), found) for part in parts]
+
+    def _payload(
+        self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+    ) -> bytes:
+        message = work_messages_pb2.WorkShard()
+        message.CopyFrom(frame)
+        message.shard, message.attempt, message.rollout = shard.number, shard.attempt, shard.rollout
+        for number in shard.samples:
+            sample = found[number]
+            message.samples.add(
+                sample=number,
+                prompt=sample.prompt,
+                choices=sample.choices,
+                params_json=sample.params_json,
+            )
+        if self._shard_key:
+            prove_dispatch(message, self._shard_key)
+        return message.SerializeToString()
 
     async def _read_first(
         self, task: PlannedTask, shards: Sequence[Shard]
@@ -170,33 +195,3 @@ def _default_form(method: ScoringMethod) -> PromptForm | None:
 
 def _numbers_of(shards: Sequence[Shard]) -> Sequence[int]:
     return sorted({sample for shard in shards for sample in shard.samples})
-
-
-def _payloads(
-    frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
-) -> Sequence[bytes]:
-    """What a first epoch asks was cut by weight; what a retry asks is cut here, where weight is known."""
-    cutter = ShardCutter(0)
-    for number in shard.samples:
-        cutter.add(found[number].ByteSize())
-    parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
-    return [_payload(frame, replace(shard, samples=part), found) for part in parts]
-
-
-def _payload(
-    frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
-) -> bytes:
-    message = work_messages_pb2.WorkShard()
-    message.CopyFrom(frame)
-    message.shard = shard.number
-    message.attempt = shard.attempt
-    message.rollout = shard.rollout
-    for number in shard.samples:
-        sample = found[number]
-        message.samples.add(
-            sample=number,
-            prompt=sample.prompt,
-            choices=sample.choices,
-            params_json=sample.params_json,
-        )
-    return message.SerializeToString()

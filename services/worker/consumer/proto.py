@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
+from proctor.wire.capabilities import ranges_from_proto
 from proctor.wire.values import PARAMS, PROMPT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
@@ -37,6 +38,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, co
         deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else _NEVER,
         base_url=work.base_url,
         capability=work.capability,
+        dispatched_samples=ranges_from_proto(work.dispatched_samples),
     )
 
 

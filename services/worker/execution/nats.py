@@ -11,6 +11,7 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
+from proctor.wire.capabilities import ranges_to_proto
 from proctor.wire.values import ANSWER, FAILURE, TIMING, USAGE
 from services.common.clock import ServerClock
 from services.common.nats import streams
@@ -33,7 +34,7 @@ _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
-    shards = {(shard.number, shard.attempt): shard for shard in (each.shard for each in batch.outcomes)}
+    shards = {shard.capability: shard for shard in (each.shard for each in batch.outcomes)}
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
@@ -42,7 +43,11 @@ def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str
         environment=environment,
         capabilities=[
             work_messages_pb2.ShardCapability(
-                shard=each.number, attempt=each.attempt, capability=each.capability
+                shard=each.number,
+                attempt=each.attempt,
+                rollout=each.rollout,
+                samples=ranges_to_proto(each.dispatched_samples),
+                capability=each.capability,
             )
             for each in shards.values()
             if each.capability

@@ -45,8 +45,9 @@ class Shard:
     deadline: datetime
     # The server to ask instead of the pool's own; empty means the pool's own.
     base_url: str = ""
-    # Results check it: the scheduler dispatched this shard.
+    # Echoed with the outcomes: results checks that the scheduler dispatched these samples.
     capability: bytes = b""
+    dispatched_samples: tuple[range, ...] = ()
 
     @property
     def has_choice_instruction(self) -> bool:

@@ -13,6 +13,7 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, ScoringMethod
+from proctor.wire.capabilities import proved_samples
 from services.common.clock import SystemClock
 from services.common.errors import MessageTooLarge
 from services.common.nats import streams
@@ -24,6 +25,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from tests.harness.servers import nats_server
 
 MEBIBYTE = 1024 * 1024
+SHARD_KEY = "of scheduler and results"
 ANSWER_BYTES = 16 * MEBIBYTE
 TASK = PlannedTask(
     task="heavy",
@@ -63,10 +65,25 @@ async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, Jet
         connection = await nats.connect(server.address)
         jetstream = JetStream(connection)
         yield (
-            NatsShardStream(jetstream, HeavySamples(sample_bytes), frozenset({"remote"}), SystemClock()),
+            NatsShardStream(
+                jetstream, HeavySamples(sample_bytes), frozenset({"remote"}), SystemClock(), SHARD_KEY
+            ),
             jetstream,
         )
         await connection.close()
+
+
+def proved_by(work: work_messages_pb2.WorkShard) -> frozenset[int]:
+    """The samples that its capability covers."""
+    batch = work_messages_pb2.OutcomeBatch(run_id=work.run_id, epoch=work.epoch)
+    batch.capabilities.add(
+        shard=work.shard,
+        attempt=work.attempt,
+        rollout=work.rollout,
+        samples=work.dispatched_samples,
+        capability=work.capability,
+    )
+    return proved_samples(batch, SHARD_KEY)[work.shard, work.attempt, work.rollout]
 
 
 def shards_of(count: int, size: int) -> list[Shard]:
@@ -92,6 +109,9 @@ async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
         parts = [work_messages_pb2.WorkShard.FromString(payload) for payload in shard.payloads]
         assert [sample.sample for part in parts for sample in part.samples] == list(range(64))
         assert {(part.shard, part.attempt) for part in parts} == {(0, 1)}
+        assert [proved_by(part) for part in parts] == [
+            {sample.sample for sample in part.samples} for part in parts
+        ]
         await wire.publish(run, filled)
         assert await jetstream.pending(streams.WORK, messaging.work_of_run(run.run_id)) == len(parts)
 

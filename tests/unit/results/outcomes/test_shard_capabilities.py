@@ -1,34 +1,75 @@
-"""Outcomes are recorded only for shards that the scheduler dispatched."""
+"""Outcomes are recorded only for samples that the scheduler dispatched to the worker that answers them."""
+
+import pytest
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import shard_capability
+from proctor.wire.capabilities import DispatchedShard, as_ranges, ranges_to_proto
 from services.results.outcomes.proto import drop_unproved
 
 KEY, RUN = "a key of both", "11111111-1111-4111-8111-111111111111"
+# The samples of shard n are 10 n to 10 n + 3.
+SIZE = 4
+
+
+def add_capability(batch: work_messages_pb2.OutcomeBatch, shard: int, *samples: int) -> None:
+    """As the scheduler makes it."""
+    ranges = as_ranges(samples or range(10 * shard, 10 * shard + SIZE))
+    capability = DispatchedShard(RUN, 1, shard, 1, 0, ranges).capability(KEY)
+    batch.capabilities.add(shard=shard, attempt=1, capability=capability, samples=ranges_to_proto(ranges))
 
 
 def batch_of(*shards: int, epoch: int = 1) -> work_messages_pb2.OutcomeBatch:
-    """With the right capabilities of the shards."""
+    """One outcome of each shard, with the right capabilities."""
     batch = work_messages_pb2.OutcomeBatch(run_id=RUN, epoch=epoch, worker_id="w")
     for shard in shards:
-        batch.outcomes.add(sample=shard, shard=shard, attempt=1).answer.text = "A"
-        capability = shard_capability(KEY, RUN, 1, shard, 1)
-        batch.capabilities.add(shard=shard, attempt=1, capability=capability)
+        batch.outcomes.add(sample=10 * shard, shard=shard, attempt=1).answer.text = "A"
+        add_capability(batch, shard)
     return batch
 
 
 def test_outcomes_of_dispatched_shards_are_kept() -> None:
     batch = batch_of(3, 4)
+    batch.outcomes.add(sample=43, shard=4, attempt=1).answer.text = "B"
     assert drop_unproved(batch, KEY) == 0
-    assert [outcome.shard for outcome in batch.outcomes] == [3, 4]
+    assert [outcome.sample for outcome in batch.outcomes] == [30, 40, 43]
 
 
 def test_a_shard_without_its_capability_is_dropped_alone() -> None:
     batch = batch_of(3, 4)
-    batch.outcomes.add(sample=5, shard=5, attempt=1).answer.text = "forged"
-    batch.outcomes.add(sample=3, shard=3, attempt=2).answer.text = "forged"
+    batch.outcomes.add(sample=50, shard=5, attempt=1).answer.text = "forged"
+    batch.outcomes.add(sample=30, shard=3, attempt=2).answer.text = "forged"
     assert drop_unproved(batch, KEY) == 2
-    assert [outcome.sample for outcome in batch.outcomes] == [3, 4]
+    assert [outcome.sample for outcome in batch.outcomes] == [30, 40]
+
+
+@pytest.mark.parametrize(("sample", "rollout"), [(34, 0), (29, 0), (40, 0), (30, 1)])
+def test_a_capability_covers_only_samples_that_were_dispatched(sample: int, rollout: int) -> None:
+    batch = batch_of(3)
+    batch.outcomes.add(sample=sample, rollout=rollout, shard=3, attempt=1).answer.text = "forged"
+    assert drop_unproved(batch, KEY) == 1
+    assert [outcome.sample for outcome in batch.outcomes] == [30]
+
+
+def test_samples_cannot_be_added_to_a_capability() -> None:
+    batch = batch_of(3)
+    batch.outcomes[0].sample = 34
+    batch.capabilities[0].samples[0].count = SIZE + 1
+    assert drop_unproved(batch, KEY) == 1
+    everything = batch_of(3)
+    everything.capabilities[0].samples[0].count = 2**62
+    assert drop_unproved(everything, KEY) == 1
+    other_rollout = batch_of(3)
+    other_rollout.outcomes[0].rollout = other_rollout.capabilities[0].rollout = 1
+    assert drop_unproved(other_rollout, KEY) == 1
+
+
+def test_parts_of_a_shard_have_a_capability_each() -> None:
+    batch = work_messages_pb2.OutcomeBatch(run_id=RUN, epoch=1)
+    for sample in (7, 9, 11):
+        batch.outcomes.add(sample=sample, shard=2, attempt=1).answer.text = "A"
+    add_capability(batch, 2, 7, 8)
+    add_capability(batch, 2, 11, 9)
+    assert drop_unproved(batch, KEY) == 0
 
 
 def test_a_capability_is_of_one_run_epoch_shard_and_key() -> None:
@@ -46,4 +87,9 @@ def test_a_capability_is_of_one_run_epoch_shard_and_key() -> None:
 
 
 def test_without_a_key_there_is_no_capability() -> None:
-    assert shard_capability("", RUN, 1, 3, 1) == b""
+    assert DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).capability("") == b""
+
+
+def test_samples_become_the_fewest_ranges() -> None:
+    assert as_ranges([]) == ()
+    assert as_ranges([5, 3, 4, 9, 4]) == (range(3, 6), range(9, 10))

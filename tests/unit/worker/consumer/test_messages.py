@@ -1,6 +1,5 @@
 """Work messages become shards, outcomes become messages, and message ids carry a shard's history."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
@@ -8,6 +7,8 @@ from proctor.values.outcome import ChoiceScore, Failure, FailureClass
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
+from proctor.wire.capabilities import prove_dispatch
+from services.results.outcomes.proto import drop_unproved
 from services.worker.consumer.proto import DEFAULT_MAX_TOKENS, only_samples, shard_from_proto
 from services.worker.engines.engine import Generated, ScoredChoices
 from services.worker.execution.nats import batch_to_bytes
@@ -16,6 +17,7 @@ from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.worker_harness import work_shard
 
 SENT_AT = datetime(2026, 1, 1, tzinfo=UTC)
+KEY = "of scheduler and results"
 
 
 def test_a_plain_prompt_is_continued_or_chatted_as_the_pool_does_it() -> None:
@@ -207,19 +209,32 @@ def test_a_deadline_is_what_was_left_when_the_message_was_sent() -> None:
     ).HasField("time_left")
 
 
-def test_a_shard_and_its_parts_carry_the_capability_that_they_came_with() -> None:
-    work = work_shard(1, range(3))
-    work.capability = b"proof"
-    assert shard_from_proto(work, SENT_AT, completes_text=True).capability == b"proof"
-    part = only_samples(work, (1,), timedelta(hours=1), failed_deliveries=0)
-    assert work_messages_pb2.WorkShard.FromString(part).capability == b"proof"
+def dispatched(work: work_messages_pb2.WorkShard) -> work_messages_pb2.WorkShard:
+    prove_dispatch(work, KEY)
+    return work
 
 
-def test_a_batch_shows_the_capability_of_each_of_its_shards_once() -> None:
-    first = replace(a_shard(1, 2, number=1), capability=b"one")
-    second = replace(a_shard(3, number=2, attempt=4), capability=b"two")
+def as_answered(*payloads: bytes) -> work_messages_pb2.OutcomeBatch:
+    """All samples of the work messages, refused, as results receives them."""
+    works = [work_messages_pb2.WorkShard.FromString(payload) for payload in payloads]
+    shards = [shard_from_proto(work, SENT_AT, completes_text=True) for work in works]
     failure = Failure(FailureClass.REFUSED, "No.")
-    outcomes = (Outcome(first, 1, failure), Outcome(first, 2, failure), Outcome(second, 3, failure))
-    payload = batch_to_bytes(OutcomeBatch(first.run_id, 1, outcomes), "w", {})
-    sent = work_messages_pb2.OutcomeBatch.FromString(payload).capabilities
-    assert [(each.shard, each.attempt, each.capability) for each in sent] == [(1, 1, b"one"), (2, 4, b"two")]
+    outcomes = tuple(Outcome(shard, sample.number, failure) for shard in shards for sample in shard.samples)
+    payload = batch_to_bytes(OutcomeBatch(shards[0].run_id, shards[0].epoch, outcomes), "w", {})
+    return work_messages_pb2.OutcomeBatch.FromString(payload)
+
+
+def test_a_part_that_a_worker_cuts_keeps_the_capability_of_the_whole() -> None:
+    work = dispatched(work_shard(1, range(3)))
+    part = only_samples(work, (1,), timedelta(hours=1), failed_deliveries=0)
+    batch = as_answered(part)
+    assert [outcome.sample for outcome in batch.outcomes] == [1]
+    assert drop_unproved(batch, KEY) == 0
+
+
+def test_a_batch_shows_each_capability_of_its_shards_once() -> None:
+    first, again = dispatched(work_shard(1, [1, 2])), dispatched(work_shard(1, [1, 2], attempt=2))
+    other_part = dispatched(work_shard(1, [5, 6]))
+    batch = as_answered(*(work.SerializeToString() for work in (first, again, other_part)))
+    assert [(each.shard, each.attempt) for each in batch.capabilities] == [(1, 1), (1, 2), (1, 1)]
+    assert drop_unproved(batch, KEY) == 0

@@ -1,0 +1,71 @@
+"""Proof that samples were dispatched: the scheduler makes it, a worker echoes it, results checks it."""
+
+import hmac
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from proctor.v1 import work_messages_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchedShard:
+    """What one message of the scheduler asks for; `samples` are ascending numbers in the run, as ranges."""
+
+    run_id: str
+    epoch: int
+    shard: int
+    attempt: int
+    rollout: int
+    samples: tuple[range, ...]
+
+    def capability(self, key: str) -> bytes:
+        """HMAC-SHA-256 over all of it; empty without a key."""
+        if not key:
+            return b""
+        samples = ",".join([f"{each.start}-{each.stop}" for each in self.samples])
+        dispatched = f"{self.run_id}/{self.epoch}/{self.shard}/{self.attempt}/{self.rollout}/{samples}"
+        return hmac.digest(key.encode(), dispatched.encode(), "sha256")
+
+
+def as_ranges(samples: Iterable[int]) -> tuple[range, ...]:
+    """The numbers as the fewest ranges, ascending."""
+    ranges: list[range] = []
+    for sample in sorted(samples):
+        if ranges and sample <= ranges[-1].stop:
+            ranges[-1] = range(ranges[-1].start, max(ranges[-1].stop, sample + 1))
+        else:
+            ranges.append(range(sample, sample + 1))
+    return tuple(ranges)
+
+
+def prove_dispatch(work: work_messages_pb2.WorkShard, key: str) -> None:
+    """Fills the capability of a complete message with samples."""
+    samples = as_ranges(sample.sample for sample in work.samples)
+    dispatched = DispatchedShard(work.run_id, work.epoch, work.shard, work.attempt, work.rollout, samples)
+    work.capability = dispatched.capability(key)
+    work.dispatched_samples.extend(ranges_to_proto(samples))
+
+
+def ranges_to_proto(ranges: Iterable[range]) -> Sequence[work_messages_pb2.SampleRange]:
+    return [work_messages_pb2.SampleRange(first=each.start, count=len(each)) for each in ranges]
+
+
+def ranges_from_proto(ranges: Iterable[work_messages_pb2.SampleRange]) -> tuple[range, ...]:
+    return tuple([range(each.first, each.first + each.count) for each in ranges])
+
+
+def proved_samples(
+    batch: work_messages_pb2.OutcomeBatch, key: str
+) -> dict[tuple[int, int, int], frozenset[int]]:
+    """Samples by shard, attempt and rollout for which the batch has a valid capability."""
+    proved: dict[tuple[int, int, int], frozenset[int]] = {}
+    for given in batch.capabilities:
+        ranges = ranges_from_proto(given.samples)
+        dispatched = DispatchedShard(
+            batch.run_id, batch.epoch, given.shard, given.attempt, given.rollout, ranges
+        )
+        # Only then are ranges expanded: a forged one may have any length.
+        if hmac.compare_digest(given.capability, dispatched.capability(key)):
+            place = (given.shard, given.attempt, given.rollout)
+            proved[place] = proved.get(place, frozenset()).union(*ranges)
+    return proved
