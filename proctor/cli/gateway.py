@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from proctor.cli.options import Connection
+from proctor.cli.options import ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
 from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
@@ -72,7 +72,7 @@ def _typer_form(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        connection = _taken(Connection, given)
+        connection = _taken(ConnectionOptions, given)
         given |= {name: _taken(group, given) for name, group in groups.items()}
         terminal = Terminal(connection.as_json)
 
@@ -84,7 +84,7 @@ def _typer_form(command: Command) -> Command:
 
         execute(terminal, connected)
 
-    options = [*_options(own), *_options_of(Connection)]
+    options = [*_options(own), *_options_of(ConnectionOptions)]
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # read by inspect
     return run
 

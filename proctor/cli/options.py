@@ -19,18 +19,20 @@ Gateway = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
-User = Annotated[str, typer.Option(envvar="PROCTOR_USER", help="Name of the user, for limits per user.")]
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
-Page = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
+UserOption = Annotated[
+    str, typer.Option(envvar="PROCTOR_USER", help="Name of the user, for limits per user.")
+]
+RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
+PageOption = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionOptions:
     """The options of every command that calls a gateway."""
 
     gateway: Gateway = None
-    user: User = ""
+    user: UserOption = ""
     as_json: AsJson = False
 
 

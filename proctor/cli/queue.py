@@ -11,14 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.gateway import Session, program_name
-from proctor.cli.options import RunId
+from proctor.cli.options import RunIdArgument
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import document, enum_value, enum_words, priority_note
+from proctor.cli.render.words import document, option_value, priority_note
 from proctor.client.errors import Refused
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.wire.enums import word_of, words_of
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest range of the contract; the scheduler checks the limit itself.
@@ -97,7 +98,7 @@ async def limits(
 async def pause(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
 ) -> None:
     """Pause a run: no further sample is sent; samples in flight are finished and recorded."""
     run = await session.client.pause_run(run_id)
@@ -108,7 +109,7 @@ async def pause(
 async def resume(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
 ) -> None:
     """Put a paused run back into the queue; it continues where it stopped."""
     run = await session.client.resume_run(run_id)
@@ -129,13 +130,13 @@ def _changed_priorities(
     highest_of = {each.user: each.highest for each in present}
     for text in changes:
         user, _, name = text.rpartition("=")
-        known = enum_words(run_pb2.Priority)
+        known = words_of(run_pb2.Priority)
         if not user or (name and name not in known):
             form = f"write USER=NAME, with one of {', '.join(known)}, or USER= to remove USER"
             raise Refused(f"--priority {text}: {form}.")
         highest_of.pop(user, None)
         if name:
-            highest_of[user] = enum_value(run_pb2.Priority, name, "--priority")
+            highest_of[user] = option_value(run_pb2.Priority, name, "--priority")
     highest_of = highest_of or {"*": run_pb2.PRIORITY_HIGH}
     return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in highest_of.items()]
 
@@ -234,4 +235,4 @@ def _time(duration: Duration) -> str:
 
 
 def _priority(priority: run_pb2.Priority.ValueType) -> str:
-    return words.enum_word(run_pb2.Priority.DESCRIPTOR, priority)
+    return word_of(run_pb2.Priority, priority)

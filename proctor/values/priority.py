@@ -18,3 +18,8 @@ class Priority(ContractEnum):
 def default_priority(*, is_dataset: bool) -> Priority:
     """The priority of an order that names none: suites are interactive, data sets run in the background."""
     return Priority.NORMAL if is_dataset else Priority.HIGH
+
+
+def priority_note(priority: Priority | None) -> str:
+    """The end of a sentence about a run: a priority below HIGH, which may be lower than ordered."""
+    return f", with priority {priority}" if priority and priority > Priority.HIGH else ""

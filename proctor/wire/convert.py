@@ -17,7 +17,6 @@ from proctor.wire import well_known
 
 V = TypeVar("V")
 M = TypeVar("M", bound=Message)
-E = TypeVar("E", bound=ContractEnum)
 
 _WELL_KNOWN = {
     "google.protobuf.Timestamp": "timestamp",
@@ -38,16 +37,6 @@ class UnknownNumber(ValueError):
 
 class FieldsDiffer(TypeError):
     """A value and a message cannot be paired; raised when the codec is made."""
-
-
-def member_of(enum: type[E], number: int) -> E | None:
-    """The member with that number; None for unspecified and for what only a newer version knows."""
-    return next((member for member in enum if member.number == number), None)
-
-
-def number_of(member: ContractEnum | None) -> Any:
-    """The number of the contract, 0 (unspecified) for None; any enum field of a message takes it."""
-    return 0 if member is None else member.number
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ PostgresDsn = Annotated[
 NatsUrl = Annotated[
     str, Field(validation_alias="PROCTOR_NATS_URL", description="URL of NATS, which needs JetStream.")
 ]
-PoolsFile = Annotated[
+PoolsFilePath = Annotated[
     Path,
     Field(
         validation_alias="PROCTOR_POOLS_FILE",

@@ -11,7 +11,7 @@ import grpc
 from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.values.run import RunId, RunKind, RunState
-from proctor.wire.convert import member_of
+from proctor.wire.enums import member_of
 from services.scheduler.requests import (
     DEFAULT_USER,
     checked_page_size,

@@ -13,7 +13,7 @@ from services.common.shared_settings import (
     DataDir,
     LogLevel,
     NatsUrl,
-    PoolsFile,
+    PoolsFilePath,
     PostgresDsn,
     ResultsAddress,
     SchedulerAddress,
@@ -34,7 +34,7 @@ class SchedulerSettings(BaseSettings):
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
-    pools_file: PoolsFile = Path("pools.yaml")
+    pools_file: PoolsFilePath = Path("pools.yaml")
     data_dir: DataDir = None
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"

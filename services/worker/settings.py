@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from services.common.shared_settings import AllowedBaseUrls, LogLevel, NatsUrl, PoolsFile, settings_of
+from services.common.shared_settings import AllowedBaseUrls, LogLevel, NatsUrl, PoolsFilePath, settings_of
 
 
 class WorkerSettings(BaseSettings):
@@ -14,7 +14,7 @@ class WorkerSettings(BaseSettings):
     model_config = settings_of("worker")
 
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
-    pools_file: PoolsFile = Path("pools.yaml")
+    pools_file: PoolsFilePath = Path("pools.yaml")
     allowed_base_urls: AllowedBaseUrls = ""
     log_level: LogLevel = "INFO"
     pool: str = "local"

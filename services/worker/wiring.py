@@ -28,9 +28,9 @@ from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import (
     HeartbeatSources,
-    Identity,
     NatsHeartbeat,
     NatsWorkerRegistry,
+    WorkerIdentity,
 )
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
@@ -47,7 +47,7 @@ from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.nats import NatsOutcomePublisher, ServerTime, follow_run_states
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.models.load_models import ModelLoader
-from services.worker.models.nats import ListEngineModels, NatsModelLists
+from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.models.pools_file import read_key, read_pool
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
@@ -63,11 +63,11 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WorkerResources:
     """What a worker is given; `clock` shows the time of NATS."""
 
     settings: WorkerSettings
-    identity: Identity
+    identity: WorkerIdentity
     connection: Client
     clock: ServerClock
 
@@ -118,13 +118,13 @@ class RunningWorker:
 @asynccontextmanager
 async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorker]:
     pool = read_pool(settings.pools_file, settings.pool)
-    identity = Identity(f"{pool.name}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}", pool)
+    identity = WorkerIdentity(f"{pool.name}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}", pool)
     async with AsyncExitStack() as opened:
         health = await serve_grpc(settings.health_address, (), ())
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(settings.nats_url, identity.worker_id)
         opened.push_async_callback(connection.close)
-        around = Surroundings(settings, identity, connection, ServerClock())
+        around = WorkerResources(settings, identity, connection, ServerClock())
         limiters = make_rate_limiters(pool, around.clock)
         engine = make_engine(pool, settings, limiters)
         opened.push_async_callback(engine.close)
@@ -204,7 +204,7 @@ def engines_by_url(
     return make
 
 
-def connect_parts(around: Surroundings, engine: Engine, limiters: RateLimiters) -> Parts:
+def connect_parts(around: WorkerResources, engine: Engine, limiters: RateLimiters) -> Parts:
     settings, identity, clock = around.settings, around.identity, around.clock
     pool = identity.pool
     jetstream = JetStream(around.connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
@@ -250,7 +250,7 @@ def connect_parts(around: Surroundings, engine: Engine, limiters: RateLimiters) 
 
 
 def _make_execute_sample(
-    around: Surroundings, context: WorkerContext, engines: EngineCache, limiters: RateLimiters
+    around: WorkerResources, context: WorkerContext, engines: EngineCache, limiters: RateLimiters
 ) -> ExecuteSample:
     return ExecuteSample(
         engines=engines,
@@ -263,7 +263,7 @@ def _make_execute_sample(
 
 
 def _make_selector(
-    around: Surroundings, registry: NatsWorkerRegistry, source: NatsShardSource, loader: ModelLoader
+    around: WorkerResources, registry: NatsWorkerRegistry, source: NatsShardSource, loader: ModelLoader
 ) -> SelectModel:
     settings = around.settings
     policy = SwitchPolicy(
@@ -273,14 +273,14 @@ def _make_selector(
     return SelectModel(source=source, registry=registry, loader=loader, clock=around.clock, policy=policy)
 
 
-def start_loops(around: Surroundings, parts: Parts, limiters: RateLimiters) -> list[asyncio.Task[None]]:
+def start_loops(around: WorkerResources, parts: Parts, limiters: RateLimiters) -> list[asyncio.Task[None]]:
     """The worker fails where any of them ends by itself."""
     settings, identity, connection = around.settings, around.identity, around.connection
     jetstream = JetStream(connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
     consumer, context = parts.consumer, parts.context
     beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
     lister = ListEngineModels(engine=parts.engines.own, limit_seconds=settings.list_seconds)
-    lists = NatsModelLists(connection=connection, pool=identity.pool.name, lister=lister)
+    lists = NatsModelListAnswers(connection=connection, pool=identity.pool.name, lister=lister)
     loops: dict[str, Coroutine[None, None, None]] = {
         "consume shards": consumer.run(),
         "publish outcomes": parts.batcher.run(),

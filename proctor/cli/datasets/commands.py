@@ -12,13 +12,14 @@ from rich.text import Text
 
 from proctor.cli.datasets.upload import LocalFile, report_faults, upload_file
 from proctor.cli.gateway import Session, command_group, program_name
-from proctor.cli.options import Page
+from proctor.cli.options import PageOption
 from proctor.cli.render.table import Cell, Column, date_and_time, numbers, table, two_lines
 from proctor.cli.render.terminal import quoted, say, write_verbatim
-from proctor.cli.render.words import document, enum_value, enum_word
+from proctor.cli.render.words import document, option_value
 from proctor.client.errors import NotFound
 from proctor.exit_codes import ExitCode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.wire.enums import word_of
 
 DatasetId = Annotated[
     str, typer.Argument(metavar="DATASET_ID", help="Id of the data set (see `proctor datasets list`).")
@@ -44,7 +45,7 @@ async def upload(
     ] = "",
 ) -> ExitCode:
     """Upload a file of prompts. Every faulty line is reported, and nothing of a rejected file is stored."""
-    chosen = enum_value(dataset_pb2.DatasetFormat, form, "--format")
+    chosen = option_value(dataset_pb2.DatasetFormat, form, "--format")
     local = LocalFile(file, name or file.name, chosen)
     uploaded = await upload_file(session.client, local, session.terminal.err)
     if not uploaded.HasField("dataset"):
@@ -62,7 +63,7 @@ async def list_datasets(
     session: Session,
     *,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Data sets per page.")] = 20,
-    page: Page = "",
+    page: PageOption = "",
 ) -> None:
     """List the uploaded data sets, newest first."""
     found = await session.client.datasets.list_page(limit, page)
@@ -121,7 +122,7 @@ def print_datasets(console: Console, found: dataset_pb2.ListDatasetsResponse) ->
 
 def print_dataset(console: Console, dataset: dataset_pb2.Dataset) -> None:
     say(console, Text.assemble((dataset.name, "bold"), f"  {dataset.dataset_id}"))
-    form = enum_word(dataset_pb2.DatasetFormat.DESCRIPTOR, dataset.format).upper()
+    form = word_of(dataset_pb2.DatasetFormat, dataset.format).upper()
     facts = [
         f"{dataset.row_count:,} rows",
         f"{dataset.target_count:,} with a target",

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import UTC
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
-from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
@@ -13,6 +13,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.values import priority
+from proctor.values.priority import Priority
+from proctor.wire.enums import ProtoEnum, described_word, member_of, value_of, word_of, words_of
 
 NONE = "–"
 STATE_STYLES = {
@@ -28,35 +31,12 @@ V_co = TypeVar("V_co", covariant=True)
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
 
-class ProtoEnum(Protocol[V_co]):
-    """A generated enum, such as `run_pb2.Priority`."""
-
-    @property
-    def DESCRIPTOR(self) -> EnumDescriptor: ...  # noqa: N802  # protobuf's name
-
-    def Value(self, name: str) -> V_co: ...  # noqa: N802
-
-
-def enum_word(enum: EnumDescriptor, number: int) -> str:
-    """RUN_STATE_COMPLETED of RunState is "completed"."""
-    value = enum.values_by_number.get(number)
-    return value.name.removeprefix(_prefix(enum)).lower() if value else str(number)
-
-
-def enum_words(enum: ProtoEnum[object]) -> list[str]:
-    """All but the unspecified value."""
-    return [enum_word(enum.DESCRIPTOR, value.number) for value in enum.DESCRIPTOR.values if value.number]
-
-
-def enum_value(enum: ProtoEnum[V_co], word: str, option: str, unset: str = "") -> V_co:
+def option_value(enum: ProtoEnum[V_co], given: str, option: str, unset: str = "") -> V_co:
     """The value that an option names. `unset` stands for the unspecified value; other words raise Refused."""
-    prefix = _prefix(enum.DESCRIPTOR)
-    words = [*([unset] if unset else []), *enum_words(enum)]
-    if word == unset:
-        return enum.Value(f"{prefix}UNSPECIFIED")
-    if word not in words:
-        raise Refused(f"{option} {word}: it must be {one_of(words)}.")
-    return enum.Value(f"{prefix}{word.upper()}")
+    known = [*([unset] if unset else []), *words_of(enum)]
+    if given != unset and given not in known:
+        raise Refused(f"{option} {given}: it must be {one_of(known)}.")
+    return value_of(enum, given, unset)
 
 
 def one_of(words: list[str]) -> str:
@@ -69,19 +49,17 @@ def counted(count: int, noun: str) -> str:
 
 
 def state_word(state: run_pb2.RunState.ValueType) -> str:
-    return enum_word(run_pb2.RunState.DESCRIPTOR, state)
+    return word_of(run_pb2.RunState, state)
 
 
 def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:
     """Empty where there are no choices to score."""
-    return enum_word(run_pb2.ScoringMethod.DESCRIPTOR, method) if method else ""
+    return word_of(run_pb2.ScoringMethod, method) if method else ""
 
 
 def priority_note(run: run_pb2.Run) -> str:
-    """Only for a priority below high: it may be lower than the order asked for."""
-    is_lowered = run.order.priority in (run_pb2.PRIORITY_NORMAL, run_pb2.PRIORITY_LOW)
-    word = enum_word(run_pb2.Priority.DESCRIPTOR, run.order.priority)
-    return f", with priority {word}" if is_lowered else ""
+    """The end of a sentence about the run: its priority unless it is high."""
+    return priority.priority_note(member_of(Priority, run.order.priority))
 
 
 def subject(run: run_pb2.Run) -> str:
@@ -170,10 +148,6 @@ def p_word(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _prefix(enum: EnumDescriptor) -> str:
-    return enum.values[0].name.removesuffix("UNSPECIFIED")
-
-
 def _with_range(seconds: float, low: float, high: float) -> str:
     shown = f"{duration(low)} to {duration(high)}"
     return duration(seconds) if duration(low) == duration(high) else f"{duration(seconds)} ({shown})"
@@ -214,7 +188,7 @@ def _single(value: object, field: FieldDescriptor) -> Json:
         case bytes():
             return value.hex()
         case int() if field.enum_type is not None:
-            return enum_word(field.enum_type, value)
+            return described_word(field.enum_type, value)
         case str() | int() | float():
             return value
     raise TypeError(f"{field.full_name} holds a {type(value).__name__}")

@@ -11,14 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import Page, RunId
+from proctor.cli.options import PageOption, RunIdArgument
 from proctor.cli.render.terminal import quoted, say, write_verbatim
-from proctor.cli.render.words import Json, document, enum_value, enum_word
+from proctor.cli.render.words import Json, document, option_value
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+from proctor.wire.enums import word_of
 
 _INT32_MAX = 2**31 - 1
 _TEXT_LIMIT = 160
@@ -27,7 +28,7 @@ _MIN_RUNS, _MAX_RUNS = 2, 6
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFilter:
+class AnswerOptions:
     """Each field is an option of both commands."""
 
     row_id: Annotated[str, typer.Option("--id", metavar="PART", help="Only rows whose id contains PART.")] = (
@@ -74,13 +75,13 @@ class AnswerFilter:
 async def results(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
     outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False,
     task: Annotated[str, typer.Option(help="Only answers of this task.")] = "",
     status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = "",
-    chosen: AnswerFilter,
+    chosen: AnswerOptions,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20,
-    page: Page = "",
+    page: PageOption = "",
 ) -> None:
     """Show the figures of a run, partial while it runs; with --outcomes or a filter also its answers."""
     request = results_service_pb2.ListOutcomesRequest(
@@ -89,9 +90,9 @@ async def results(
         page_token=page,
         task=task,
         filter=chosen.message(),
-        status=enum_value(outcome_pb2.OutcomeStatus, status, "--status"),
+        status=option_value(outcome_pb2.OutcomeStatus, status, "--status"),
     )
-    has_answers = bool(outcomes or task or status or page or chosen != AnswerFilter())
+    has_answers = bool(outcomes or task or status or page or chosen != AnswerOptions())
     client, terminal = session.client, session.terminal
     run = await client.get_run(run_id)
     summary = await figures_so_far(client, run_id)
@@ -163,7 +164,7 @@ def scores_text(recorded: outcome_pb2.RecordedOutcome) -> str:
 
 
 def failure_text(failure: outcome_pb2.Failure) -> str:
-    word = enum_word(outcome_pb2.FailureClass.DESCRIPTOR, failure.failure_class)
+    word = word_of(outcome_pb2.FailureClass, failure.failure_class)
     return f"{word.replace('_', ' ')}: {failure.message}"
 
 
@@ -185,9 +186,9 @@ async def side_by_side(
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 2 to 6 runs.")],
     task: Annotated[str, typer.Option(help="Task of the suite, if the runs have several.")] = "",
     differing: Annotated[bool, typer.Option("--differing", help="Only rows with different answers.")] = False,
-    chosen: AnswerFilter,
+    chosen: AnswerOptions,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10,
-    page: Page = "",
+    page: PageOption = "",
 ) -> None:
     """Show the answers of several runs to the same rows, in the order of the first run."""
     if not _MIN_RUNS <= len(run_ids) <= _MAX_RUNS:

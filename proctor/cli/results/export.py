@@ -11,12 +11,13 @@ from typing import Annotated
 import typer
 
 from proctor.cli.gateway import Session, command_group
-from proctor.cli.options import RunId
+from proctor.cli.options import RunIdArgument
 from proctor.cli.render.terminal import Terminal
-from proctor.cli.render.words import counted, enum_value, enum_words
+from proctor.cli.render.words import counted, option_value
 from proctor.client.errors import Refused
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.wire.enums import words_of
 
 _STDOUT = "-"
 
@@ -36,15 +37,15 @@ class Destination:
 async def export(
     session: Session,
     *,
-    run_id: RunId,
-    form: Annotated[str, typer.Option("--format", help=" | ".join(enum_words(export_pb2.ExportFormat)))],
+    run_id: RunIdArgument,
+    form: Annotated[str, typer.Option("--format", help=" | ".join(words_of(export_pb2.ExportFormat)))],
     destination: Destination,
     task: Annotated[
         str, typer.Option(help="Only this task; required by lm_eval if the run has several.")
     ] = "",
 ) -> None:
     """Write a run as a file, completely or not at all."""
-    chosen = enum_value(export_pb2.ExportFormat, form, "--format")
+    chosen = option_value(export_pb2.ExportFormat, form, "--format")
     request = export_pb2.ExportRunRequest(run_id=run_id, format=chosen, task=task)
     await _save(session.terminal, destination, session.client.answers.export(request))
 
@@ -53,11 +54,11 @@ async def export_golden(
     session: Session,
     *,
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 1 to 6 runs.")],
-    form: Annotated[str, typer.Option(help=" | ".join(enum_words(export_pb2.GoldenForm)))],
+    form: Annotated[str, typer.Option(help=" | ".join(words_of(export_pb2.GoldenForm)))],
     destination: Destination,
 ) -> None:
     """Write golden answers as JSON lines: chats for training, or a data set for upload."""
-    chosen = enum_value(export_pb2.GoldenForm, form, "--form")
+    chosen = option_value(export_pb2.GoldenForm, form, "--form")
     request = export_pb2.ExportGoldenAnswersRequest(run_ids=run_ids, form=chosen)
     await _save(session.terminal, destination, session.client.answers.export_golden(request))
 
@@ -125,7 +126,7 @@ async def _write(draft: Path, chunks: AsyncIterator[bytes]) -> int:
 class MarkedAnswers:
     """The answers of a run that a mark is for."""
 
-    run_id: RunId
+    run_id: RunIdArgument
     rows: Annotated[
         list[str], typer.Argument(metavar="ROW", help="Ids of rows; with --sample numbers of samples.")
     ]

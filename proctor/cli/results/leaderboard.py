@@ -10,22 +10,22 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import Page
+from proctor.cli.options import PageOption
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import (
     NONE,
     STATE_STYLES,
-    enum_value,
-    enum_words,
     interval,
     mean_and_half_width,
+    option_value,
     scoring_word,
     state_word,
 )
 from proctor.cli.suites.commands import refuse_unknown_suite
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1 import leaderboard_service_pb2 as service_pb2
+from proctor.wire.enums import words_of
 
 _TRENDS = {
     leaderboard_pb2.TREND_DIRECTION_UP: ("up", "green"),
@@ -54,9 +54,7 @@ async def leaderboard(
     limit: Annotated[int, typer.Option(min=1, max=_MAX_LIMIT, help="Models listed.")] = 10,
     scoring: Annotated[
         str,
-        typer.Option(
-            help=f"auto | {' | '.join(enum_words(run_pb2.ScoringMethod))}; auto: the most frequent."
-        ),
+        typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto: the most frequent."),
     ] = "auto",
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None,
     project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None,
@@ -70,7 +68,7 @@ async def leaderboard(
         metric=metric,
         limit=limit,
         is_best=best,
-        scoring_method=enum_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
+        scoring_method=option_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
         num_fewshot=num_fewshot,
         project_id=project,
         includes_limited=include_limited,
@@ -93,7 +91,7 @@ async def history(
     days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last N days.")] = 30,
     metric: Metric = "",
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
-    page: Page = "",
+    page: PageOption = "",
 ) -> None:
     """List closed runs with their figures, newest first."""
     request = service_pb2.GetHistoryRequest(

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import RunId, json_text, metric_use
+from proctor.cli.options import RunIdArgument, json_text, metric_use
 from proctor.cli.render.table import numbers, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import mean_and_half_width
@@ -20,7 +20,7 @@ from proctor.v1 import summary_pb2
 async def rescore(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
     task: Annotated[str, typer.Option(help="A task of the run.")],
     metric: Annotated[
         list[str] | None,

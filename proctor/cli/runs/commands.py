@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.gateway import Session, command_group, program_name
-from proctor.cli.options import Page, RunId
+from proctor.cli.options import PageOption, RunIdArgument
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import say
@@ -25,11 +25,11 @@ async def runs(
     model: Annotated[str, typer.Option(help="Only this model.")] = "",
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
-    page: Page = "",
+    page: PageOption = "",
 ) -> None:
     """List runs, newest first; or delete one."""
     chosen = scheduler_service_pb2.ListRunsRequest(
-        state=words.enum_value(run_pb2.RunState, state, "--state"),
+        state=words.option_value(run_pb2.RunState, state, "--state"),
         suite=suite,
         model=model,
         project_id=project,
@@ -49,7 +49,7 @@ async def runs(
 async def cancel(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
 ) -> None:
     """Cancel a run: requests in flight are aborted, recorded answers are kept."""
     run = await session.client.cancel_run(run_id)
@@ -60,7 +60,7 @@ async def cancel(
 async def retry(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
 ) -> None:
     """Run a failed or cancelled run again, for the missing answers only."""
     run = await session.client.retry_run(run_id)
@@ -71,7 +71,7 @@ async def retry(
 async def delete(
     session: Session,
     *,
-    run_id: RunId,
+    run_id: RunIdArgument,
 ) -> None:
     """Delete a run that is over, with its answers; comparisons and leaderboards lose it as well."""
     await session.client.delete_run(run_id)

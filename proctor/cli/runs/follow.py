@@ -17,7 +17,7 @@ from proctor.client.proctor_client import ProctorClient, Reconnect
 from proctor.v1 import run_pb2
 
 
-class Choice(Enum):
+class InterruptChoice(Enum):
     """What a Ctrl-C does."""
 
     CANCEL = "cancel the run"
@@ -25,7 +25,7 @@ class Choice(Enum):
     STAY = "keep watching"
 
 
-Ask = Callable[["Interrupts"], Awaitable[Choice]]
+Ask = Callable[["Interrupts"], Awaitable[InterruptChoice]]
 
 
 class Interrupts:
@@ -56,12 +56,12 @@ def viewer_for(terminal: Terminal, on_interrupt: Ask) -> Viewer:
     return Viewer(RunDisplay(terminal.progress), ask)
 
 
-async def detach(_: Interrupts) -> Choice:
-    return Choice.DETACH
+async def detach(_: Interrupts) -> InterruptChoice:
+    return InterruptChoice.DETACH
 
 
-async def cancel(_: Interrupts) -> Choice:
-    return Choice.CANCEL
+async def cancel(_: Interrupts) -> InterruptChoice:
+    return InterruptChoice.CANCEL
 
 
 async def follow_run(client: ProctorClient, run_id: str, viewer: Viewer) -> run_pb2.Run | None:
@@ -72,9 +72,9 @@ async def follow_run(client: ProctorClient, run_id: str, viewer: Viewer) -> run_
             while await _interrupted(watch, pending):
                 viewer.display.pause()
                 choice = await viewer.ask(pending)
-                if choice is Choice.DETACH:
+                if choice is InterruptChoice.DETACH:
                     return None
-                if choice is Choice.CANCEL:
+                if choice is InterruptChoice.CANCEL:
                     await _cancel_run(client, run_id)
                 viewer.display.resume()
         return await watch
@@ -126,13 +126,13 @@ async def _cancel_run(client: ProctorClient, run_id: str) -> None:
 
 
 def _ask_on(console: Console) -> Ask:
-    async def ask(interrupts: Interrupts) -> Choice:
+    async def ask(interrupts: Interrupts) -> InterruptChoice:
         console.print("Cancel the run (c), detach and let it go on (d), or keep watching (Enter)? ", end="")
         answer = asyncio.create_task(_read_line(), name="read an answer")
         again = asyncio.create_task(interrupts.wait(), name="second Ctrl-C")
         try:
             await asyncio.wait({answer, again}, return_when=asyncio.FIRST_COMPLETED)
-            return _choice_of(answer.result()) if answer.done() else Choice.DETACH
+            return _choice_of(answer.result()) if answer.done() else InterruptChoice.DETACH
         finally:
             answer.cancel()
             again.cancel()
@@ -140,13 +140,13 @@ def _ask_on(console: Console) -> Ask:
     return ask
 
 
-def _choice_of(answer: str) -> Choice:
+def _choice_of(answer: str) -> InterruptChoice:
     if not answer.endswith("\n"):
-        return Choice.DETACH  # the terminal was closed
+        return InterruptChoice.DETACH  # the terminal was closed
     word = answer.strip().lower()
     if word and "cancel".startswith(word):
-        return Choice.CANCEL
-    return Choice.DETACH if word and "detach".startswith(word) else Choice.STAY
+        return InterruptChoice.CANCEL
+    return InterruptChoice.DETACH if word and "detach".startswith(word) else InterruptChoice.STAY
 
 
 async def _read_line() -> str:

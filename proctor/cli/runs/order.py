@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from proctor.cli.options import json_or_text, metric_use
-from proctor.cli.render.words import enum_value, enum_words
+from proctor.cli.render.words import option_value
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 from proctor.values.run import window_seconds
+from proctor.wire.enums import words_of
 
 _PROMPT_FORMS: Mapping[bool | None, run_pb2.PromptForm.ValueType] = {
     None: run_pb2.PROMPT_FORM_UNSPECIFIED,
@@ -55,11 +56,9 @@ class OrderOptions:
     project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0
     priority: Annotated[
         str,
-        typer.Option(
-            help=f"{' | '.join(enum_words(run_pb2.Priority))}; default: high, normal for a data set."
-        ),
+        typer.Option(help=f"{' | '.join(words_of(run_pb2.Priority))}; default: high, normal for a data set."),
     ] = ""
-    scoring: Annotated[str, typer.Option(help=f"auto | {' | '.join(enum_words(run_pb2.ScoringMethod))}")] = (
+    scoring: Annotated[str, typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}")] = (
         "auto"
     )
     chat: Annotated[
@@ -105,9 +104,9 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             limit=options.limit,
             num_fewshot=options.num_fewshot,
             rollouts=options.rollouts,
-            priority=enum_value(run_pb2.Priority, options.priority, "--priority"),
+            priority=option_value(run_pb2.Priority, options.priority, "--priority"),
             params=params if params.ListFields() else None,
-            scoring_method=enum_value(run_pb2.ScoringMethod, options.scoring, "--scoring", unset="auto"),
+            scoring_method=option_value(run_pb2.ScoringMethod, options.scoring, "--scoring", unset="auto"),
             truncation=run_pb2.TRUNCATION_LEFT if options.truncate_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[options.chat],
             max_cost=options.max_cost,

@@ -7,7 +7,7 @@ import typer
 
 from proctor.cli.datasets.upload import dataset_id_of
 from proctor.cli.gateway import Session, program_name
-from proctor.cli.options import RunId
+from proctor.cli.options import RunIdArgument
 from proctor.cli.render import words
 from proctor.cli.render.terminal import Terminal, code_of_run, say
 from proctor.cli.render.words import document
@@ -44,7 +44,7 @@ async def run(
         raise
 
 
-async def watch(session: Session, run_id: RunId) -> ExitCode:
+async def watch(session: Session, run_id: RunIdArgument) -> ExitCode:
     """Follow a run to its end, then show its figures."""
     # Fails fast without a gateway; the watch itself would wait for one to come back.
     await session.client.get_run(run_id)

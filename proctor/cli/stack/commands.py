@@ -20,12 +20,12 @@ from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.stack.doctor.examine import examine
-from proctor.stack.doctor.finding import Finding, Verdict
+from proctor.stack.doctor.finding import Finding, Severity
 from proctor.stack.errors import StackError
 from proctor.stack.options import default_state_dir
 from proctor.stack.state import StackState
 
-_STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.MISSING: "red"}
+_STYLES = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.MISSING: "red"}
 
 
 def up(  # noqa: PLR0917  # options of a command, given by name
@@ -142,7 +142,7 @@ def doctor(as_json: AsJson = False) -> None:
 
     async def work() -> ExitCode:
         found = await examine(os.environ, Path.cwd())
-        is_missing = any(finding.verdict is Verdict.MISSING for finding in found)
+        is_missing = any(finding.verdict is Severity.MISSING for finding in found)
         if as_json:
             terminal.emit({"ok": not is_missing, "checks": [asdict(finding) for finding in found]})
         else:
@@ -161,9 +161,9 @@ def _cells(finding: Finding) -> tuple[Cell, ...]:
 
 
 def _summary(found: Sequence[Finding]) -> str:
-    counts = {verdict: sum(finding.verdict is verdict for finding in found) for verdict in Verdict}
-    if counts[Verdict.MISSING]:
-        return f"{counts[Verdict.MISSING]} missing, {counts[Verdict.WARNING]} to look at: see the arrows."
-    if counts[Verdict.WARNING]:
-        return f"The stack can run; {counts[Verdict.WARNING]} to look at: see the arrows."
+    counts = {verdict: sum(finding.verdict is verdict for finding in found) for verdict in Severity}
+    if counts[Severity.MISSING]:
+        return f"{counts[Severity.MISSING]} missing, {counts[Severity.WARNING]} to look at: see the arrows."
+    if counts[Severity.WARNING]:
+        return f"The stack can run; {counts[Severity.WARNING]} to look at: see the arrows."
     return "Nothing is missing."

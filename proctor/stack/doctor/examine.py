@@ -6,7 +6,7 @@ from pathlib import Path
 from proctor.stack.doctor import machine
 from proctor.stack.doctor import machine as installed_parts
 from proctor.stack.doctor import models as local_models
-from proctor.stack.doctor.finding import Finding, Verdict, fine, missing, warning
+from proctor.stack.doctor.finding import Finding, Severity, fine, missing, warning
 from proctor.stack.doctor.models import examine_providers
 from proctor.stack.errors import StackError
 from proctor.stack.options import DEFAULT_GATEWAY_GRPC, DEFAULT_GATEWAY_HTTP, default_state_dir
@@ -75,7 +75,7 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
 
 def _nothing_to_examine(found: list[Finding]) -> list[Finding]:
     """Each alone may be missing; without any of them there is no model."""
-    fit = {finding.name for finding in found if finding.verdict is Verdict.OK}
+    fit = {finding.name for finding in found if finding.verdict is Severity.OK}
     if "vllm" in fit or any(name.startswith("provider ") for name in fit):
         return []
     return [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """`missing`: without it there is no local stack; `warning`: something that is offered will not work."""
 
     OK = "ok"
@@ -15,18 +15,18 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     name: str
-    verdict: Verdict
+    verdict: Severity
     says: str
     advice: str = ""
 
 
 def fine(name: str, says: str) -> Finding:
-    return Finding(name, Verdict.OK, says)
+    return Finding(name, Severity.OK, says)
 
 
 def warning(name: str, says: str, advice: str) -> Finding:
-    return Finding(name, Verdict.WARNING, says, advice)
+    return Finding(name, Severity.WARNING, says, advice)
 
 
 def missing(name: str, says: str, advice: str) -> Finding:
-    return Finding(name, Verdict.MISSING, says, advice)
+    return Finding(name, Severity.MISSING, says, advice)

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.wire.enums import value_of
 from services.common.errors import ErrorKind, RemoteError
-from services.gateway.api.dataset_runs.requests import WithoutStatus
+from services.gateway.api.dataset_runs.requests import AnswerConditions
 from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import (
     DatasetRun,
@@ -28,11 +29,10 @@ from services.gateway.errors.gateway_errors import DatasetRunNotPlanned, EmptyId
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
 from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
-from services.gateway.http.presentation import json_value, numbers, present
+from services.gateway.http.presentation import json_value, present
 from services.gateway.paths import DATASET_RUNS
 
 _MAX_IDS_CHARACTERS = 1024
-_FORMS = numbers(export_pb2.GoldenForm)
 _FILE: Described = {200: {"description": "The file", "content": {"application/jsonl": {}}}}
 Ids = Annotated[Text, Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6')]
 
@@ -135,7 +135,7 @@ NamedRuns = Annotated[list[run_pb2.Run], Depends(_named_runs)]
 async def side_by_side(  # noqa: PLR0913  # the parameters of the query
     results: ResultsCalls,
     runs: NamedRuns,
-    chosen: Annotated[WithoutStatus, Depends()],
+    chosen: Annotated[AnswerConditions, Depends()],
     *,
     differing: Annotated[bool, Query(description="Only rows whose answers differ")] = False,
     limit: Annotated[int, Query(ge=1, le=200, description="A page of large rows has fewer")] = 20,
@@ -168,9 +168,10 @@ async def side_by_side(  # noqa: PLR0913  # the parameters of the query
 async def export_golden(
     results: ResultsCalls, runs: NamedRuns, form: Literal["training", "test"]
 ) -> StreamingResponse:
-    chunks = results.exports.ExportGoldenAnswers(
-        export_pb2.ExportGoldenAnswersRequest(run_ids=[run.run_id for run in runs], form=_FORMS[form])
+    request = export_pb2.ExportGoldenAnswersRequest(
+        run_ids=[run.run_id for run in runs], form=value_of(export_pb2.GoldenForm, form)
     )
+    chunks = results.exports.ExportGoldenAnswers(request)
     try:
         download = await begin(chunks, export_pb2.ExportGoldenAnswersResponse())
     except RemoteError as error:

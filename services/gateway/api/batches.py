@@ -12,7 +12,7 @@ from services.gateway.errors.http_problem import openai_problems
 from services.gateway.http.parameters import Text
 from services.gateway.paths import BATCHES
 
-BatchId = Annotated[Text, Path(description='"batch_…"', max_length=255)]
+BatchIdPath = Annotated[Text, Path(description='"batch_…"', max_length=255)]
 PageSize = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[Text, Query(max_length=255, description="last_id of the previous page")]
 
@@ -47,7 +47,7 @@ async def list_batches(
 
 
 @router.get(f"{BATCHES}/{{batch_id}}", responses=openai_problems(404, 503), summary="One batch")
-async def get(scheduler: SchedulerCalls, batch_id: BatchId) -> BatchObject:
+async def get(scheduler: SchedulerCalls, batch_id: BatchIdPath) -> BatchObject:
     request = batch_pb2.GetBatchRequest(batch_id=batch_id)
     return batch_object((await scheduler.batches.GetBatch(request)).batch)
 
@@ -57,6 +57,6 @@ async def get(scheduler: SchedulerCalls, batch_id: BatchId) -> BatchObject:
     responses=openai_problems(404, 409, 503),
     summary="Cancel a batch; its answers so far are written to its files",
 )
-async def cancel(scheduler: SchedulerCalls, batch_id: BatchId) -> BatchObject:
+async def cancel(scheduler: SchedulerCalls, batch_id: BatchIdPath) -> BatchObject:
     request = batch_pb2.CancelBatchRequest(batch_id=batch_id)
     return batch_object((await scheduler.batches.CancelBatch(request)).batch)

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.wire.enums import value_of
 from services.gateway.backends import Results, ResultsCalls
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import (
@@ -22,11 +23,9 @@ from services.gateway.http.downloads import (
     file_response,
 )
 from services.gateway.http.parameters import JobId
-from services.gateway.http.presentation import numbers
 from services.gateway.paths import BENCHMARKING
 
-Format = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
-_FORMATS = numbers(export_pb2.ExportFormat)
+ExportFormat = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
 _FILE: Described = {
     200: {"description": "The file", "content": {"application/octet-stream": {}}},
     206: {"description": "The requested range, of the CSV or JSONL of a finished run"},
@@ -70,7 +69,7 @@ async def export(  # noqa: PLR0913  # the parameters of the query
     job_id: JobId,
     conditions: Annotated[ContentConditions, Depends()],
     csv_safe: CsvSafe,
-    form: Annotated[Format, Query(alias="format")] = "csv",
+    form: Annotated[ExportFormat, Query(alias="format")] = "csv",
     task: Annotated[str, Query(description="Only this task; required for lm_eval if there are several")] = "",
 ) -> Response:
     request = whole_run(job_id, form, csv_safe=csv_safe)
@@ -78,8 +77,9 @@ async def export(  # noqa: PLR0913  # the parameters of the query
     return await export_run(results, request, conditions)
 
 
-def whole_run(run_id: str, form: Format, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
-    return export_pb2.ExportRunRequest(run_id=run_id, format=_FORMATS[form], is_defused=csv_safe)
+def whole_run(run_id: str, form: ExportFormat, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
+    chosen = value_of(export_pb2.ExportFormat, form)
+    return export_pb2.ExportRunRequest(run_id=run_id, format=chosen, is_defused=csv_safe)
 
 
 async def export_run(

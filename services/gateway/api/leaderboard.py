@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.scoring import ScoringMethod
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of, word_of
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
@@ -17,14 +17,14 @@ from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT32_MAX, INT64_MAX
-from services.gateway.http.presentation import interval, moment, optional, present, word
+from services.gateway.http.presentation import interval, moment, optional, present
 from services.gateway.paths import BENCHMARKING
 
 _METRIC = (
     "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
     "empty: accuracy, or score where no task has it"
 )
-Metric = Annotated[str, Query(description=_METRIC)]
+MetricQuery = Annotated[str, Query(description=_METRIC)]
 _ERRORS = problems(400, 404, 422, 503)
 
 
@@ -66,7 +66,7 @@ class Ranked(_Entry):
     unranked_because: list[str] = Field(description="Why it is unranked")
 
 
-class Leaderboard(BaseModel):
+class LeaderboardShown(BaseModel):
     leaderboard: list[Ranked]
     unranked: list[Ranked] = Field(description="Models under other evaluation conditions, with the reasons")
     baselines: list[Ranked] = Field(description="Baselines without a model")
@@ -78,7 +78,7 @@ class Leaderboard(BaseModel):
     note: str = Field(description="Why no run is ranked where all are limited; else empty")
 
 
-class PastRun(_Entry):
+class PastRunShown(_Entry):
     job_id: str
     status: str
     model_name: str = Field(description="As ordered, without the provider")
@@ -92,8 +92,8 @@ class PastRun(_Entry):
     unranked_because: list[str] = Field(description="Why it is not a complete run of its suite")
 
 
-class History(BaseModel):
-    history: list[PastRun]
+class HistoryShown(BaseModel):
+    history: list[PastRunShown]
     total_runs: int = Field(description="Over all pages")
     date_range: str = Field(examples=["Last 30 days"])
     next_cursor: str | None
@@ -113,13 +113,13 @@ def ranked(entry: leaderboard_pb2.LeaderboardEntry, names: Mapping[str, str]) ->
     )
 
 
-def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
+def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRunShown:
     return present(
-        PastRun,
+        PastRunShown,
         entry,
         **_common(entry),
         job_id=entry.run_id,
-        status=word(run_pb2.RunState, entry.state),
+        status=word_of(run_pb2.RunState, entry.state),
         **provider_and_name(entry.model),
         benchmark_suite=entry.suite,
         metric=entry.figure.metric,
@@ -134,7 +134,7 @@ def _common(entry: leaderboard_pb2.LeaderboardEntry) -> dict[str, object]:
         "ci95": interval(entry.figure),
         "n": entry.figure.n,
         "scoring": choice_scoring(entry.scoring_method),
-        "trend": word(leaderboard_pb2.TrendDirection, direction) if direction else None,
+        "trend": word_of(leaderboard_pb2.TrendDirection, direction) if direction else None,
         "trend_details": _trend(trend) if trend.previous_run_id else None,
         "completed_at": moment(entry.closed_at),
     }
@@ -144,13 +144,13 @@ def _trend(trend: leaderboard_pb2.Trend) -> TrendShown:
     return present(TrendShown, trend, previous_job_id=trend.previous_run_id)
 
 
-class LeaderboardQuery:
+class LeaderboardParameters:
     """Selection of a leaderboard."""
 
     def __init__(  # noqa: PLR0913  # the parameters of the query
         self,
         suite: SuiteFilter = "glue",
-        metric: Metric = "",
+        metric: MetricQuery = "",
         limit: Annotated[int, Query(ge=1, le=100)] = 10,
         *,
         best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False,
@@ -174,7 +174,7 @@ class LeaderboardQuery:
         )
 
 
-class HistoryQuery:
+class HistoryParameters:
     """Filters and page of a history."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the parameters of the query
@@ -183,7 +183,7 @@ class HistoryQuery:
         suite: SuiteFilter = "",
         kind: KindFilter = "suite",
         days: Annotated[int, Query(ge=1, le=3650)] = 30,
-        metric: Metric = "",
+        metric: MetricQuery = "",
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
         *,
         cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
@@ -204,13 +204,13 @@ router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
 
 @router.get("/leaderboard", responses=_ERRORS, summary="Models of a suite by rank")
 async def leaderboard(
-    scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[LeaderboardQuery, Depends()]
-) -> Leaderboard:
+    scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[LeaderboardParameters, Depends()]
+) -> LeaderboardShown:
     found = await results.leaderboard.GetLeaderboard(query.request)
     if not found.entries and not found.unranked:
         await check_known_suite(scheduler, query.request.suite)
     names = names_of(entry.model for entry in (*found.entries, *found.unranked))
-    return Leaderboard(
+    return LeaderboardShown(
         leaderboard=[ranked(entry, names) for entry in found.entries],
         unranked=[ranked(entry, names) for entry in found.unranked],
         baselines=[ranked(entry, names) for entry in found.baselines],
@@ -225,14 +225,14 @@ async def leaderboard(
 
 @router.get("/history", responses=_ERRORS, summary="Closed runs, newest first")
 async def history(
-    scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[HistoryQuery, Depends()]
-) -> History:
+    scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[HistoryParameters, Depends()]
+) -> HistoryShown:
     query.request.model = await full_model(scheduler, query.request.model)
     page = await results.leaderboard.GetHistory(query.request)
     if not page.total:
         await check_known_suite(scheduler, query.request.suite)
     days = query.request.days
-    return History(
+    return HistoryShown(
         history=[past_run(entry) for entry in page.entries],
         total_runs=page.total,
         date_range=f"Last {days} days" if days > 1 else "Last day",

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import model_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.scheduler_service_pb2 import ListModelsRequest
-from services.gateway.api.openai import ModelList, ModelObject
+from services.gateway.api.openai import ModelObject, ModelObjects
 from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import AmbiguousModel, NoSuchModel
 from services.gateway.errors.http_problem import openai_problems, problems
@@ -20,7 +20,7 @@ from services.gateway.http.presentation import optional, present
 from services.gateway.paths import ADMIN, MODELS, OPENAI_MODELS
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
-Provider = Annotated[
+ProviderQuery = Annotated[
     str, Query(max_length=128, description="Only this one; it has to be a provider of a pool")
 ]
 
@@ -122,7 +122,7 @@ class AdminModels(BaseModel):
     responses=problems(400, 422, 503),
     summary="List models live, and the pools that could not be listed",
 )
-async def list_models(scheduler: SchedulerCalls, provider: Provider = "") -> ModelsShown:
+async def list_models(scheduler: SchedulerCalls, provider: ProviderQuery = "") -> ModelsShown:
     request = scheduler_pb2.ListModelsRequest(provider=provider)
     listed = await scheduler.runs.ListModels(request)
     return present(ModelsShown, listed, models=[_model_shown(model) for model in listed.models])
@@ -189,8 +189,8 @@ OpenAIModels = Annotated[list[ModelObject], Depends(_openai_models)]
 
 
 @openai_router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")
-async def list_openai_models(models: OpenAIModels) -> ModelList:
-    return ModelList(data=models)
+async def list_openai_models(models: OpenAIModels) -> ModelObjects:
+    return ModelObjects(data=models)
 
 
 # Names of models contain slashes.

@@ -9,10 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.values.openai import BatchUsage
+from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
-from services.gateway.errors.gateway_errors import DatasetFault, fault_count_text
+from services.gateway.errors.gateway_errors import LineFault, fault_count_text
 from services.gateway.http.parameters import Text
-from services.gateway.http.presentation import present, word
+from services.gateway.http.presentation import present
 
 T = TypeVar("T")
 
@@ -126,7 +127,7 @@ class ModelObject(BaseModel):
     owned_by: str = Field(description="Its provider")
 
 
-class ModelList(BaseModel):
+class ModelObjects(BaseModel):
     object: Literal["list"] = "list"
     data: list[ModelObject]
 
@@ -160,7 +161,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
         errors=BatchErrors(data=[present(BatchError, each) for each in batch.errors])
         if batch.errors
         else None,
-        status=word(batch_pb2.BatchState, batch.state),
+        status=word_of(batch_pb2.BatchState, batch.state),
         request_counts=present(RequestCounts, batch),
         usage=BatchUsage.of(USAGE.from_proto(batch.usage)),
         metadata=dict(batch.metadata) or None,
@@ -170,7 +171,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
 def _first_fault(file: file_pb2.File) -> str | None:
     if not file.fault_count:
         return None
-    first = [DatasetFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
+    first = [LineFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
     return ". ".join([fault_count_text(file.fault_count), *first])
 
 

@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.values.priority import Priority
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of, word_of
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT32_MAX, Text
-from services.gateway.http.presentation import present, subject_of, word
+from services.gateway.http.presentation import present, subject_of
 from services.gateway.paths import QUEUE
 
 _YEAR_SECONDS = 365 * 24 * 3600
@@ -91,7 +91,7 @@ class Limits(BaseModel):
     )
 
 
-class LimitChanges(BaseModel):
+class LimitsPatch(BaseModel):
     """Absent limits stay unchanged; null resets a limit to the settings."""
 
     # Strict, so that true is not read as 1.
@@ -162,7 +162,7 @@ async def show_limits(scheduler: SchedulerCalls) -> Limits:
 
 
 @router.patch("/limits", responses=problems(422, 503), summary="Change limits immediately, without a restart")
-async def change_limits(scheduler: SchedulerCalls, changes: LimitChanges) -> Limits:
+async def change_limits(scheduler: SchedulerCalls, changes: LimitsPatch) -> Limits:
     return _limits((await scheduler.queue.SetLimits(changes.to_proto())).limits)
 
 
@@ -172,7 +172,7 @@ def _limits(limits: queue_pb2.QueueLimits) -> Limits:
         limits,
         run_time_limit_seconds=limits.run_time_limit.ToTimedelta().total_seconds(),
         min_run_time_seconds=limits.min_run_time.ToTimedelta().total_seconds(),
-        highest_priorities={each.user: word(run_pb2.Priority, each.highest) for each in limits.priorities},
+        highest_priorities={each.user: word_of(run_pb2.Priority, each.highest) for each in limits.priorities},
     )
 
 
@@ -185,7 +185,7 @@ def _job(run: run_pb2.Run) -> QueuedJob:
         job_id=run.run_id,
         model_name=run.order.model,
         benchmark_suite=subject_of(run.order),
-        status=word(run_pb2.RunState, run.state),
+        status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
         wait=job_wait(run),
     )

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2
 from services.gateway.api.runs.job import task_figures
-from services.gateway.api.runs.schemas import Figure
+from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends import ResultsCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId, Text
@@ -69,7 +69,7 @@ class RescoreRequest(BaseModel):
         return json_text(self.filters) if self.filters else ""
 
 
-class UnscoredAnswer(BaseModel):
+class UnscoredAnswerShown(BaseModel):
     sample: int = Field(description="Number of its sample in the run, from 0")
     rollout: int = 0
     row_id: str = Field(default="", description="Id of a data set's row")
@@ -79,13 +79,15 @@ class UnscoredAnswer(BaseModel):
 class Rescored(BaseModel):
     job_id: str
     task: str
-    figures: dict[str, Figure] = Field(description="By metric, under the other scoring")
-    recorded: dict[str, Figure] = Field(description="By metric, as recorded")
+    figures: dict[str, FigureShown] = Field(description="By metric, under the other scoring")
+    recorded: dict[str, FigureShown] = Field(description="By metric, as recorded")
     changed: int = Field(description="Answers whose extracted answer differs from the recorded one")
     unparsed: int
     recorded_unparsed: int
     unscored: int = Field(default=0, description="Answers that cannot be scored; excluded from all figures")
-    unscored_answers: list[UnscoredAnswer] = Field(default_factory=list, description="The first 20 of them")
+    unscored_answers: list[UnscoredAnswerShown] = Field(
+        default_factory=list, description="The first 20 of them"
+    )
 
 
 @router.post(

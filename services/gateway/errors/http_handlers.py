@@ -28,7 +28,7 @@ from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.errors.api_errors import with_client_ids
 from services.gateway.errors.gateway_errors import GatewayError
-from services.gateway.errors.http_problem import FieldProblem, Problem, openai_response
+from services.gateway.errors.http_problem import InvalidField, ProblemDetails, openai_response
 from services.gateway.paths import FILES, OPENAI, UPLOADS
 
 MEDIA_TYPE = "application/problem+json"
@@ -69,11 +69,11 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _masked_problem)
 
 
-def problem_of(error: DomainError, instance: str) -> Problem:
+def problem_of(error: DomainError, instance: str) -> ProblemDetails:
     message, facts = with_client_ids(error, instance)
     own = error if isinstance(error, GatewayError) else None
     status = (own and own.http_status) or http_status(error.kind, error.reason)
-    problem = Problem(
+    problem = ProblemDetails(
         type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
         title=error.reason.replace("_", " ").capitalize(),
         status=status,
@@ -83,10 +83,10 @@ def problem_of(error: DomainError, instance: str) -> Problem:
         reason=error.reason,
         retry_after=_retry_after(status, facts),
     )
-    return Problem.model_validate(problem.model_dump() | own.problem_fields) if own else problem
+    return ProblemDetails.model_validate(problem.model_dump() | own.problem_fields) if own else problem
 
 
-def problem_response(problem: Problem, field: str = "") -> JSONResponse:
+def problem_response(problem: ProblemDetails, field: str = "") -> JSONResponse:
     """`field` is the faulty field of the request, if known."""
     if f"{problem.instance}/".startswith(f"{OPENAI}/"):
         return openai_response(problem, field)
@@ -114,9 +114,9 @@ def _retry_after(status: int, facts: Mapping[str, str]) -> int | None:
     return _DEFAULT_RETRY_SECONDS.get(status)
 
 
-def plain_problem(instance: str, status: int, reason: str, detail: str) -> Problem:
+def plain_problem(instance: str, status: int, reason: str, detail: str) -> ProblemDetails:
     phrase = HTTPStatus(status).phrase
-    return Problem(
+    return ProblemDetails(
         type="about:blank", title=phrase, status=status, detail=detail, instance=instance, reason=reason
     )
 
@@ -134,13 +134,13 @@ async def _malformed_problem(request: Request, error: Exception) -> JSONResponse
     return problem_response(problem.model_copy(update={"errors": faults}))
 
 
-def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
+def _field_problem(fault: Mapping[str, object]) -> InvalidField:
     location, context = fault["loc"], fault.get("ctx")
     assert isinstance(location, tuple)
     if fault.get("type") == "json_invalid" and isinstance(context, dict):
         # The second part is the position of the error in the JSON.
         message = f"{fault['msg']}: {context.get('error')} (character {location[-1]})"
-        return FieldProblem(field=str(location[0]), message=message)
+        return InvalidField(field=str(location[0]), message=message)
     # The first part is "body" or "query".
     path = ".".join(str(part) for part in location[1:]) or str(location[0])
     message = str(fault["msg"]).removeprefix("Value error, ")
@@ -148,7 +148,7 @@ def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
     is_secret = any(secret_word(str(part)) for part in (*location, given))
     if not is_secret and isinstance(given, str | int | float):
         message += f" (it is {given!r:.80})"
-    return FieldProblem(field=path, message=message)
+    return InvalidField(field=path, message=message)
 
 
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from services.gateway.errors.gateway_errors import DatasetFault, SuiteFault
+from services.gateway.errors.gateway_errors import LineFault, SuiteFault
 from services.gateway.paths import BATCHES, FILES
 
 Described = dict[int | str, dict[str, object]]
@@ -30,12 +30,12 @@ _PARAMS_AT = {
 _NOT_JSON = "JSON decode error"
 
 
-class FieldProblem(BaseModel):
+class InvalidField(BaseModel):
     field: str
     message: str
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """RFC 9457; `detail` is the sentence for people."""
 
     type: str
@@ -45,9 +45,9 @@ class Problem(BaseModel):
     instance: str
     reason: str
     retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
-    errors: list[FieldProblem] | None = Field(default=None, description="Only for a malformed body")
+    errors: list[InvalidField] | None = Field(default=None, description="Only for a malformed body")
     problems: list[SuiteFault] | None = Field(default=None, description="Only for an invalid suite")
-    faults: list[DatasetFault] | None = Field(
+    faults: list[LineFault] | None = Field(
         default=None, description="Only for an invalid data set: the first 20, by line"
     )
     fault_count: int | None = Field(default=None, description="Number of all faults of an invalid data set")
@@ -55,10 +55,12 @@ class Problem(BaseModel):
 
 def problems(*statuses: int) -> Described:
     """Responses of a path, for its description."""
-    return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses}
+    return {
+        status: {"model": ProblemDetails, "description": HTTPStatus(status).phrase} for status in statuses
+    }
 
 
-def openai_response(problem: Problem, field: str) -> JSONResponse:
+def openai_response(problem: ProblemDetails, field: str) -> JSONResponse:
     """`field` is empty when unknown."""
     status = 400 if problem.status == 422 else problem.status
     error = ErrorFields(
@@ -85,7 +87,7 @@ def _type(status: int) -> str:
     return "rate_limit_error" if status == 429 else "invalid_request_error"
 
 
-def _message(problem: Problem) -> str:
+def _message(problem: ProblemDetails) -> str:
     if _is_not_json(problem):
         return "The body is not valid JSON."
     if problem.reason == "NOT_FOUND":
@@ -95,13 +97,13 @@ def _message(problem: Problem) -> str:
     return problem.detail
 
 
-def _param(problem: Problem) -> str | None:
+def _param(problem: ProblemDetails) -> str | None:
     if problem.errors and not _is_not_json(problem):
         return problem.errors[0].field
     return _PARAMS_AT.get((problem.instance, problem.reason)) or _PARAMS.get(problem.reason)
 
 
-def _is_not_json(problem: Problem) -> bool:
+def _is_not_json(problem: ProblemDetails) -> bool:
     return any(error.message.startswith(_NOT_JSON) for error in problem.errors or ())
 
 

@@ -81,13 +81,13 @@ class ContentConditions:
         return self._if_none_match == _ANY or (bool(tag) and tag in _TAG.findall(self._if_none_match))
 
 
-class Chunk(Protocol):
+class FileChunk(Protocol):
     """A message of a streamed file."""
 
     data: bytes
 
 
-C = TypeVar("C", bound=Chunk)
+C = TypeVar("C", bound=FileChunk)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from operator import attrgetter
 from types import NoneType
-from typing import Any, Protocol, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
 
 from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 from proctor.values.usage import TokenUsage
+from proctor.wire.enums import described_word
 from proctor.wire.values import USAGE
 
 M = TypeVar("M", bound=BaseModel)
@@ -72,22 +73,6 @@ def json_text(value: object) -> str:
     return text
 
 
-class ProtoEnum(Protocol):
-    """An enum of a contract."""
-
-    DESCRIPTOR: EnumDescriptor
-
-
-def word(enum: ProtoEnum, number: int) -> str:
-    """The name of an enum value in lower case, without the prefix of its enum."""
-    return _word(enum.DESCRIPTOR, number)
-
-
-def numbers(enum: ProtoEnum) -> dict[str, Any]:
-    """Words to values of an enum, "unspecified" among them."""
-    return {_word(enum.DESCRIPTOR, value.number): value.number for value in enum.DESCRIPTOR.values}
-
-
 def subject_of(order: run_pb2.RunOrder) -> str:
     """What the run evaluates the model on: the suite or the id of the data set."""
     return order.suite or order.dataset_id
@@ -121,7 +106,7 @@ def _reader(field: FieldDescriptor, annotation: object) -> Reader:
     if field.enum_type:
         enum = field.enum_type
         return lambda message: (
-            _word(enum, getattr(message, name)) if getattr(message, name) or not nullable else None
+            described_word(enum, getattr(message, name)) if getattr(message, name) or not nullable else None
         )
     if field.has_presence:
         return lambda message: getattr(message, name) if message.HasField(name) else None
@@ -145,8 +130,3 @@ def _model_in(annotation: object) -> type[BaseModel]:
     return next(
         (each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), BaseModel
     )
-
-
-def _word(enum: EnumDescriptor, number: int) -> str:
-    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    return enum.values_by_number[number].name.removeprefix(prefix).lower()

@@ -9,7 +9,7 @@ from services.gateway.errors.http_handlers import MEDIA_TYPE
 from services.gateway.paths import OPENAI
 
 _JSON = "application/json"
-_PROBLEM = {"$ref": "#/components/schemas/Problem"}
+_PROBLEM = {"$ref": "#/components/schemas/ProblemDetails"}
 _OPENAI_ERROR = {"$ref": "#/components/schemas/ErrorBody"}
 
 

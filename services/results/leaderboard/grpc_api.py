@@ -9,7 +9,8 @@ from proctor.v1 import leaderboard_service_pb2 as pb
 from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
 from proctor.values.run import RunKind
 from proctor.values.scoring import ScoringMethod
-from proctor.wire.convert import Codec, member_of, number_of
+from proctor.wire.convert import Codec
+from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
 from services.results.checked_fields import checked_choice, checked_text
 from services.results.leaderboard.closed_run import ClosedRun

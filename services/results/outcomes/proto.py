@@ -3,7 +3,8 @@
 from proctor.v1 import outcome_pb2, work_messages_pb2
 from proctor.values.outcome import FailureClass
 from proctor.wire.capabilities import proved_samples
-from proctor.wire.convert import Codec, member_of, number_of
+from proctor.wire.convert import Codec
+from proctor.wire.enums import member_of, number_of
 from services.results.outcomes.outcome import ListedOutcome, Outcome, OutcomeBatch, believable
 from services.results.samples.sample import target_as_text
 

@@ -9,7 +9,7 @@ import grpc
 
 from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import batch_service_pb2_grpc
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
 from services.scheduler.batches import show_batch
 from services.scheduler.batches.show_batch import BatchView, ShowBatch

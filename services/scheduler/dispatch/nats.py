@@ -12,7 +12,7 @@ from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.capabilities import prove_dispatch
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of
 from proctor.wire.values import PARAMS
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock

@@ -20,7 +20,7 @@ from proctor.v1 import (
 from proctor.values.generation import GenerationParams
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of
 from proctor.wire.values import GROUP, PRICE, SAMPLE, SCORING, USAGE
 from proctor.wire.well_known import time_to_proto
 from services.common.errors import RemoteError

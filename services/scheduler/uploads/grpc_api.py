@@ -11,7 +11,7 @@ import grpc
 from proctor.v1 import dataset_service_pb2 as datasets
 from proctor.v1 import dataset_service_pb2_grpc, file_service_pb2_grpc
 from proctor.v1 import file_service_pb2 as files
-from proctor.wire.convert import member_of
+from proctor.wire.enums import member_of
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset

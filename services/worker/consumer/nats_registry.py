@@ -27,7 +27,7 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class WorkerIdentity:
     worker_id: str
     pool: Pool
 
@@ -44,7 +44,7 @@ class HeartbeatSources:
 
 
 class NatsHeartbeat:
-    def __init__(self, jetstream: JetStream, identity: Identity, sources: HeartbeatSources) -> None:
+    def __init__(self, jetstream: JetStream, identity: WorkerIdentity, sources: HeartbeatSources) -> None:
         self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
         self._identity = identity
         self._sources = sources
@@ -124,7 +124,7 @@ class NatsHeartbeat:
 
 
 class NatsWorkerRegistry:
-    def __init__(self, jetstream: JetStream, identity: Identity) -> None:
+    def __init__(self, jetstream: JetStream, identity: WorkerIdentity) -> None:
         self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
         self._identity = identity
 

@@ -15,7 +15,7 @@ class OutcomePublisher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLimits:
+class OutcomeBatchLimits:
     outcomes: int = 250
     characters: int = 500_000
     age_seconds: float = 0.1
@@ -33,11 +33,11 @@ class OutcomeBatcher:
     """Its queue is bounded by the shards in flight: each waits until its outcomes are published."""
 
     def __init__(
-        self, publisher: OutcomePublisher, new_id: Callable[[], str], limits: BatchLimits | None = None
+        self, publisher: OutcomePublisher, new_id: Callable[[], str], limits: OutcomeBatchLimits | None = None
     ) -> None:
         self._publisher = publisher
         self._new_id = new_id
-        self._limits = limits or BatchLimits()
+        self._limits = limits or OutcomeBatchLimits()
         self._open: dict[tuple[RunId, int], _OpenBatch] = {}
         self._closed: asyncio.Queue[_OpenBatch] = asyncio.Queue()
 

@@ -55,7 +55,7 @@ def _bounded(models: tuple[ModelInfo, ...]) -> ModelListing:
     return ModelListing(kept, problem)
 
 
-class NatsModelLists:
+class NatsModelListAnswers:
     """The workers of a pool share a queue group, so that one of them answers."""
 
     def __init__(self, connection: Client, pool: str, lister: ListEngineModels) -> None:

@@ -21,7 +21,7 @@ from proctor.v1 import (
     work_messages_pb2,
 )
 from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, outcome_subject
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of
 from proctor.wire.values import GROUP
 from services.common.grpc.client import open_channel
 from services.common.lifecycle import every

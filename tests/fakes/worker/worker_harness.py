@@ -22,12 +22,12 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
-from services.worker.consumer.nats_registry import Identity
+from services.worker.consumer.nats_registry import WorkerIdentity
 from services.worker.engines.engine import Engine
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
     Parts,
-    Surroundings,
+    WorkerResources,
     cancel_all,
     connect_parts,
     end_loops,
@@ -167,7 +167,7 @@ async def worker_in_process(
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
-        around = Surroundings(settings, Identity(worker_id, pool), connection, ServerClock())
+        around = WorkerResources(settings, WorkerIdentity(worker_id, pool), connection, ServerClock())
         limiters = make_rate_limiters(pool, around.clock)
         parts = connect_parts(around, engine, limiters)
         tasks = start_loops(around, parts, limiters)

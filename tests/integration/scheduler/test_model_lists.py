@@ -17,11 +17,11 @@ from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels, ModelSource
-from services.scheduler.workers.nats import NatsModelLists as AskedLists
+from services.scheduler.workers.nats import NatsModelLists
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
-from services.worker.models.nats import ListEngineModels, NatsModelLists
+from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool
@@ -52,7 +52,7 @@ class Stand:
     opened: AsyncExitStack
 
     async def worker(self, pool: str, lister: ListEngineModels) -> None:
-        answering = asyncio.create_task(NatsModelLists(self.connection, pool, lister).answer())
+        answering = asyncio.create_task(NatsModelListAnswers(self.connection, pool, lister).answer())
         self.opened.push_async_callback(cancel_all, [answering])
         await asyncio.sleep(0)  # it subscribes as its first step
         await self.connection.flush()
@@ -64,7 +64,7 @@ class Stand:
 
     def listing(self, pools: Sequence[str], *, wait_seconds: float = 5.0) -> ListModels:
         """One that has asked no pool yet."""
-        lists = AskedLists(self.connection, SystemClock(), 8.0)
+        lists = NatsModelLists(self.connection, SystemClock(), 8.0)
         known = [provider_pool(name, name, name) for name in pools]
         made = ListModels(known, ListedWorkers([]), lists, SystemClock(), ListingRules(wait_seconds))
         self.opened.push_async_callback(made.close)

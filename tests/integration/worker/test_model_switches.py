@@ -15,7 +15,7 @@ from services.common.clock import SystemClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.worker.consumer.nats import NatsShardSource
-from services.worker.consumer.nats_registry import Identity, NatsWorkerRegistry
+from services.worker.consumer.nats_registry import NatsWorkerRegistry, WorkerIdentity
 from services.worker.settings import WorkerSettings
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.scripted_engine import ScriptedEngine
@@ -98,7 +98,7 @@ async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(harness: 
             worker_id=worker, pool=pool, condition=condition, ready_models=[A]
         )
         await bucket.put(worker, status.SerializeToString())
-    peers = await NatsWorkerRegistry(harness.jetstream, Identity("w2", POOL)).peers()
+    peers = await NatsWorkerRegistry(harness.jetstream, WorkerIdentity("w2", POOL)).peers()
     assert [(peer.ready_models, peer.has_precedence) for peer in peers] == [((A,), True)]
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from proctor.v1 import comparison_pb2, run_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from proctor.values.comparison import Verdict
-from proctor.wire.convert import member_of
+from proctor.wire.enums import member_of, word_of
 from services.gateway.api.comparisons.conclusions import (
     DifferenceShown,
     lead_of,
@@ -23,7 +23,7 @@ from services.gateway.api.suites.schemas import SuiteName
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
-from services.gateway.http.presentation import interval, present, word
+from services.gateway.http.presentation import interval, present
 from services.gateway.paths import BENCHMARKING
 
 router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
@@ -160,7 +160,7 @@ def _run_names(comparison: comparison_pb2.Comparison) -> list[str]:
 
 def _compared_job(run: comparison_pb2.ComparedRun) -> ComparedJob:
     method = run.scoring_method
-    scoring = word(run_pb2.ScoringMethod, method) if method else None
+    scoring = word_of(run_pb2.ScoringMethod, method) if method else None
     shown = provider_and_name(run.model)
     return present(
         ComparedJob,

@@ -10,15 +10,14 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority
 from proctor.values.run import RunState, window_seconds
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of, value_of
 from services.gateway.api.runs.requests import (
-    PROMPT_FORMS,
-    BaseUrl,
+    BaseUrlField,
     Count,
     MaxCost,
     Params,
     ProjectId,
-    PromptForm,
+    PromptFormField,
     Rollouts,
     StreamAnswers,
     check_nesting,
@@ -52,7 +51,7 @@ Window = Annotated[
 ]
 
 
-class MetricChoice(BaseModel):
+class MetricWithOptions(BaseModel):
     """A metric with options of its own."""
 
     model_config = ConfigDict(extra="forbid")
@@ -77,7 +76,9 @@ def _named(given: object) -> object:
     return {"name": given} if isinstance(given, str) else given
 
 
-Metric = Annotated[MetricChoice, BeforeValidator(_named, json_schema_input_type=str | MetricChoice)]
+MetricField = Annotated[
+    MetricWithOptions, BeforeValidator(_named, json_schema_input_type=str | MetricWithOptions)
+]
 
 
 class DatasetRunRequest(BaseModel):
@@ -91,7 +92,7 @@ class DatasetRunRequest(BaseModel):
     dataset_id: Text = Field(
         min_length=1, max_length=255, description='"ds_…", or "file-…" of a file for batches'
     )
-    metrics: list[Metric] = Field(
+    metrics: list[MetricField] = Field(
         default_factory=list,
         max_length=_MAX_NAMES,
         description="Metrics of the answers against the targets of the rows; empty means no scoring",
@@ -114,8 +115,8 @@ class DatasetRunRequest(BaseModel):
     )
     stream_answers: StreamAnswers = False
     max_cost: MaxCost = None
-    prompt_form: PromptForm = "auto"
-    base_url: BaseUrl = ""
+    prompt_form: PromptFormField = "auto"
+    base_url: BaseUrlField = ""
 
     def to_order(self) -> run_pb2.RunOrder:
         return run_pb2.RunOrder(
@@ -132,14 +133,14 @@ class DatasetRunRequest(BaseModel):
             rollouts=self.rollouts,
             priority=number_of(self.priority),
             params=self.params.to_proto() if self.params else None,
-            prompt_form=PROMPT_FORMS[self.prompt_form],
+            prompt_form=value_of(run_pb2.PromptForm, self.prompt_form, unset="auto"),
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,
         )
 
 
-class DatasetRunsQuery:
+class DatasetRunsParameters:
     """Filters and page of a list of runs over data sets."""
 
     def __init__(
@@ -160,7 +161,7 @@ class DatasetRunsQuery:
         )
 
 
-class WithoutStatus:
+class AnswerConditions:
     """Filter of answers; all given conditions must match."""
 
     def __init__(  # noqa: PLR0913  # the parameters of the query
@@ -191,12 +192,12 @@ class WithoutStatus:
         return bool(self.filter.ListFields())
 
 
-class AnswerFilter:
+class AnswerParameters:
     """Filter of answers, also by status."""
 
     def __init__(
         self,
-        chosen: Annotated[WithoutStatus, Depends()],
+        chosen: Annotated[AnswerConditions, Depends()],
         status: Literal["answered", "scored", "unparsed", "failed"] | None = None,
     ) -> None:
         self.filter = chosen.filter
@@ -207,7 +208,7 @@ class AnswerFilter:
         return bool(self.status or self.filter.ListFields())
 
 
-class AnswerPage:
+class PageParameters:
     """Position and size of a page."""
 
     def __init__(
@@ -219,7 +220,9 @@ class AnswerPage:
         self.cursor = cursor
 
 
-def outcomes_request(run_id: str, chosen: AnswerFilter, page: AnswerPage) -> results_pb2.ListOutcomesRequest:
+def outcomes_request(
+    run_id: str, chosen: AnswerParameters, page: PageParameters
+) -> results_pb2.ListOutcomesRequest:
     return results_pb2.ListOutcomesRequest(
         run_id=run_id,
         page_size=page.limit,
@@ -229,7 +232,7 @@ def outcomes_request(run_id: str, chosen: AnswerFilter, page: AnswerPage) -> res
     )
 
 
-def check_unfiltered(chosen: AnswerFilter, page: AnswerPage) -> None:
+def check_unfiltered(chosen: AnswerParameters, page: PageParameters) -> None:
     """Raises `FileIsWhole`: a filtered file could be mistaken for all answers."""
     if chosen.is_set or page.cursor:
         raise FileIsWhole(parameters="cursor and the filters")

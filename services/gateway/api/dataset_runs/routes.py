@@ -10,10 +10,10 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import RemoteError
 from services.gateway.api.dataset_runs.requests import (
-    AnswerFilter,
-    AnswerPage,
+    AnswerParameters,
     DatasetRunRequest,
-    DatasetRunsQuery,
+    DatasetRunsParameters,
+    PageParameters,
     check_unfiltered,
     outcomes_request,
 )
@@ -29,7 +29,7 @@ from services.gateway.api.dataset_runs.schemas import (
     dataset_run_shown,
     dataset_run_started,
 )
-from services.gateway.api.exports import FILE_RESPONSES, CsvSafe, Format, export_run, whole_run
+from services.gateway.api.exports import FILE_RESPONSES, CsvSafe, ExportFormat, export_run, whole_run
 from services.gateway.auth import Now, User
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
@@ -70,7 +70,7 @@ async def start(
 
 @router.get("", responses=problems(400, 422, 503), summary="List runs over data sets, newest first")
 async def list_runs(
-    scheduler: SchedulerCalls, now: Now, query: Annotated[DatasetRunsQuery, Depends()]
+    scheduler: SchedulerCalls, now: Now, query: Annotated[DatasetRunsParameters, Depends()]
 ) -> DatasetRunPage:
     page = await scheduler.runs.ListRuns(query.request)
     return DatasetRunPage(
@@ -96,8 +96,8 @@ async def results(  # noqa: PLR0913  # the parameters of the query
     backend: ResultsCalls,
     now: Now,
     run: DatasetRun,
-    chosen: Annotated[AnswerFilter, Depends()],
-    page: Annotated[AnswerPage, Depends()],
+    chosen: Annotated[AnswerParameters, Depends()],
+    page: Annotated[PageParameters, Depends()],
     conditions: Annotated[ContentConditions, Depends()],
     csv_safe: CsvSafe,
     form: Form = "json",
@@ -125,7 +125,7 @@ async def export(
     run: DatasetRun,
     conditions: Annotated[ContentConditions, Depends()],
     csv_safe: CsvSafe,
-    form: Annotated[Format, Query(alias="format")] = "jsonl",
+    form: Annotated[ExportFormat, Query(alias="format")] = "jsonl",
 ) -> Response:
     return await export_run(results, whole_run(run.run_id, form, csv_safe=csv_safe), conditions)
 

@@ -9,6 +9,7 @@ from typing import Any
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.openai import CompletionHead, choice, completion, message
+from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.dataset_runs.schemas import (
     DatasetRunResults,
@@ -19,7 +20,7 @@ from services.gateway.api.dataset_runs.schemas import (
     throughput,
 )
 from services.gateway.api.runs.job import ran_seconds
-from services.gateway.http.presentation import present, word
+from services.gateway.http.presentation import present
 
 
 def dataset_run_results(
@@ -45,7 +46,7 @@ def answer_fields(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder
     return {
         "sample": outcome.sample,
         "rollout": outcome.rollout,
-        "status": "answered" if is_kept_only else word(outcome_pb2.OutcomeStatus, recorded.status),
+        "status": "answered" if is_kept_only else word_of(outcome_pb2.OutcomeStatus, recorded.status),
         "error": _row_error(outcome.failure) if has_failed else None,
         "total_seconds": None if has_failed or recorded.is_reused else outcome.timing.total_seconds,
     }
@@ -71,7 +72,7 @@ def _row_result(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> RowR
 
 
 def _row_error(failure: outcome_pb2.Failure) -> RowError:
-    return RowError(code=word(outcome_pb2.FailureClass, failure.failure_class), message=failure.message)
+    return RowError(code=word_of(outcome_pb2.FailureClass, failure.failure_class), message=failure.message)
 
 
 def _body(answer: outcome_pb2.Answer, outcome: outcome_pb2.Outcome, run: run_pb2.Run) -> dict[str, Any]:

@@ -10,16 +10,16 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import RunState
 from proctor.values.usage import TokenUsage
-from proctor.wire.convert import member_of
+from proctor.wire.enums import member_of, word_of
 from services.common.errors import ErrorKind, RemoteError
-from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_body
+from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_shown
 from services.gateway.api.runs.routes import duration_text
-from services.gateway.api.runs.schemas import Estimate, Figure, JobWait, TimingBody
+from services.gateway.api.runs.schemas import EstimateShown, FigureShown, JobWait, TimingShown
 from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id
 from services.gateway.errors.gateway_errors import DatasetRunNotFound
 from services.gateway.http.parameters import BenchmarkRunId
-from services.gateway.http.presentation import json_value, moment, optional, present, word
+from services.gateway.http.presentation import json_value, moment, optional, present
 
 
 class RowError(BaseModel):
@@ -36,7 +36,7 @@ class DatasetRunIdentity(BaseModel):
     status: str = Field(description="pending, running, paused, completed, failed, cancelled")
 
 
-class DatasetRunStarted(Estimate):
+class DatasetRunStarted(EstimateShown):
     benchmark_id: str = Field(description='"bm_…"')
     status: str
     model_id: str
@@ -105,14 +105,14 @@ class DatasetRunShown(DatasetRunListed):
 
     total_time_seconds: float = Field(description="Total time that it was running")
     samples_per_second: float | None = Field(description="Current rate; null until measured")
-    scores: dict[str, Figure] = Field(description="By metric; empty without metrics")
+    scores: dict[str, FigureShown] = Field(description="By metric; empty without metrics")
     answered: int
     unparsed: int = Field(description="Answers that could not be parsed")
     failures: dict[str, int] = Field(description="Failure class → count")
     usage: TokenUsage
     cost: float | None = Field(description="Cost of its tokens; null without a price")
     currency: str | None
-    timing: TimingBody
+    timing: TimingShown
     reused_answers: int
 
 
@@ -187,7 +187,7 @@ def dataset_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: da
         total_time_seconds=round(ran_seconds(run, now), 3),
         # A run over a data set has one task.
         scores=figures[0] if figures else {},
-        timing=timing_body(summary.timing),
+        timing=timing_shown(summary.timing),
     )
 
 
@@ -199,7 +199,7 @@ def identity_of(run: run_pb2.Run) -> dict[str, object]:
         "model_name": run.order.model.partition("/")[2] or run.order.model,
         "dataset_id": run.order.dataset_id,
         "dataset_name": run.dataset_name,
-        "status": word(run_pb2.RunState, run.state),
+        "status": word_of(run_pb2.RunState, run.state),
     }
 
 
@@ -233,7 +233,7 @@ def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
         ],
         "project_id": run.order.project_id,
         "user": run.user,
-        "priority": word(run_pb2.Priority, run.order.priority),
+        "priority": word_of(run_pb2.Priority, run.order.priority),
         "error": error_sentence(run),
         "wait": job_wait(run),
     }

@@ -10,17 +10,17 @@ from pydantic import BaseModel, Field, JsonValue
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth import User
 from services.gateway.backends import SchedulerCalls
-from services.gateway.errors.gateway_errors import DatasetFault, DatasetRefused
+from services.gateway.errors.gateway_errors import DatasetRefused, LineFault
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import INT64_MAX, Text
-from services.gateway.http.presentation import Done, json_value, numbers, present
+from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.paths import DATASETS, UPLOADS
 
-Format = Literal["jsonl", "csv", "parquet"]
-_FORMATS = numbers(dataset_pb2.DatasetFormat)
+DatasetFormat = Literal["jsonl", "csv", "parquet"]
 _CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
 # FastAPI cannot derive the description of a streamed body.
 _BODY = {
@@ -36,7 +36,7 @@ _BODY = {
         },
     }
 }
-DatasetId = Annotated[Text, Path(description='"ds_…"', max_length=255)]
+DatasetIdPath = Annotated[Text, Path(description='"ds_…"', max_length=255)]
 FirstRow = Annotated[int, Query(ge=0, le=INT64_MAX, description="From 0")]
 RowCount = Annotated[int, Query(ge=1, le=100, description="Large rows may come in smaller pages")]
 PageSize = Annotated[int, Query(ge=1, le=500)]
@@ -59,7 +59,7 @@ class DatasetListed(BaseModel):
     count: int = Field(description="Rows")
     uploaded_at: datetime
     user: str
-    format: Format
+    format: DatasetFormat
     size_bytes: int = Field(description="Size of the uploaded file")
     digest: str = Field(description="SHA-256 of the uploaded file")
     target_count: int = Field(description="Rows with a target")
@@ -67,13 +67,13 @@ class DatasetListed(BaseModel):
     endpoint: str | None = Field(description="Endpoint of its lines if they are batch requests; else null")
 
 
-class DatasetPage(BaseModel):
+class DatasetPageShown(BaseModel):
     datasets: list[DatasetListed]
     total: int = Field(description="Over all pages")
     next_cursor: str | None
 
 
-class DatasetRow(BaseModel):
+class DatasetRowShown(BaseModel):
     """A row as a model would get it."""
 
     row: int = Field(description="From 0")
@@ -84,25 +84,27 @@ class DatasetRow(BaseModel):
 
 
 class DatasetPreview(BaseModel):
-    rows: list[DatasetRow]
+    rows: list[DatasetRowShown]
 
 
 def dataset_listed(dataset: dataset_pb2.Dataset) -> DatasetListed:
     return present(DatasetListed, dataset, id=dataset.dataset_id, count=dataset.row_count)
 
 
-def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRow:
-    return present(DatasetRow, row, body=json_value(row.body_json), metadata=json_value(row.metadata_json))
+def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRowShown:
+    return present(
+        DatasetRowShown, row, body=json_value(row.body_json), metadata=json_value(row.metadata_json)
+    )
 
 
-class UploadQuery:
+class UploadParameters:
     """What a request says of a file beside its content."""
 
     def __init__(
         self,
         name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = "",
         form: Annotated[
-            Format | None, Query(alias="format", description="Detected from the name if unset")
+            DatasetFormat | None, Query(alias="format", description="Detected from the name if unset")
         ] = None,
         idempotency_key: Annotated[
             uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")
@@ -110,7 +112,7 @@ class UploadQuery:
     ) -> None:
         self.header = dataset_pb2.DatasetHeader(
             name=name,
-            format=_FORMATS[form or "unspecified"],
+            format=value_of(dataset_pb2.DatasetFormat, form or "unspecified"),
             request_id=str(idempotency_key or uuid.uuid4()),
         )
 
@@ -122,22 +124,24 @@ class UploadQuery:
     summary="Upload a data set; the faulty lines of an invalid file are listed",
 )
 async def upload(
-    scheduler: SchedulerCalls, user: User, request: Request, query: Annotated[UploadQuery, Depends()]
+    scheduler: SchedulerCalls, user: User, request: Request, query: Annotated[UploadParameters, Depends()]
 ) -> DatasetUploaded:
     query.header.user = user
     async with aclosing(upload_requests(request, query.header)) as requests:
         response = await scheduler.datasets.UploadDataset(requests)
     if not response.HasField("dataset"):
-        faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
+        faults = [LineFault(each.line, each.field, each.problem) for each in response.faults]
         raise DatasetRefused(faults, response.fault_count)
     return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
 
 
 @router.get(DATASETS, responses=problems(400, 422, 503), summary="List data sets, newest first")
-async def list_datasets(scheduler: SchedulerCalls, limit: PageSize = 100, cursor: Cursor = "") -> DatasetPage:
+async def list_datasets(
+    scheduler: SchedulerCalls, limit: PageSize = 100, cursor: Cursor = ""
+) -> DatasetPageShown:
     request = dataset_pb2.ListDatasetsRequest(page_size=limit, page_token=cursor)
     page = await scheduler.datasets.ListDatasets(request)
-    return DatasetPage(
+    return DatasetPageShown(
         datasets=[dataset_listed(dataset) for dataset in page.datasets],
         total=page.total,
         next_cursor=page.next_page_token or None,
@@ -145,14 +149,14 @@ async def list_datasets(scheduler: SchedulerCalls, limit: PageSize = 100, cursor
 
 
 @router.get(f"{DATASETS}/{{dataset_id}}", responses=_ONE, summary="One data set")
-async def get(scheduler: SchedulerCalls, dataset_id: DatasetId) -> DatasetListed:
+async def get(scheduler: SchedulerCalls, dataset_id: DatasetIdPath) -> DatasetListed:
     request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
     return dataset_listed((await scheduler.datasets.GetDataset(request)).dataset)
 
 
 @router.get(f"{DATASETS}/{{dataset_id}}/preview", responses=_ONE, summary="Rows as a model would get them")
 async def preview(
-    scheduler: SchedulerCalls, dataset_id: DatasetId, first: FirstRow = 0, rows: RowCount = 10
+    scheduler: SchedulerCalls, dataset_id: DatasetIdPath, first: FirstRow = 0, rows: RowCount = 10
 ) -> DatasetPreview:
     request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=rows)
     response = await scheduler.datasets.PreviewDataset(request)
@@ -164,6 +168,6 @@ async def preview(
     responses=problems(404, 409, 422, 503),
     summary="Delete a data set that no run uses",
 )
-async def delete(scheduler: SchedulerCalls, dataset_id: DatasetId) -> Done:
+async def delete(scheduler: SchedulerCalls, dataset_id: DatasetIdPath) -> Done:
     await scheduler.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
     return Done(message=f"Data set {dataset_id} deleted")

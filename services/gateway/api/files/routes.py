@@ -8,6 +8,7 @@ from fastapi.responses import Response
 from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.wire.enums import value_of
 from services.gateway.api.files.upload import ANCHOR, FILE_FIELD, PURPOSE, SECONDS, upload_requests
 from services.gateway.api.openai import (
     LONGEST_EXPIRY_SECONDS,
@@ -31,10 +32,8 @@ from services.gateway.http.downloads import (
     file_response,
 )
 from services.gateway.http.parameters import Text
-from services.gateway.http.presentation import numbers
 from services.gateway.paths import FILES
 
-_PURPOSES = numbers(file_pb2.FilePurpose)
 # FastAPI cannot derive the description of a streamed body.
 _BODY = {
     "requestBody": {
@@ -65,13 +64,13 @@ _CONTENT: Described = {
     304: {"description": "The client has the file"},
 }
 
-FileId = Annotated[Text, Path(description='"file-…"', max_length=255)]
+FileIdPath = Annotated[Text, Path(description='"file-…"', max_length=255)]
 
 router = APIRouter(tags=["openai"])
 _ONE = f"{FILES}/{{file_id}}"
 
 
-class FileQuery:
+class FileParameters:
     """Filter, order and page of a list of files."""
 
     def __init__(
@@ -86,12 +85,12 @@ class FileQuery:
         self.request = file_pb2.ListFilesRequest(
             page_size=limit,
             after_file_id=after,
-            purpose=_PURPOSES[purpose or "unspecified"],
+            purpose=value_of(file_pb2.FilePurpose, purpose, unset=""),
             is_ascending=order == "asc",
         )
 
 
-async def _named_file(scheduler: SchedulerCalls, file_id: FileId) -> file_pb2.File:
+async def _named_file(scheduler: SchedulerCalls, file_id: FileIdPath) -> file_pb2.File:
     return (await scheduler.files.GetFile(file_pb2.GetFileRequest(file_id=file_id))).file
 
 
@@ -113,7 +112,9 @@ async def upload(
 
 
 @router.get(FILES, responses=openai_problems(400, 404, 503), summary="List files")
-async def list_files(scheduler: SchedulerCalls, query: Annotated[FileQuery, Depends()]) -> Page[FileObject]:
+async def list_files(
+    scheduler: SchedulerCalls, query: Annotated[FileParameters, Depends()]
+) -> Page[FileObject]:
     listed = await scheduler.files.ListFiles(query.request)
     return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
 
@@ -124,7 +125,7 @@ async def get(file: NamedFile) -> FileObject:
 
 
 @router.delete(_ONE, responses=openai_problems(404, 409, 503), summary="Delete a file that no batch uses")
-async def delete(scheduler: SchedulerCalls, file_id: FileId) -> Deleted:
+async def delete(scheduler: SchedulerCalls, file_id: FileIdPath) -> Deleted:
     await scheduler.files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id))
     return Deleted(id=file_id)
 

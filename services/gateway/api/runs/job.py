@@ -3,10 +3,11 @@
 from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.schemas import (
-    Figure,
+    FigureShown,
     GroupFigures,
     JobListed,
     JobProgress,
@@ -14,10 +15,10 @@ from services.gateway.api.runs.schemas import (
     JobSummary,
     JobWait,
     Spread,
-    TaskCounts,
-    TimingBody,
+    TaskCountsShown,
+    TimingShown,
 )
-from services.gateway.http.presentation import interval, moment, optional, present, subject_of, word
+from services.gateway.http.presentation import interval, moment, optional, present, subject_of
 
 # How sentences of failed runs begin, by reason.
 _ERROR_PREFIXES = {
@@ -32,17 +33,17 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
     """`summary` is empty before the run is planned."""
     return JobResults(
         job_id=run.run_id,
-        status=word(run_pb2.RunState, run.state),
+        status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
         summary=_summary(run, summary, now),
         performance_data={subject_of(run.order): {task.task: task_figures(task) for task in summary.tasks}},
         groups=_groups(summary),
-        tasks={task.task: present(TaskCounts, task, **_rates(task)) for task in summary.tasks},
+        tasks={task.task: present(TaskCountsShown, task, **_rates(task)) for task in summary.tasks},
         failures=dict(summary.failures),
         problems=list(summary.problems),
         unparsed=summary.unparsed,
         **_rates(summary),
-        timing=timing_body(summary.timing),
+        timing=timing_shown(summary.timing),
         usage=USAGE.from_proto(summary.usage),
         cost=optional(summary, "cost"),
         currency=summary.price.currency,
@@ -57,7 +58,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         JobListed,
         run,
         job_id=run.run_id,
-        status=word(run_pb2.RunState, run.state),
+        status=word_of(run_pb2.RunState, run.state),
         **provider_and_name(run.order.model),
         benchmark_suite=subject_of(run.order),
         completed_at=moment(run.finished_at),
@@ -87,7 +88,7 @@ def error_sentence(run: run_pb2.Run) -> str | None:
     return _ERROR_PREFIXES.get(run.error.reason, "") + run.error.message
 
 
-def task_figures(task: summary_pb2.TaskSummary) -> dict[str, Figure]:
+def task_figures(task: summary_pb2.TaskSummary) -> dict[str, FigureShown]:
     """Figures by metric."""
     scoring = choice_scoring(task.scoring_method) or ""
     return {figure.metric: _figure(figure, scoring) for figure in task.metrics}
@@ -95,11 +96,11 @@ def task_figures(task: summary_pb2.TaskSummary) -> dict[str, Figure]:
 
 def choice_scoring(method: run_pb2.ScoringMethod.ValueType) -> str | None:
     """None for tasks without choices."""
-    return word(run_pb2.ScoringMethod, method) if method else None
+    return word_of(run_pb2.ScoringMethod, method) if method else None
 
 
-def timing_body(timing: summary_pb2.TimingSummary) -> TimingBody:
-    return TimingBody(
+def timing_shown(timing: summary_pb2.TimingSummary) -> TimingShown:
+    return TimingShown(
         **{
             name if name == "tokens_per_second" else f"{name}_seconds": present(Spread, getattr(timing, name))
             for name in (field.name for field, _ in timing.ListFields())
@@ -115,7 +116,7 @@ def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -
         benchmarks_run=[task.task for task in evaluated],
         models_evaluated=1 if evaluated else 0,
         total_time_seconds=round(ran_seconds(run, now), 3),
-        scoring={task.task: word(run_pb2.ScoringMethod, task.scoring_method) for task in summary.tasks},
+        scoring={task.task: word_of(run_pb2.ScoringMethod, task.scoring_method) for task in summary.tasks},
         stand_in=[task.task for task in summary.tasks if task.is_stand_in],
         reused_answers=run.reused_answers,
     )
@@ -143,8 +144,8 @@ def _group_scoring(group: summary_pb2.GroupSummary, metric: str, summary: summar
     return ", ".join(method for method in methods if method)
 
 
-def _figure(figure: summary_pb2.MetricFigure, scoring: str) -> Figure:
-    return present(Figure, figure, ci95=interval(figure), scoring=scoring)
+def _figure(figure: summary_pb2.MetricFigure, scoring: str) -> FigureShown:
+    return present(FigureShown, figure, ci95=interval(figure), scoring=scoring)
 
 
 def _rates(counts: summary_pb2.TaskSummary | summary_pb2.RunSummary) -> dict[str, float | None]:

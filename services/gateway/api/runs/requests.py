@@ -12,10 +12,9 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, default_priority
 from proctor.values.run import RunState
 from proctor.values.scoring import Truncation
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of, value_of
 from services.gateway.api.suites.schemas import SuiteFilter
 from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
-from services.gateway.http.presentation import numbers
 
 # Protobuf cannot parse messages that are nested much deeper.
 _MAX_NESTING = 16
@@ -23,10 +22,10 @@ _MAX_NESTING = 16
 Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 ProjectId = Annotated[int, Field(ge=0, le=INT64_MAX, description="Groups runs; created on first use")]
 Rollouts = Annotated[int | None, Field(ge=1, le=100, description="Repetitions of each sample")]
-PromptForm = Annotated[
+PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
 ]
-BaseUrl = Annotated[
+BaseUrlField = Annotated[
     Text,
     Field(
         max_length=1024,
@@ -47,11 +46,6 @@ StreamAnswers = Annotated[
     Field(description="Request streamed answers, to measure the time to the first token; costs CPU"),
 ]
 
-# "auto" leaves the choice to the scheduler.
-_AUTO = {"auto": 0}
-_KINDS = numbers(run_pb2.RunKind)
-_SCORING_METHODS = numbers(run_pb2.ScoringMethod) | _AUTO
-PROMPT_FORMS = numbers(run_pb2.PromptForm) | _AUTO
 ModelFilter = Annotated[str, Query(description="As it was ordered, or with its provider: provider/name")]
 KindFilter = Annotated[
     Literal["suite", "dataset", "all"],
@@ -127,7 +121,7 @@ class ModelConfig(BaseModel):
 
     provider: str = Field(min_length=1, max_length=64, pattern=r"^[^/\s]+$", examples=["vllm"])
     model: Text = Field(min_length=1, max_length=512, examples=["starter"])
-    base_url: BaseUrl = ""
+    base_url: BaseUrlField = ""
     ollama_params: OllamaParams | None = None
     params: Params | None = None
 
@@ -153,7 +147,7 @@ class RunRequest(BaseModel):
     scoring_method: Literal["auto", "loglikelihood", "generate", "constrained"] = Field(
         default="auto", description="How choices are scored; auto depends on the engine's capabilities"
     )
-    prompt_form: PromptForm = "auto"
+    prompt_form: PromptFormField = "auto"
     truncate: Truncation = Field(
         default=Truncation.NONE,
         description="What happens to a prompt that exceeds the context: it fails, or is cut from the left",
@@ -186,8 +180,8 @@ class RunRequest(BaseModel):
             rollouts=self.rollouts,
             priority=number_of(self.priority),
             params=params.to_proto() if params else None,
-            scoring_method=_SCORING_METHODS[self.scoring_method],
-            prompt_form=PROMPT_FORMS[self.prompt_form],
+            scoring_method=value_of(run_pb2.ScoringMethod, self.scoring_method, unset="auto"),
+            prompt_form=value_of(run_pb2.PromptForm, self.prompt_form, unset="auto"),
             truncation=number_of(self.truncate),
             max_cost=self.max_cost,
             stream_answers=self.stream,
@@ -197,10 +191,10 @@ class RunRequest(BaseModel):
 
 def kind_number(kind: str, suite: str) -> run_pb2.RunKind.ValueType:
     """Unspecified for all, and where a suite or the id of a data set says it."""
-    return run_pb2.RUN_KIND_UNSPECIFIED if suite or kind == "all" else _KINDS[kind]
+    return run_pb2.RUN_KIND_UNSPECIFIED if suite or kind == "all" else value_of(run_pb2.RunKind, kind)
 
 
-class RunsQuery:
+class RunsParameters:
     """Filters and page of a list of jobs."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the parameters of the query

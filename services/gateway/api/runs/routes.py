@@ -7,11 +7,11 @@ from fastapi import APIRouter, Depends
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.priority import Priority, default_priority
-from proctor.wire.convert import member_of
+from proctor.values.priority import Priority, priority_note
+from proctor.wire.enums import member_of
 from services.gateway.api.models import full_model
 from services.gateway.api.runs.job import job_listed, job_results
-from services.gateway.api.runs.requests import RunRequest, RunsQuery
+from services.gateway.api.runs.requests import RunRequest, RunsParameters
 from services.gateway.api.runs.schemas import JobPage, JobResults, JobStarted
 from services.gateway.api.suites.schemas import check_known_suite
 from services.gateway.auth import Now, User
@@ -77,7 +77,7 @@ async def cancel(scheduler: SchedulerCalls, job_id: JobId) -> Done:
 @router.post("/retry/{job_id}", responses=_CHANGE, summary="Retry missing and failed samples")
 async def retry(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     run = (await scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=job_id))).run
-    return Done(message=f"Job {job_id} is queued to retry what is missing{_priority(run)}")
+    return Done(message=f"Job {job_id} is queued to retry what is missing{_note(run)}")
 
 
 @router.post("/pause/{job_id}", responses=_CHANGE, summary="Pause a job")
@@ -89,7 +89,7 @@ async def pause(scheduler: SchedulerCalls, job_id: JobId) -> Done:
 @router.post("/resume/{job_id}", responses=_CHANGE, summary="Resume a paused job")
 async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     run = (await scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=job_id))).run
-    return Done(message=f"Job {job_id} is queued to resume{_priority(run)}")
+    return Done(message=f"Job {job_id} is queued to resume{_note(run)}")
 
 
 @router.get(
@@ -98,7 +98,7 @@ async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     response_model_exclude_defaults=True,
     summary="List jobs",
 )
-async def list_jobs(scheduler: SchedulerCalls, query: Annotated[RunsQuery, Depends()]) -> JobPage:
+async def list_jobs(scheduler: SchedulerCalls, query: Annotated[RunsParameters, Depends()]) -> JobPage:
     query.request.model = await full_model(scheduler, query.request.model)
     page = await scheduler.runs.ListRuns(query.request)
     if not page.total:
@@ -110,7 +110,5 @@ async def list_jobs(scheduler: SchedulerCalls, query: Annotated[RunsQuery, Depen
     )
 
 
-def _priority(run: run_pb2.Run) -> str:
-    """The priority, unless it is the highest: it may be lower than ordered."""
-    priority = member_of(Priority, run.order.priority)
-    return f", with priority {priority}" if priority and priority > default_priority(is_dataset=False) else ""
+def _note(run: run_pb2.Run) -> str:
+    return priority_note(member_of(Priority, run.order.priority))

@@ -20,7 +20,7 @@ class Spread(BaseModel):
     p99: float
 
 
-class TimingBody(BaseModel):
+class TimingShown(BaseModel):
     """Times of the answers that the run itself requested; percentiles by linear interpolation."""
 
     queue_seconds: Spread | None = Field(default=None, description="Time in the engine's queue")
@@ -36,7 +36,7 @@ class TimingBody(BaseModel):
     )
 
 
-class Estimate(BaseModel):
+class EstimateShown(BaseModel):
     """What a new run is expected to take."""
 
     estimated_duration: str = Field(description='Text, for example "10-30 minutes"')
@@ -45,7 +45,7 @@ class Estimate(BaseModel):
     currency: str | None = Field(description="Currency of the model's price; null without one")
 
 
-class JobStarted(Estimate):
+class JobStarted(EstimateShown):
     job_id: str
     message: str
 
@@ -70,7 +70,7 @@ class JobSummary(BaseModel):
     reused_answers: int = Field(description="Answers reused from earlier runs, without times or cost")
 
 
-class Figure(BaseModel):
+class FigureShown(BaseModel):
     mean: float | None = Field(description="The value of the metric")
     std: float | None = Field(
         description="Standard deviation over rollouts if there are several, else the standard error"
@@ -86,7 +86,7 @@ class Figure(BaseModel):
     )
 
 
-class TaskCounts(BaseModel):
+class TaskCountsShown(BaseModel):
     answered: int
     failed: int = Field(description="Failed samples; never scored")
     unparsed: int
@@ -97,7 +97,7 @@ class TaskCounts(BaseModel):
 class GroupFigures(BaseModel):
     tasks: list[str]
     missing_tasks: list[str] = Field(description="Tasks of the group that are not part of the run")
-    figures: dict[str, Figure] = Field(description="By metric")
+    figures: dict[str, FigureShown] = Field(description="By metric")
 
 
 class JobWait(BaseModel):
@@ -119,17 +119,17 @@ class JobResults(BaseModel):
     status: str = Field(description="pending, running, completed, failed, cancelled")
     progress: JobProgress
     summary: JobSummary
-    performance_data: dict[str, dict[str, dict[str, Figure]]] = Field(
+    performance_data: dict[str, dict[str, dict[str, FigureShown]]] = Field(
         description="suite → task → metric → figure"
     )
     groups: dict[str, GroupFigures] = Field(description="Groups of tasks; the last one is the suite itself")
-    tasks: dict[str, TaskCounts]
+    tasks: dict[str, TaskCountsShown]
     failures: dict[str, int] = Field(description="Failure class → count")
     problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")
     unparsed: int = Field(description="Answers that could not be parsed")
     unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
     failed_rate: float | None = Field(description=_FAILED_RATE)
-    timing: TimingBody = Field(description="Distribution of its times")
+    timing: TimingShown = Field(description="Distribution of its times")
     usage: TokenUsage
     cost: float | None = Field(default=None, description="Cost of its tokens; absent without a price")
     currency: str = Field(default="", description="Currency of the cost; absent without a price")

@@ -46,9 +46,9 @@ _BODY = {
 
 _KNOWN: Described = {200: {"model": SuiteAdded, "description": "Known, or only validated"}}
 
-Version = Annotated[int, Path(ge=1, le=INT32_MAX)]
-Row = Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
-Shots = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Examples in the prompt")]
+VersionPath = Annotated[int, Path(ge=1, le=INT32_MAX)]
+RowPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
+ShotsQuery = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Examples in the prompt")]
 
 router = APIRouter(prefix=SUITES, tags=["suites"])
 
@@ -104,7 +104,7 @@ async def add(
     summary="Preview a sample as a model would get it",
 )
 async def show(
-    scheduler: SchedulerCalls, suite: str, task: str, row: Row, num_fewshot: Shots = None
+    scheduler: SchedulerCalls, suite: str, task: str, row: RowPath, num_fewshot: ShotsQuery = None
 ) -> SampleShown:
     request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row, num_fewshot=num_fewshot)
     with _not_found_in_path():
@@ -116,7 +116,7 @@ async def show(
     responses=problems(404, 409, 422, 503),
     summary="Delete a version that no run used",
 )
-async def delete(scheduler: SchedulerCalls, suite: str, version: Version) -> Done:
+async def delete(scheduler: SchedulerCalls, suite: str, version: VersionPath) -> Done:
     try:
         await scheduler.suites.DeleteSuite(suite_pb2.DeleteSuiteRequest(suite=suite, version=version))
     except RemoteError as error:

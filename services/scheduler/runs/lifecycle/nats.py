@@ -7,7 +7,7 @@ from nats.aio.client import Client
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import change_subject
 from proctor.values.run import RunId
-from proctor.wire.convert import number_of
+from proctor.wire.enums import number_of
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket

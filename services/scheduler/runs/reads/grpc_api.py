@@ -10,7 +10,8 @@ from proctor.v1 import queue_service_pb2 as messages
 from proctor.v1 import queue_service_pb2_grpc, request_count_service_pb2_grpc
 from proctor.v1 import request_count_service_pb2 as count_messages
 from proctor.values.priority import Priority
-from proctor.wire.convert import Codec, member_of, number_of
+from proctor.wire.convert import Codec
+from proctor.wire.enums import member_of, number_of
 from services.common.clock import Clock
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_page_size

@@ -7,7 +7,8 @@ from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
 from proctor.values.priority import default_priority
 from proctor.values.scoring import MetricUse, Truncation
-from proctor.wire.convert import Codec, UnknownNumber, number_of
+from proctor.wire.convert import Codec, UnknownNumber
+from proctor.wire.enums import number_of
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import list_token, read_list_token
 from services.scheduler.runs.admission.run_queue import RunWait

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import run_pb2, scheduler_service_pb2
-from services.gateway.http.presentation import numbers, present, word
+from services.gateway.http.presentation import present
 
 
 class Load(BaseModel):
@@ -71,8 +71,3 @@ def test_times_are_seconds_where_a_body_wants_numbers() -> None:
 
 def test_zero_of_an_optional_number_is_zero() -> None:
     assert present(Progress, run_pb2.RunProgress(cost=0.0)) == Progress(cost=0.0, samples_per_second=None)
-
-
-def test_words_and_numbers_of_an_enum_agree() -> None:
-    assert word(run_pb2.RunState, run_pb2.RUN_STATE_PAUSED) == "paused"
-    assert numbers(run_pb2.Truncation) == {"unspecified": 0, "none": 1, "left": 2}

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proctor.values.outcome import Failure, FailureClass
-from services.worker.execution.batch_outcomes import BatchLimits, OutcomeBatcher
+from services.worker.execution.batch_outcomes import OutcomeBatcher, OutcomeBatchLimits
 from services.worker.execution.shard import Outcome, Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.held_message import HeldBackPublisher, a_shard
@@ -20,7 +20,7 @@ def outcome(shard: Shard, sample: int, message: str = "no") -> Outcome:
 
 
 class Bench:
-    def __init__(self, limits: BatchLimits) -> None:
+    def __init__(self, limits: OutcomeBatchLimits) -> None:
         self.publisher = HeldBackPublisher()
         self.publisher.may_publish.set()
         numbers = itertools.count()
@@ -30,7 +30,7 @@ class Bench:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    bench = Bench(BatchLimits(outcomes=3, characters=1000, age_seconds=NEVER))
+    bench = Bench(OutcomeBatchLimits(outcomes=3, characters=1000, age_seconds=NEVER))
     yield bench
     bench.running.cancel()
     await asyncio.wait([bench.running])
@@ -50,7 +50,7 @@ async def test_a_large_batch_is_published_at_once(bench: Bench) -> None:
 
 
 async def test_an_old_batch_leaves_by_itself() -> None:
-    bench = Bench(BatchLimits(age_seconds=0.01))
+    bench = Bench(OutcomeBatchLimits(age_seconds=0.01))
     await asyncio.wait_for(bench.batcher.add(outcome(a_shard(1), 1)), 5)
     bench.running.cancel()
     assert bench.publisher.samples == [1]
