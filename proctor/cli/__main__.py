@@ -19,6 +19,7 @@ from proctor.cli.results.rescore import rescore
 from proctor.cli.runs.commands import cancel, retry, runs_group
 from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, status, up
+from proctor.cli.stack.nats_users import nats_users
 from proctor.cli.suites.commands import suites_group
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     "The queue": (queue, pause, resume, limits),
     "Compare": (compare, side_by_side, leaderboard, history),
     _CATALOGUE: (models,),
+    "Operate": (nats_users,),
 }
 for panel, commands in _PANELS.items():
     for command in commands:

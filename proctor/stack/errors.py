@@ -65,3 +65,9 @@ class ServerBinaryMissing(StackError):
 
 class EnvironmentBroken(StackError):
     """{problem}"""
+
+
+class PoolsFileUnusable(StackError):
+    """The pools file {file} cannot be used: {reason}."""
+
+    exit_code = ExitCode.REFUSED

@@ -93,7 +93,7 @@ class LocalStack:
         gateway_http = _of_gateway(self.options, "HTTP", self.options.gateway_http_address, http)
         gateway_grpc = _of_gateway(self.options, "GRPC", self.options.gateway_grpc_address, grpc)
         sockets = socket_folder(folder)
-        nats = prepare_nats(folder / "nats", nats_address)
+        nats = prepare_nats(folder / "nats", nats_address, [pool.name for pool in self.options.pools])
         postgres = await self._prepare_postgres(postgres_address, self._logs.path("postgres"))
         await self._start_children([postgres.child(), nats.child()])
         pools = PoolsFile(self.options.pools, self.options.aliases)

@@ -93,7 +93,7 @@ Global___SampleRange: _TypeAlias = SampleRange  # noqa: Y015
 @_typing.final
 class WorkShard(_message.Message):
     """A shard: some samples of one task and one rollout.
-    Stream WORK, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<shard>/<attempt>. A message with a part
+    Stream WORK_<pool>, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<shard>/<attempt>. A message with a part
     of a shard has a suffix.
     """
 
@@ -511,7 +511,7 @@ Global___RunControl: _TypeAlias = RunControl  # noqa: Y015
 
 @_typing.final
 class WorkerStatus(_message.Message):
-    """Heartbeat of a worker. Key-value bucket WORKERS, key <worker>, expires after 15 seconds."""
+    """Heartbeat of a worker. Key-value bucket WORKERS, key <pool>.<worker>, expires after 15 seconds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -54,6 +54,16 @@ def work_of_pool(pool: str) -> str:
     return f"work.{pool}.>"
 
 
+def heartbeat_key(pool: str, worker_id: str) -> str:
+    """In the bucket WORKERS. NATS lets a worker write below its own pool only."""
+    return f"{pool}.{worker_id}"
+
+
+def work_stream_name(pool: str) -> str:
+    """The stream of all shards of a pool."""
+    return f"WORK_{pool}"
+
+
 def token_of_work(subject: str) -> str:
     """The model's token in a subject of `work_subject`."""
     return subject.split(".")[2]

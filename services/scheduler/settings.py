@@ -71,8 +71,8 @@ class SchedulerSettings(BaseSettings):
 
     stream_replicas: int = Field(default=1, ge=1, le=5)
     """Replicas of the streams and buckets that are made in NATS. Those that exist keep theirs."""
-    work_stream_bytes: int = Field(default=1024**3, ge=1024**2)
-    """Size of the stream WORK when it is made; full, it takes no further shards."""
+    work_stream_bytes: int = Field(default=256 * 1024**2, ge=1024**2)
+    """Size of the stream of each pool when it is made; full, it takes no further shards."""
     outcome_stream_bytes: int = Field(default=1024**3, ge=1024**2)
     """Size of the stream OUTCOMES when it is made; full, workers wait."""
 

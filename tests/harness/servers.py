@@ -1,7 +1,7 @@
 """A real Postgres and a real nats-server for tests: each starts in a second and comes back when killed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,12 @@ from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
 from services.common.nats.connection import connect_nats
-from services.common.nats.streams import StreamLimits, StreamMaker
+from services.common.nats.streams import StreamMaker
 from tests.fakes.stack.state_dir import temporary_state_dir
 
 START_SECONDS = 60.0
+# The pools of most tests.
+POOLS = ("local", "remote")
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,15 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
 
 
 @asynccontextmanager
-async def nats_server() -> AsyncIterator[RunningServer]:
+async def nats_server(pools: Sequence[str] = POOLS) -> AsyncIterator[RunningServer]:
     """With the streams and buckets that a scheduler makes."""
     with temporary_state_dir() as state_dir:
         state_dir.mkdir()
         [address] = choose_addresses(1)
-        server = prepare_nats(state_dir, address)
+        server = prepare_nats(state_dir, address, pools)
         async with _running(server.child(), state_dir.with_name("nats.log")) as child:
             connection = await connect_nats(server.url(), "streams")
-            await StreamMaker(connection, StreamLimits()).make_missing()
+            await StreamMaker(connection, pools).make_missing()
             await connection.close()
             yield RunningServer(child, server.url())
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from proctor.stack.options import StackOptions
-from proctor.stack.servers.nats import RIGHTS, NatsServer
+from proctor.stack.servers.nats import NatsServer
+from proctor.stack.servers.nats_rights import worker_user
 from proctor.stack.servers.postgres import SCHEMAS, PostgresServer
 from proctor.stack.supervision.child import ChildSpec, Probe
 from proctor.stack.supervision.probes import grpc_serves, http_is_ready
@@ -39,8 +40,8 @@ INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "worker": (*_EVERYBODY, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
     }
 )
-# Who dispatches shards, and who records their outcomes.
-_SHARD_KEY_HOLDERS = ("scheduler", "results")
+# They dispatch shards and record outcomes: each has a user of NATS, and both have the key of capabilities.
+_DATA_PATH = ("scheduler", "results")
 # The keys of providers are the workers', whatever pattern their names match.
 _KEY_SUFFIXES = ("_API_KEY", "_API_KEY_FILE")
 
@@ -66,9 +67,8 @@ class Wiring:
             "PROCTOR_GATEWAY_GRPC_ADDRESS": self.gateway_grpc,
             "PROCTOR_POOLS_FILE": str(self.pools_file),
         }
-        if service in RIGHTS:
+        if service in _DATA_PATH:
             wired["PROCTOR_NATS_URL"] = self.nats.url(service)
-        if service in _SHARD_KEY_HOLDERS:
             wired["PROCTOR_SHARD_KEY"] = self.nats.shard_key
         if service in SCHEMAS:
             wired["PROCTOR_POSTGRES_DSN"] = self.postgres.dsn_of(service)
@@ -116,8 +116,12 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
 
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> dict[str, str]:
-    """With the key of its pool's provider, and of no other."""
-    own = {"PROCTOR_WORKER_POOL": pool.name, "PROCTOR_WORKER_HEALTH_ADDRESS": health}
+    """With the key of its pool's provider and its pool's user of NATS, and of no other."""
+    own = {
+        "PROCTOR_WORKER_POOL": pool.name,
+        "PROCTOR_WORKER_HEALTH_ADDRESS": health,
+        "PROCTOR_NATS_URL": wiring.nats.url(worker_user(pool.name)),
+    }
     name = pool.provider.api_key_env if pool.provider else ""
     keys = {each: options.environment[each] for each in (name, f"{name}_FILE") if each in options.environment}
     return {**server_environment("worker", options, wiring), **keys, **own}

@@ -75,11 +75,11 @@ class Bucket:
             self._opened = await self._jetstream.open_bucket(self._spec)
         return self._opened
 
-    async def entries(self) -> dict[str, bytes]:
-        """All keys as they are now."""
+    async def entries(self, key_filter: str = ">") -> dict[str, bytes]:
+        """The keys that match, as they are now."""
         bucket = await self._open()
         found: dict[str, bytes] = {}
-        watcher = await bucket.watchall()
+        watcher = await bucket.watch(key_filter)
         try:
             while (entry := await watcher.updates(timeout=REQUEST_SECONDS)) is not None:
                 if entry.operation is None and entry.value is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -57,13 +57,10 @@ class JetStream:
         """How often the connection was made again."""
         return self.connection.stats["reconnects"]
 
-    async def stream_generation(self, spec: StreamSpec) -> str:
-        """Changes when the stream is made anew, which means that messages were lost."""
-        try:
-            info = await self._js.stream_info(spec.name)
-        except NotFoundError:
-            return "missing"
-        return str(info.created)
+    async def stream_generation(self, specs: Iterable[StreamSpec]) -> str:
+        """Changes when one of the streams is made anew, which means that messages were lost."""
+        found = {info.config.name: info.created for info in await self._js.streams_info()}
+        return " ".join(str(found.get(spec.name, "missing")) for spec in specs)
 
     async def publish(self, subject: str, payload: bytes, message_id: str) -> None:
         """Returns when the stream holds the message; repeats over outages, a full and a missing stream.
@@ -129,8 +126,11 @@ class JetStream:
             await self._js.purge_stream(spec.name, subject=subject_filter)
 
     async def max_bytes(self, spec: StreamSpec) -> float:
-        """What the stream may hold, as it is configured now; infinite without a limit."""
-        limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
+        """What the stream may hold, as it is configured now; infinite without a limit or a stream."""
+        try:
+            limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
+        except NotFoundError:
+            limit = 0
         return limit if limit > 0 else math.inf
 
     async def make_consumer(self, spec: ConsumerSpec) -> None:

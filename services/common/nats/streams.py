@@ -1,6 +1,6 @@
 """Streams, consumers and buckets of JetStream, and who makes them. Subjects: `proctor.values.messaging`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from nats.aio.client import Client
@@ -13,8 +13,8 @@ from services.common.structured_logs import get_logger
 
 log = get_logger()
 
-# Both are work queues: a message is gone once it is acknowledged. They refuse when full (back-pressure).
-WORK = StreamSpec(name="WORK", subjects=(messaging.ALL_WORK,))
+# Streams of work and of outcomes are work queues: a message is gone once it is acknowledged. They refuse when
+# full (back-pressure).
 OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,))
 
 RUNS_BUCKET = BucketSpec(name="RUNS")
@@ -22,10 +22,15 @@ WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=15.0)
 QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
 
 
+def work_stream(pool: str) -> StreamSpec:
+    """The shards of a pool. NATS grants rights by stream: no worker reads the stream of another pool."""
+    return StreamSpec(name=messaging.work_stream_name(pool), subjects=(messaging.work_of_pool(pool),))
+
+
 def work_consumer(pool: str, token: str, priority: Priority, ack_wait_seconds: float) -> ConsumerSpec:
     """The durable consumer that the workers of a pool share for one model and priority."""
     return ConsumerSpec(
-        stream=WORK,
+        stream=work_stream(pool),
         durable=messaging.work_consumer_name(pool, token, priority),
         filter_subject=messaging.work_of_priority(pool, token, priority),
         ack_wait_seconds=ack_wait_seconds,
@@ -48,19 +53,19 @@ def outcome_consumer(ack_wait_seconds: float) -> ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """Of the streams that are made; those that there are keep theirs."""
+    """Of the streams that are made; those that there are keep theirs. `work_bytes` are for each pool."""
 
     replicas: int = 1
-    work_bytes: int = 1024**3
+    work_bytes: int = 256 * 1024**2
     outcome_bytes: int = 1024**3
 
 
 class StreamMaker:
     """Makes what is missing. What there is may have been changed by an operator, so it stays as it is."""
 
-    def __init__(self, connection: Client, limits: StreamLimits) -> None:
+    def __init__(self, connection: Client, pools: Iterable[str], limits: StreamLimits | None = None) -> None:
         self._jetstream = connection.jetstream()
-        self._configs = tuple(_configs(limits))
+        self._configs = tuple(_configs(pools, limits or StreamLimits()))
         self._reported: set[str] = set()
 
     async def make_missing(self) -> None:
@@ -76,8 +81,9 @@ class StreamMaker:
                 log.warning("stream differs from the settings", stream=name, fields=differing)
 
 
-def _configs(limits: StreamLimits) -> Iterator[api.StreamConfig]:
-    for spec, max_bytes in ((WORK, limits.work_bytes), (OUTCOMES, limits.outcome_bytes)):
+def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamConfig]:
+    sizes = [(work_stream(pool), limits.work_bytes) for pool in pools]
+    for spec, max_bytes in (*sizes, (OUTCOMES, limits.outcome_bytes)):
         yield api.StreamConfig(
             name=spec.name,
             subjects=list(spec.subjects),

@@ -48,7 +48,7 @@ class FinishRun:
     async def withdraw_work(self, run: Run) -> None:
         """Announces that the run is not running, and removes its work from the stream."""
         await self.controls.announce(run)
-        await self.stream.purge_work(run.run_id)
+        await self.stream.purge_work(run)
 
     async def are_outcomes_in(self, run: Run) -> bool:
         return not await self.stream.pending_outcomes(run.run_id)

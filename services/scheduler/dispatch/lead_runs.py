@@ -27,7 +27,7 @@ _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0
-# Of the stream of shards. The rest is for shards that are larger than what is left of their pool's share.
+# Of a pool's stream. The rest is for shards that are larger than what is left of this part.
 _SHARED_PART = 0.8
 # The rest waits for the next sweep: runs are admitted between two.
 _WITHDRAWN_AT_ONCE = 500
@@ -46,7 +46,7 @@ class LeadRuns:
     tracker: ProgressTracker
     clock: Clock
     new_driver: NewDriver
-    pool_count: int = 1
+    pools: tuple[str, ...] = ()
 
     async def lead(self, token: FencingToken) -> None:
         """Until cancelled, or until another leads (`LeadershipLost`)."""
@@ -63,7 +63,7 @@ class _Term:
         self._stream_generation = ""
         self._swept_at = 0.0
         self._leftovers: frozenset[RunId] = frozenset()
-        self._pool_bytes = math.inf
+        self._pool_bytes: dict[str, float] = {}
 
     async def run(self) -> None:
         while True:
@@ -134,7 +134,7 @@ class _Term:
 
     async def _watch_streams(self) -> None:
         """A recreated stream has lost its messages: every run is searched for missing outcomes."""
-        stream_generation = await self._lead.stream.stream_generation()
+        stream_generation = await self._lead.stream.stream_generation(self._lead.pools)
         if self._stream_generation not in ("", stream_generation):
             log.warning("stream recreated", was=self._stream_generation, now=stream_generation)
             for driver in self._drivers.values():
@@ -147,7 +147,8 @@ class _Term:
         if now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
-        self._pool_bytes = _SHARED_PART * await self._lead.stream.max_bytes() / self._lead.pool_count
+        for pool in self._lead.pools:
+            self._pool_bytes[pool] = _SHARED_PART * await self._lead.stream.max_bytes(pool)
         announced = await self._lead.controls.announced()
         leftovers = frozenset(announced) - frozenset(await self._lead.runs.live_among(announced))
         for run_id in sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]:
@@ -158,4 +159,4 @@ class _Term:
     def _load_of(self, pool: str) -> PoolLoad:
         drivers = [driver for driver in self._drivers.values() if driver.pool == pool]
         held = sum(driver.bytes_in_flight for driver in drivers)
-        return PoolLoad(max(len(drivers), 1), self._pool_bytes - held)
+        return PoolLoad(max(len(drivers), 1), self._pool_bytes.get(pool, math.inf) - held)

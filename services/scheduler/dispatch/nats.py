@@ -1,4 +1,4 @@
-"""Shards go onto the stream WORK as messages that hold all a worker needs."""
+"""Shards go onto the stream of their pool as messages that hold all a worker needs."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,21 +76,21 @@ class NatsShardStream:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 
-    async def pending_work(self, run_id: RunId) -> int:
-        return await self._jetstream.pending(streams.WORK, messaging.work_of_run(run_id))
+    async def pending_work(self, run: Run) -> int:
+        return await self._jetstream.pending(streams.work_stream(run.pool), messaging.work_of_run(run.run_id))
 
     async def pending_outcomes(self, run_id: RunId) -> int:
         return await self._jetstream.pending(streams.OUTCOMES, messaging.outcome_subject(run_id))
 
-    async def purge_work(self, run_id: RunId) -> None:
-        await self._jetstream.purge(streams.WORK, messaging.work_of_run(run_id))
+    async def purge_work(self, run: Run) -> None:
+        await self._jetstream.purge(streams.work_stream(run.pool), messaging.work_of_run(run.run_id))
 
-    async def max_bytes(self) -> float:
-        return await self._jetstream.max_bytes(streams.WORK)
+    async def max_bytes(self, pool: str) -> float:
+        return await self._jetstream.max_bytes(streams.work_stream(pool))
 
-    async def stream_generation(self) -> str:
-        work = await self._jetstream.stream_generation(streams.WORK)
-        return f"{work} {await self._jetstream.stream_generation(streams.OUTCOMES)}"
+    async def stream_generation(self, pools: Sequence[str]) -> str:
+        work = [streams.work_stream(pool) for pool in pools]
+        return await self._jetstream.stream_generation([*work, streams.OUTCOMES])
 
     def _payloads(
         self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]

@@ -23,19 +23,19 @@ class ShardStream(Protocol):
         """Returns once the stream has stored all of them. Raises `MessageTooLarge`, as `fill` does."""
         ...
 
-    async def pending_work(self, run_id: RunId) -> int:
+    async def pending_work(self, run: Run) -> int:
         """Messages that wait for a worker or are in flight."""
         ...
 
     async def pending_outcomes(self, run_id: RunId) -> int: ...
 
-    async def purge_work(self, run_id: RunId) -> None: ...
+    async def purge_work(self, run: Run) -> None: ...
 
-    async def max_bytes(self) -> float:
-        """What the stream of shards holds; beyond that it takes nothing."""
+    async def max_bytes(self, pool: str) -> float:
+        """What the pool's stream holds; beyond that it takes nothing."""
         ...
 
-    async def stream_generation(self) -> str:
+    async def stream_generation(self, pools: Sequence[str]) -> str:
         """Changes when a stream was recreated, so that its messages were lost."""
         ...
 

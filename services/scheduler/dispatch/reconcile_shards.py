@@ -25,7 +25,7 @@ class ReconcileShards:
     async def is_quiet(self, target: DispatchedRun) -> bool:
         """Nothing is on its way. Asked in this order: outcomes are stored before work is acknowledged."""
         run_id = target.run.run_id
-        if await self.stream.pending_work(run_id):
+        if await self.stream.pending_work(target.run):
             return False
         return not await self.stream.pending_outcomes(run_id)
 

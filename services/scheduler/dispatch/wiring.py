@@ -128,7 +128,7 @@ class Shared:
         limits = streams.StreamLimits(
             settings.stream_replicas, settings.work_stream_bytes, settings.outcome_stream_bytes
         )
-        maker = streams.StreamMaker(self.nats, limits)
+        maker = streams.StreamMaker(self.nats, [pool.name for pool in self.pools], limits)
         await every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams")
 
     async def forget_idle(self) -> NoReturn:
@@ -171,7 +171,7 @@ def make_run_leader(shared: Shared) -> LeadRuns:
         tracker=shared.tracker,
         clock=shared.clock,
         new_driver=partial(RunDriver, context),
-        pool_count=len(shared.pools),
+        pools=tuple(pool.name for pool in shared.pools),
     )
 
 

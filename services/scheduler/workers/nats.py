@@ -58,6 +58,9 @@ class NatsWorkerRegistry:
             except DecodeError:
                 log.warning("unreadable heartbeat", worker=key)
                 return
+            if key != messaging.heartbeat_key(worker.pool, worker.worker_id):
+                log.warning("heartbeat under another worker's key", worker=key, pool=worker.pool)
+                return
             self._heartbeats[key] = (self._clock.monotonic(), worker)
             self._table.put(key, worker)
         after = self._heartbeats.get(key)

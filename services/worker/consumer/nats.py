@@ -1,4 +1,4 @@
-"""Pulls work messages of the pool from the stream WORK, and acknowledges, nacks or forwards them there."""
+"""Pulls work messages from the stream of the pool, and acknowledges, nacks or forwards them there."""
 
 import asyncio
 import uuid
@@ -86,6 +86,7 @@ class NatsShardSource:
         self._jetstream = jetstream
         self._clock = clock
         self._pool = pool
+        self._stream = streams.work_stream(pool.name)
         self._ack_wait_seconds = ack_wait_seconds
         self._pulls: dict[tuple[str | None, Priority], LongPull] = {}
 
@@ -114,7 +115,7 @@ class NatsShardSource:
         """One request where nothing of the pool waits."""
         try:
             subjects = await self._jetstream.pending_by_subject(
-                streams.WORK, messaging.work_of_pool(self._pool.name)
+                self._stream, messaging.work_of_pool(self._pool.name)
             )
             tokens = {messaging.token_of_work(subject) for subject in subjects}
             waiting = [model for model in models if messaging.model_token(model) in tokens]
@@ -129,7 +130,7 @@ class NatsShardSource:
         waits = [await self._jetstream.waiting(self._consumer(model, priority)) for priority in Priority]
         sent = [wait.since for wait in waits if wait.since is not None]
         # Where nothing waits, all of it is in flight, maybe on a worker that died.
-        since = min(sent) if sent else await self._jetstream.sent_at(streams.WORK, subject)
+        since = min(sent) if sent else await self._jetstream.sent_at(self._stream, subject)
         return None if since is None else Backlog(model, sum(wait.count for wait in waits), since)
 
     def _consumer(self, model: str | None, priority: Priority) -> ConsumerSpec:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from proctor.v1 import work_messages_pb2
+from proctor.values import messaging
 from proctor.values.providers.pool import Pool
 from proctor.wire.values import LOAD
 from services.common.clock import ServerClock
@@ -30,6 +31,10 @@ log = get_logger()
 class WorkerIdentity:
     worker_id: str
     pool: Pool
+
+    @property
+    def heartbeat_key(self) -> str:
+        return messaging.heartbeat_key(self.pool.name, self.worker_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,12 @@ class NatsHeartbeat:
         )
         if content == self._reported and self._clock.monotonic() < self._sent_at + every_seconds:
             return
-        await self._bucket.put(self._identity.worker_id, self._status().SerializeToString())
+        await self._bucket.put(self._identity.heartbeat_key, self._status().SerializeToString())
         self._reported, self._sent_at = content, self._clock.monotonic()
 
     async def delete(self) -> None:
         """The worker leaves: no one has to wait until its last heartbeat expires."""
-        await self._bucket.delete(self._identity.worker_id)
+        await self._bucket.delete(self._identity.heartbeat_key)
 
     @property
     def condition(self) -> str:
@@ -129,13 +134,13 @@ class NatsWorkerRegistry:
         self._identity = identity
 
     async def peers(self) -> Sequence[PeerWorker]:
-        """Reads the whole bucket: called only when there is a model to switch to."""
+        """Reads all heartbeats of the pool: called only when there is a model to switch to."""
         try:
-            heartbeats = await self._bucket.entries()
+            heartbeats = await self._bucket.entries(messaging.heartbeat_key(self._identity.pool.name, ">"))
         except TRANSIENT_NATS as error:
             log.info("peers unknown", error=repr(error))
             return ()
-        heartbeats.pop(self._identity.worker_id, None)
+        heartbeats.pop(self._identity.heartbeat_key, None)
         statuses = map(work_messages_pb2.WorkerStatus.FromString, heartbeats.values())
         return [
             PeerWorker(
@@ -144,5 +149,5 @@ class NatsWorkerRegistry:
                 has_precedence=status.worker_id < self._identity.worker_id,
             )
             for status in statuses
-            if status.pool == self._identity.pool.name and status.condition != "draining"
+            if status.condition != "draining"
         ]

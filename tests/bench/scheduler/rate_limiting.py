@@ -94,12 +94,16 @@ async def minutes_of(server: ModelServerProcess, count: int) -> Sequence[Minute]
     return found
 
 
+def pool_name(tells: str) -> str:
+    return f"paced-{tells}"
+
+
 async def measure(tells: str, nats_url: str, harness: WorkerHarness, folder: Path) -> Sequence[Minute]:
     async with AsyncExitStack() as opened:
         server = await opened.enter_async_context(model_server_process())
         limit = {"rate": ALLOWED, "burst": ALLOWED, "tells": tells}
         await server.control(rate_limit=limit, latency_seconds=LATENCY_SECONDS)
-        name = f"paced-{tells}"
+        name = pool_name(tells)
         await order_work(harness, Pool(name, "openai", CONCURRENCY, (), Provider("openai", server.url, "")))
         for number in range(WORKERS):
             own = folder / f"{name}-{number}"
@@ -128,7 +132,7 @@ async def main() -> None:
     reported = ("nothing", "seconds")
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
-        nats = await opened.enter_async_context(nats_server())
+        nats = await opened.enter_async_context(nats_server([pool_name(tells) for tells in reported]))
         postgres = await opened.enter_async_context(postgres_server())
         await opened.enter_async_context(leading_scheduler(nats.address, postgres.address, folder))
         harness = await opened.enter_async_context(worker_harness(nats.address))

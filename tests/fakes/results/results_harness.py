@@ -27,7 +27,7 @@ from services.common.grpc.client import open_channel
 from services.common.lifecycle import every
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.common.nats.streams import OUTCOMES, StreamLimits, StreamMaker
+from services.common.nats.streams import OUTCOMES, StreamMaker
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.proto import OUTCOME
 from services.results.runs.proto import FACTS, task_to_proto
@@ -36,7 +36,7 @@ from services.results.samples.sample import Sample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
-from tests.harness.servers import RunningServer, nats_server, postgres_server
+from tests.harness.servers import POOLS, RunningServer, nats_server, postgres_server
 
 
 @dataclass
@@ -130,7 +130,7 @@ async def results_harness(**changed: object) -> AsyncIterator[ResultsHarness]:
         reports: dict[str, list[work_messages_pb2.ProgressReport]] = {}
         listening = asyncio.create_task(_listen(connection, reports))
         opened.callback(listening.cancel)
-        maker = StreamMaker(connection, StreamLimits())
+        maker = StreamMaker(connection, POOLS)
         making = asyncio.create_task(every(0.2, maker.make_missing, name="make streams"))
         opened.callback(making.cancel)
         yield ResultsHarness(

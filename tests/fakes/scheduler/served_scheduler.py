@@ -63,7 +63,7 @@ class HandWorker:
         for name, value in changes.items():
             getattr(status, name).update(value)
         bucket = Bucket(JetStream(self.nats), streams.WORKERS_BUCKET)
-        await bucket.put("hand", status.SerializeToString())
+        await bucket.put(messaging.heartbeat_key("remote", "hand"), status.SerializeToString())
 
     async def answer(self, most: int = 100) -> int:
         """Answers up to so many shards; gives their number."""

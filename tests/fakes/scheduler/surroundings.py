@@ -224,19 +224,19 @@ class InMemoryStream:
             self.message_ids.add(message_id)
             self.sent.setdefault(run.run_id, []).append((run, filled.shard))
 
-    async def pending_work(self, run_id: RunId) -> int:
-        return len(self.sent.get(run_id, []))
+    async def pending_work(self, run: Run) -> int:
+        return len(self.sent.get(run.run_id, []))
 
     async def pending_outcomes(self, run_id: RunId) -> int:
         return self.pending_in_outcomes
 
-    async def purge_work(self, run_id: RunId) -> None:
-        self.sent.pop(run_id, None)
+    async def purge_work(self, run: Run) -> None:
+        self.sent.pop(run.run_id, None)
 
-    async def max_bytes(self) -> float:
+    async def max_bytes(self, pool: str) -> float:  # all pools are equal
         return self.most_bytes
 
-    async def stream_generation(self) -> str:
+    async def stream_generation(self, pools: Sequence[str]) -> str:  # as above
         return str(self.born)
 
     def wipe(self) -> None:

@@ -35,7 +35,7 @@ from services.worker.wiring import (
     start_loops,
 )
 from tests.fakes.eventually import eventually
-from tests.harness.servers import RunningServer
+from tests.harness.servers import POOLS, RunningServer
 
 POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
 RUN = "11111111-1111-4111-8111-111111111111"
@@ -100,7 +100,9 @@ class WorkerHarness:
         return Counter(outcome.sample for outcome in self.outcomes)
 
     async def left_in_work(self) -> int:
-        return await self.jetstream.pending(streams.WORK, "work.>")
+        """In the streams of all pools."""
+        left = [await self.jetstream.pending(streams.work_stream(pool), "work.>") for pool in POOLS]
+        return sum(left)
 
     async def until_answered(self, samples: int, limit_seconds: float = 30.0) -> None:
         await eventually(
@@ -111,7 +113,7 @@ class WorkerHarness:
         async def is_settled() -> bool:
             return await self.left_in_work() == 0
 
-        await eventually(is_settled, "no message is left in WORK", limit_seconds)
+        await eventually(is_settled, "no message is left", limit_seconds)
 
     async def tell(
         self,
@@ -142,7 +144,7 @@ class WorkerHarness:
 async def worker_harness(url: str) -> AsyncIterator[WorkerHarness]:
     connection = await connect_nats(url, "tests")
     harness = WorkerHarness(connection, JetStream(connection))
-    maker = streams.StreamMaker(connection, streams.StreamLimits())
+    maker = streams.StreamMaker(connection, POOLS)
     tasks = [
         asyncio.create_task(harness.collect(), name="collect outcomes"),
         asyncio.create_task(every(0.2, maker.make_missing, name="make streams"), name="make streams"),

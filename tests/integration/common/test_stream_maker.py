@@ -13,9 +13,9 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.streams import StreamLimits, StreamMaker
 from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.worker.worker_harness import POOL
-from tests.harness.servers import RunningServer
+from tests.harness.servers import POOLS, RunningServer
 
-NAMES = {"WORK", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS"}
+NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS"}
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ async def connection(nats: RunningServer) -> AsyncIterator[Client]:
 
 async def test_what_is_missing_is_made_with_the_settings(connection: Client) -> None:
     manager = connection.jsm()
-    await manager.delete_stream("WORK")
+    await manager.delete_stream("WORK_remote")
     await manager.delete_stream("KV_RUNS")
-    await StreamMaker(connection, StreamLimits(work_bytes=2**24)).make_missing()
+    await StreamMaker(connection, POOLS, StreamLimits(work_bytes=2**24)).make_missing()
     assert {info.config.name for info in await manager.streams_info()} == NAMES
-    assert (await manager.stream_info("WORK")).config.max_bytes == 2**24
+    assert (await manager.stream_info("WORK_remote")).config.max_bytes == 2**24
 
 
 async def test_what_an_operator_changed_stays_and_is_reported_once(connection: Client) -> None:
-    manager, maker = connection.jsm(), StreamMaker(connection, StreamLimits())
+    manager, maker = connection.jsm(), StreamMaker(connection, POOLS)
     config = (await manager.stream_info("OUTCOMES")).config
     await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
     with capture_logs() as logged:
@@ -47,12 +47,12 @@ async def test_what_an_operator_changed_stays_and_is_reported_once(connection: C
 
 async def test_a_worker_makes_and_changes_no_stream(connection: Client) -> None:
     manager = connection.jsm()
-    config = (await manager.stream_info("WORK")).config
+    config = (await manager.stream_info("WORK_remote")).config
     await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
     await manager.delete_stream("OUTCOMES")
     assert (
         await NatsShardSource(JetStream(connection), POOL, SystemClock(), 30).pull(None, Priority.HIGH)
         is None
     )
-    assert (await manager.stream_info("WORK")).config.max_bytes == 10 * 1024**3
+    assert (await manager.stream_info("WORK_remote")).config.max_bytes == 10 * 1024**3
     assert "OUTCOMES" not in {info.config.name for info in await manager.streams_info()}

@@ -98,7 +98,7 @@ async def test_samples_of_four_mebibytes_go_out_alone_and_a_few_at_a_time() -> N
         filled = await wire.fill(RUN, [TASK], shards_of(16, 1))
         assert [one.shard.number for one in filled] == [0, 1, 2, 3]
         await wire.publish(RUN, filled)
-        assert await jetstream.pending(streams.WORK, messaging.work_of_run(RUN.run_id)) == 4
+        assert await jetstream.pending(streams.work_stream("remote"), messaging.work_of_run(RUN.run_id)) == 4
 
 
 async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
@@ -113,7 +113,9 @@ async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
             {sample.sample for sample in part.samples} for part in parts
         ]
         await wire.publish(run, filled)
-        assert await jetstream.pending(streams.WORK, messaging.work_of_run(run.run_id)) == len(parts)
+        assert await jetstream.pending(
+            streams.work_stream("remote"), messaging.work_of_run(run.run_id)
+        ) == len(parts)
 
 
 async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:

@@ -104,7 +104,9 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
     await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
     ended = await asyncio.wait_for(entry.watched(run_id), 20)
     assert ended.state == run_pb2.RUN_STATE_CANCELLED
-    assert await JetStream(entry.nats).pending(streams.WORK, messaging.work_of_run(run_id)) == 0
+    assert (
+        await JetStream(entry.nats).pending(streams.work_stream("remote"), messaging.work_of_run(run_id)) == 0
+    )
     kept = ended.progress.completed
     entry.worker.asked.clear()
     await entry.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))

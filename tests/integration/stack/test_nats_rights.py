@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -10,37 +12,48 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from proctor.stack.servers.nats import NatsServer, prepare_nats
+from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
 from proctor.stack.supervision.addresses import choose_addresses, split_address
-from proctor.stack.supervision.child import SupervisedChild, Surroundings
-from proctor.values.messaging import inbox_prefix
+from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
+from proctor.stack.supervision.process import Program
+from proctor.values import messaging
+from proctor.values.priority import Priority
+from services.common.clock import SystemClock
 from services.common.nats.bucket import Bucket
-from services.common.nats.connection import connect_nats
+from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import (
     RUNS_BUCKET,
-    WORK,
     WORKERS_BUCKET,
-    StreamLimits,
     StreamMaker,
     outcome_consumer,
+    work_consumer,
+    work_stream,
 )
+from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.eventually import eventually
+from tests.fakes.pools import provider_pool
+from tests.fakes.worker.worker_harness import work_shard
 
 WAIT_SECONDS = 0.5
+POOLS = ("a", "b")
+MINE = work_stream("a").name
+OTHERS = work_stream("b").name
+POOL = provider_pool("a")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
     folder = tmp_path_factory.mktemp("nats")
     [address] = choose_addresses(1)
-    made = prepare_nats(folder, address)
+    made = prepare_nats(folder, address, POOLS)
     around = Surroundings(folder / "log", report=print, on_change=lambda: None)
     child = SupervisedChild(made.child(), around)
     try:
         await child.first_ready
         scheduler = await connect_nats(made.url("scheduler"), "scheduler")
-        await StreamMaker(scheduler, StreamLimits()).make_missing()
+        await StreamMaker(scheduler, POOLS).make_missing()
         await scheduler.close()
         yield made
     finally:
@@ -58,7 +71,9 @@ class Member:
         self.refused.append(str(error).lower())
 
     async def connect(self, server: NatsServer, user: str) -> None:
-        await self.client.connect(server.url(user), error_cb=self._note, inbox_prefix=inbox_prefix(user))
+        await self.client.connect(
+            server.url(user), error_cb=self._note, inbox_prefix=messaging.inbox_prefix(user)
+        )
 
     async def is_refused(self) -> bool:
         """Whether the server has forbidden something by the time that it answers a ping."""
@@ -93,11 +108,15 @@ async def test_only_we_may_read_the_passwords(server: NatsServer) -> None:
 @pytest.mark.parametrize(
     ("user", "subject"),
     [
-        ("worker", ">"),
-        ("worker", "outcomes.>"),
-        ("worker", "work.>"),
-        ("worker", "progress.*"),
-        ("worker", "_INBOX_scheduler.>"),
+        ("worker-a", ">"),
+        ("worker-a", "outcomes.>"),
+        ("worker-a", "work.>"),
+        ("worker-a", "work.a.>"),
+        ("worker-a", "work.b.>"),
+        ("worker-a", "models.b"),
+        ("worker-a", "_INBOX_worker-b.>"),
+        ("worker-a", "progress.*"),
+        ("worker-a", "_INBOX_scheduler.>"),
         ("results", "work.>"),
         ("results", "_INBOX.>"),
         ("scheduler", "outcomes.>"),
@@ -115,14 +134,25 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
 @pytest.mark.parametrize(
     ("user", "subject"),
     [
-        ("worker", "$KV.RUNS.a"),
-        ("worker", "$KV.QUOTAS.a"),
-        ("worker", "progress.a"),
-        ("worker", "changes.a"),
-        ("worker", "$JS.API.STREAM.PURGE.OUTCOMES"),
-        ("worker", "$JS.API.STREAM.DELETE.WORK"),
-        ("worker", "$JS.API.STREAM.UPDATE.WORK"),
-        ("worker", "$JS.API.CONSUMER.CREATE.OUTCOMES.mine"),
+        ("worker-a", "$KV.RUNS.a"),
+        ("worker-a", "$KV.QUOTAS.a"),
+        ("worker-a", "progress.a"),
+        ("worker-a", "changes.a"),
+        ("worker-a", "$JS.API.STREAM.PURGE.OUTCOMES"),
+        ("worker-a", f"$JS.API.STREAM.DELETE.{MINE}"),
+        ("worker-a", f"$JS.API.STREAM.UPDATE.{MINE}"),
+        ("worker-a", "$JS.API.CONSUMER.CREATE.OUTCOMES.mine"),
+        ("worker-a", "$KV.WORKERS.b.w"),
+        ("worker-a", "work.b.m.high.r"),
+        ("worker-a", f"$JS.API.STREAM.INFO.{OTHERS}"),
+        ("worker-a", f"$JS.API.STREAM.MSG.GET.{OTHERS}"),
+        ("worker-a", f"$JS.API.DIRECT.GET.{OTHERS}"),
+        ("worker-a", f"$JS.API.DIRECT.GET.{OTHERS}.work.b.m.high.r"),
+        ("worker-a", f"$JS.API.CONSUMER.CREATE.{OTHERS}"),
+        ("worker-a", f"$JS.API.CONSUMER.CREATE.{OTHERS}.mine.work.b.m.high.>"),
+        ("worker-a", f"$JS.API.CONSUMER.DURABLE.CREATE.{OTHERS}.mine"),
+        ("worker-a", f"$JS.API.CONSUMER.DELETE.{MINE}.a-m-high"),
+        ("worker-a", f"$JS.ACK.{OTHERS}.b-m-high.1.1.1.1.0"),
         ("results", "outcomes.a"),
         ("results", "work.a.b.high.c"),
         ("results", "$KV.RUNS.a"),
@@ -139,36 +169,100 @@ async def test_a_service_cannot_send_what_is_not_its_own(server: NatsServer, use
 
 
 async def test_each_service_does_its_part(server: NatsServer) -> None:
-    scheduler, worker, results = [await member(server, user) for user in ("scheduler", "worker", "results")]
-    work, outcomes = JetStream(worker.client), JetStream(results.client)
-    await scheduler.client.jetstream().publish("work.p.m.high.r", b"a shard")
-    await scheduler.client.jetstream().add_consumer(WORK.name, durable_name="p-m-high")
-    pulling = await worker.client.jetstream().pull_subscribe_bind("p-m-high", WORK.name)
-    [shard] = await pulling.fetch(1, timeout=5)
-    await shard.ack()
-    await worker.client.jetstream().publish("outcomes.r", shard.data)
-    puller = Puller(outcomes, outcome_consumer(30))
-    recorded = await puller.fetch(1, 5)
-    assert [message.data for message in recorded] == [b"a shard"]
+    scheduler, worker, results = [await member(server, user) for user in ("scheduler", "worker-a", "results")]
+    source = NatsShardSource(JetStream(worker.client), POOL, SystemClock(), 30)
+    publish = scheduler.client.jetstream().publish
+    await publish(f"work.a.{messaging.ANY_MODEL}.high.r", work_shard(1, [7]).SerializeToString())
+    shard = await source.pull(None, Priority.HIGH)
+    assert shard is not None
+    await shard.forward()
+    shard = await source.pull(None, Priority.HIGH)
+    assert shard is not None
+    await shard.acknowledge()
+    await source.backlogs([])
+    await worker.client.jetstream().publish("outcomes.r", b"an outcome")
+    recorded = await Puller(JetStream(results.client), outcome_consumer(30)).fetch(1, 5)
+    assert [message.data for message in recorded] == [b"an outcome"]
     await recorded[0].ack_sync()
     await Bucket(JetStream(scheduler.client), RUNS_BUCKET).put("r", b"running")
-    assert await Bucket(work, RUNS_BUCKET).entries() == {"r": b"running"}
-    await Bucket(work, WORKERS_BUCKET).put("w", b"alive")
-    assert await Bucket(JetStream(scheduler.client), WORKERS_BUCKET).entries() == {"w": b"alive"}
+    assert await Bucket(JetStream(worker.client), RUNS_BUCKET).entries() == {"r": b"running"}
+    await Bucket(JetStream(worker.client), WORKERS_BUCKET).put("a.w", b"alive")
+    for reader in (scheduler, worker):
+        assert await Bucket(JetStream(reader.client), WORKERS_BUCKET).entries("a.>") == {"a.w": b"alive"}
     for each in (scheduler, worker, results):
         assert not await each.is_refused(), each.refused
         await each.client.close()
 
 
+async def test_a_worker_can_neither_read_nor_acknowledge_work_of_another_pool(server: NatsServer) -> None:
+    scheduler, thief, owner = [await member(server, user) for user in ("scheduler", "worker-a", "worker-b")]
+    subject = "work.b.m.high.r"
+    await scheduler.client.jetstream().publish(subject, b"of pool b")
+    consumer = work_consumer("b", "m", Priority.HIGH, 30)
+    await JetStream(owner.client).make_consumer(consumer)
+    stolen = JetStream(thief.client)
+    assert await Puller(stolen, consumer).fetch(1, WAIT_SECONDS) == []
+    assert await Puller(stolen, replace(consumer, durable="mine")).fetch(1, WAIT_SECONDS) == []
+    # A consumer of its own stream, with the subject of the other.
+    through_mine = replace(consumer, stream=work_stream("a"), durable="mine")
+    assert await Puller(stolen, through_mine).fetch(1, WAIT_SECONDS) == []
+    with pytest.raises(TRANSIENT_NATS):
+        await stolen.sent_at(work_stream("b"), subject)
+    [message] = await Puller(JetStream(owner.client), consumer).fetch(1, 5)
+    assert message.metadata.num_delivered == 1
+    await thief.client.publish(message.reply, b"+ACK")
+    assert await thief.is_refused()
+    left = JetStream(scheduler.client)
+    assert await left.pending(work_stream("b"), subject) == 1
+    await message.ack_sync()
+    assert await left.pending(work_stream("b"), subject) == 0
+    for each in (scheduler, thief, owner):
+        await each.client.close()
+
+
+async def test_the_printed_users_are_those_of_the_local_stack(server: NatsServer, tmp_path: Path) -> None:
+    """A server that reads the block of `proctor nats-users` refuses and allows the same."""
+    [address] = choose_addresses(1)
+    block = tmp_path / "users.conf"
+    block.write_text(authorization_block(POOLS))
+    passwords = {user: f"of-{user}" for user in rights_of(POOLS)}
+    variables = {password_variable(user): word for user, word in passwords.items()}
+    program = (server.program, "-a", "127.0.0.1", "-p", address.rpartition(":")[2], "-c", str(block))
+    made = replace(server, address=address, passwords=passwords)
+
+    async def lets_in() -> bool:
+        try:
+            worker = await member(made, "worker-b")
+        except TRANSIENT_NATS:
+            return False
+        await worker.client.close()
+        return True
+
+    child = SupervisedChild(
+        ChildSpec("nats", Program(program, variables), lets_in),
+        Surroundings(tmp_path / "log", report=print, on_change=lambda: None),
+    )
+    try:
+        await child.first_ready
+        worker = await member(made, "worker-b")
+        await worker.client.publish("work.b.m.high.r", b"mine")
+        assert not await worker.is_refused(), worker.refused
+        await worker.client.publish("work.a.m.high.r", b"another's")
+        assert await worker.is_refused()
+        await worker.client.close()
+    finally:
+        await child.stop()
+
+
 async def test_who_is_asked_may_answer_and_only_then(server: NatsServer) -> None:
-    scheduler, worker = await member(server, "scheduler"), await member(server, "worker")
+    scheduler, worker = await member(server, "scheduler"), await member(server, "worker-a")
 
     async def answer(message: Msg) -> None:
         await message.respond(b"my models")
 
-    await worker.client.subscribe("models.p", cb=answer)
+    await worker.client.subscribe("models.a", cb=answer)
     await worker.client.flush()
-    reply = await scheduler.client.request("models.p", b"", timeout=5)
+    reply = await scheduler.client.request("models.a", b"", timeout=5)
     assert reply.data == b"my models"
     with pytest.raises(NoRespondersError):
         await scheduler.client.request("models.nobody", b"", timeout=5)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from proctor.v1 import work_messages_pb2
+from proctor.values import messaging
 from proctor.values.priority import Priority
 from proctor.values.providers.pool import Pool, PoolModel
 from services.common.clock import SystemClock
@@ -97,7 +98,7 @@ async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(harness: 
         status = work_messages_pb2.WorkerStatus(
             worker_id=worker, pool=pool, condition=condition, ready_models=[A]
         )
-        await bucket.put(worker, status.SerializeToString())
+        await bucket.put(messaging.heartbeat_key(pool, worker), status.SerializeToString())
     peers = await NatsWorkerRegistry(harness.jetstream, WorkerIdentity("w2", POOL)).peers()
     assert [(peer.ready_models, peer.has_precedence) for peer in peers] == [((A,), True)]
 

@@ -54,7 +54,7 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     registry = NatsWorkerRegistry(NoBucket(), clock, lambda: changes.append(1))  # type: ignore[arg-type]  # not listened to
 
     def hear(worker: Worker) -> None:
-        registry._on_heartbeat(worker.worker_id, HEARTBEAT.to_proto(worker).SerializeToString())
+        registry._on_heartbeat(f"one.{worker.worker_id}", HEARTBEAT.to_proto(worker).SerializeToString())
 
     first = Worker("a", "one", "vllm", concurrency=8)
     hear(first)
@@ -65,5 +65,13 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     clock.seconds += 10
     assert [worker.worker_id for worker in registry.workers()] == ["b"]
     assert registry.table().pool("one").concurrencies == {8: 1}
-    registry._on_heartbeat("b", None)
+    registry._on_heartbeat("one.b", None)
     assert registry.table().pools == frozenset()
+
+
+def test_a_heartbeat_under_the_key_of_another_pool_counts_for_nothing() -> None:
+    """NATS lets a worker write below its own pool only; what it writes there may say anything."""
+    registry = NatsWorkerRegistry(NoBucket(), SetClock(), lambda: None)  # type: ignore[arg-type]  # not listened to
+    forged = Worker("b", "two", "vllm", concurrency=8, refused_runs={"run/1": "forged"})
+    registry._on_heartbeat("one.b", HEARTBEAT.to_proto(forged).SerializeToString())
+    assert registry.workers() == []

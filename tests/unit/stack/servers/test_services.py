@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from proctor.stack.options import StackOptions, remote_pool, vllm_pool
-from proctor.stack.servers.nats import OPERATOR, RIGHTS, NatsServer
+from proctor.stack.servers.nats import OPERATOR, NatsServer
+from proctor.stack.servers.nats_rights import rights_of
 from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.postgres_home import PostgresHome
 from proctor.stack.servers.services import Wiring, server_environment, service_children, worker_environment
@@ -14,7 +15,12 @@ from proctor.stack.state import write_pools_file
 from proctor.values.providers.pool import PoolModel, Provider
 from proctor.values.providers.pools_file import PoolsFile
 
-NATS = NatsServer("nats-server", Path("nats.conf"), "127.0.0.1:1", dict.fromkeys((OPERATOR, *RIGHTS), "word"))
+NATS = NatsServer(
+    "nats-server",
+    Path("nats.conf"),
+    "127.0.0.1:1",
+    dict.fromkeys((OPERATOR, *rights_of(("local", "remote"))), "word"),
+)
 WIRING = Wiring(
     postgres=PostgresServer(PostgresHome(Path("bin"), Path("data")), "127.0.0.1:9", "owner's word"),
     nats=NATS,
@@ -84,7 +90,7 @@ def test_a_worker_gets_the_key_of_its_pool_and_no_database() -> None:
     assert SECRETS.keys() & environment == {"MY_SECRET", "HF_TOKEN"}
     assert environment["PROCTOR_WORKER_POOL"] == "remote"
     assert environment["PROCTOR_WORKER_HEALTH_ADDRESS"] == "unix:/state/run/worker-1"
-    assert environment["PROCTOR_NATS_URL"] == "nats://worker:word@127.0.0.1:1"
+    assert environment["PROCTOR_NATS_URL"] == "nats://worker-remote:word@127.0.0.1:1"
     assert "PROCTOR_POSTGRES_DSN" not in environment
     assert "MY_SECRET" not in worker_environment(given, WIRING, LOCAL, "unix:/state/run/worker-0")
 

@@ -1,0 +1,114 @@
+"""Who may do what in NATS: one user for the scheduler, one for results, and one for the workers of each pool.
+
+A worker reads and acknowledges the shards of its own pool only, because each pool has a stream of its own.
+`proctor nats-users` prints the same list for a server that is not the local stack's.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from proctor.values import messaging
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Subjects that a user may send to and receive from, beside its own inboxes."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...] = ()
+
+
+def _stream(name: str, *verbs: str) -> tuple[str, ...]:
+    return tuple(f"$JS.API.STREAM.{verb}.{name}" for verb in verbs)
+
+
+def _consumers(stream: str, *verbs: str) -> tuple[str, ...]:
+    return tuple(f"$JS.API.CONSUMER.{verb}.{stream}.>" for verb in verbs)
+
+
+def _pulled(stream: str) -> tuple[str, ...]:
+    """For who makes durable consumers of a stream and pulls from them. No purge and no deletion."""
+    made = _consumers(stream, "CREATE", "DURABLE.CREATE", "INFO", "MSG.NEXT")
+    return (
+        *_stream(stream, "INFO", "MSG.GET"),
+        *made,
+        f"$JS.API.DIRECT.GET.{stream}.>",
+        f"$JS.ACK.{stream}.>",
+    )
+
+
+def _watched(bucket: str) -> tuple[str, ...]:
+    """For who reads the keys of a bucket and their changes: an ephemeral consumer of its stream."""
+    stream = f"KV_{bucket}"
+    made = (f"$JS.API.CONSUMER.CREATE.{stream}", *_consumers(stream, "CREATE", "INFO", "DELETE"))
+    return (*_stream(stream, "INFO", "MSG.GET"), *made, f"$JS.API.DIRECT.GET.{stream}.>", "$JS.FC.>")
+
+
+_SCHEDULER = Rights(
+    (
+        messaging.ALL_WORK,
+        messaging.CHANGES_OF_ALL_RUNS,
+        messaging.model_list_subject("*"),
+        "$KV.RUNS.>",
+        "$KV.QUOTAS.>",
+        "$JS.API.>",
+        "$JS.FC.>",
+    ),
+    (messaging.PROGRESS_OF_ALL_RUNS, messaging.CHANGES_OF_ALL_RUNS, messaging.ALL_RATES),
+)
+_RESULTS = Rights((messaging.PROGRESS_OF_ALL_RUNS, *_pulled("OUTCOMES")))
+
+
+def worker_user(pool: str) -> str:
+    return f"worker-{pool}"
+
+
+def _worker_rights(pool: str) -> Rights:
+    """A shard that is cut goes back into the stream of the pool."""
+    return Rights(
+        (
+            messaging.work_of_pool(pool),
+            messaging.OUTCOMES_OF_ALL_RUNS,
+            messaging.ALL_RATES,
+            f"$KV.WORKERS.{messaging.heartbeat_key(pool, '>')}",
+            *_pulled(messaging.work_stream_name(pool)),
+            *_watched("RUNS"),
+            *_watched("QUOTAS"),
+            *_watched("WORKERS"),
+        ),
+        (messaging.model_list_subject(pool),),
+    )
+
+
+def rights_of(pools: Iterable[str]) -> Mapping[str, Rights]:
+    """The rights of each user, by its name."""
+    workers = {worker_user(pool): _worker_rights(pool) for pool in pools}
+    return {"scheduler": _SCHEDULER, "results": _RESULTS, **workers}
+
+
+def permissions(user: str, rights: Rights) -> dict[str, object]:
+    """As nats-server reads them. A user that is asked may answer, into the inbox of the one that asked."""
+    inboxes = f"{messaging.inbox_prefix(user)}.>"
+    return {
+        "permissions": {
+            "publish": {"allow": [*rights.publish, "$JS.API.INFO"]},
+            "subscribe": {"allow": [*rights.subscribe, inboxes]},
+            "allow_responses": {"max": 8, "expires": "1m"},
+        }
+    }
+
+
+def authorization_block(pools: Iterable[str]) -> str:
+    """Of a configuration of nats-server, which reads the passwords from variables of its environment."""
+    users = [
+        {"user": user, "password": f"${password_variable(user)}", **permissions(user, rights)}
+        for user, rights in rights_of(pools).items()
+    ]
+    quoted = json.dumps({"users": users}, indent=2)
+    return "authorization: " + re.sub(r'"password": "(\$\w+)"', r'"password": \1', quoted) + "\n"
+
+
+def password_variable(user: str) -> str:
+    return "NATS_PASSWORD_" + re.sub(r"[^A-Z0-9]", "_", user.upper())
