@@ -16,6 +16,10 @@ MAX_USER_LETTERS = 128
 EVERYBODY = "*"
 RunId = NewType("RunId", str)
 _FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
+# The form of a completion window of 1 to 168 hours, in hours or minutes, as JSON Schema describes it.
+WINDOW_PATTERN = (
+    "^(([1-9]|[1-9][0-9]|1[0-5][0-9]|16[0-8])h|([6-9][0-9]|[1-9][0-9]{2,3}|100[0-7][0-9]|10080)m)$"
+)
 _SECONDS = {"h": 3600, "m": 60}
 
 

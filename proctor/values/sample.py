@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass, field
 
+MAX_FEWSHOT = 100
+# Samples are rendered one after the other, so a preview of a far one takes long.
+LAST_PREVIEWED_ROW = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:

@@ -28,23 +28,41 @@ from services.gateway.errors.api_errors import benchmark_id, run_id_of, with_par
 from services.gateway.errors.gateway_errors import DatasetRunNotPlanned, EmptyId
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
-from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_value, present
 from services.gateway.paths import DATASET_RUNS
 
 _MAX_IDS_CHARACTERS = 1024
 _FILE: Described = {200: {"description": "The file", "content": {"application/jsonl": {}}}}
-Ids = Annotated[Text, Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6')]
+_ID = "bm_[0-9a-f]{32}"
+Ids = Annotated[
+    Text,
+    Keywords({"pattern": rf"^\s*{_ID}\s*(,\s*{_ID}\s*)*$"}),
+    Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6'),
+]
 
 router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
 
 
-class AnswerNamed(BaseModel):
+# As in the check below: a null, or an empty id, stands for none.
+_NAMED_ONCE = [
+    {
+        "required": ["sample"],
+        "properties": {"sample": {"type": "integer"}, "custom_id": {"maxLength": 0}},
+    },
+    {
+        "required": ["custom_id"],
+        "properties": {"sample": {"type": "null"}, "custom_id": {"minLength": 1}},
+    },
+]
+
+
+class AnswerNamed(RequestBody):
     """An answer by the number of its sample, as results list it, or by the id of its row."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(json_schema_extra={"oneOf": _NAMED_ONCE})
 
-    sample: int | None = Field(default=None, ge=0, le=INT64_MAX)
+    sample: int | None = Field(default=None, ge=0, le=JSON_INT_MAX)
     custom_id: Text = Field(default="", max_length=512, description="Replaces sample")
     rollout: int = Field(default=0, ge=0, le=INT32_MAX)
 
@@ -58,10 +76,8 @@ class AnswerNamed(BaseModel):
         return answer_pb2.AnswerKey(sample=self.sample or 0, rollout=self.rollout, row_id=self.custom_id)
 
 
-class AnswersNamed(BaseModel):
+class AnswersNamed(RequestBody):
     """Either all of them are marked or none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answers: list[AnswerNamed] = Field(max_length=1000)
 
@@ -139,7 +155,7 @@ async def side_by_side(  # noqa: PLR0913  # the parameters of the query
     *,
     differing: Annotated[bool, Query(description="Only rows whose answers differ")] = False,
     limit: Annotated[int, Query(ge=1, le=200, description="A page of large rows has fewer")] = 20,
-    cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
+    cursor: Cursor = "",
 ) -> SideBySide:
     request = answer_pb2.ListSideBySideRequest(
         run_ids=[run.run_id for run in runs],

@@ -26,9 +26,19 @@ from services.gateway.http.parameters import JobId
 from services.gateway.paths import BENCHMARKING
 
 ExportFormat = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
+_MEDIA_TYPES = (
+    "text/csv",
+    "application/json",
+    "application/jsonl",
+    "application/vnd.apache.parquet",
+    "text/html",
+)
 _FILE: Described = {
-    200: {"description": "The file", "content": {"application/octet-stream": {}}},
-    206: {"description": "The requested range, of the CSV or JSONL of a finished run"},
+    200: {"description": "The file", "content": {each: {} for each in _MEDIA_TYPES}},
+    206: {
+        "description": "The requested range, of the CSV or JSONL of a finished run",
+        "content": {each: {} for each in _MEDIA_TYPES},
+    },
     304: {"description": "The client has the file"},
 }
 FILE_RESPONSES = _FILE | problems(416)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
+from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.models import full_model, names_of, provider_and_name
@@ -16,7 +17,7 @@ from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_num
 from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import INT32_MAX, INT64_MAX
+from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
 from services.gateway.http.presentation import interval, moment, optional, present
 from services.gateway.paths import BENCHMARKING
 
@@ -24,7 +25,7 @@ _METRIC = (
     "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
     "empty: accuracy, or score where no task has it"
 )
-MetricQuery = Annotated[str, Query(description=_METRIC)]
+MetricQuery = Annotated[Text, Query(description=_METRIC)]
 _ERRORS = problems(400, 404, 422, 503)
 
 
@@ -155,8 +156,8 @@ class LeaderboardParameters:
         *,
         best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False,
         scoring_method: ScoringMethod | None = None,
-        num_fewshot: Annotated[int | None, Query(ge=0, le=INT32_MAX)] = None,
-        project_id: Annotated[int | None, Query(ge=0, le=INT64_MAX)] = None,
+        num_fewshot: Annotated[int | None, Query(ge=0, le=MAX_FEWSHOT)] = None,
+        project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None,
         include: Annotated[
             Literal["limited"] | None,
             Query(description="limited: rank runs of the first rows too, with others of the same limit"),
@@ -186,7 +187,7 @@ class HistoryParameters:
         metric: MetricQuery = "",
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
         *,
-        cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
+        cursor: Cursor = "",
     ) -> None:
         self.request = leaderboard_service_pb2.GetHistoryRequest(
             model=model_name,

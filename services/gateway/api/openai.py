@@ -4,15 +4,16 @@ import uuid
 from typing import Annotated, Generic, Literal, TypeVar
 
 from fastapi import Depends, Header
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.values.openai import BatchUsage
+from proctor.values.run import WINDOW_PATTERN
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.errors.gateway_errors import LineFault, fault_count_text
-from services.gateway.http.parameters import Text
+from services.gateway.http.parameters import NO_NUL, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present
 
 T = TypeVar("T")
@@ -53,24 +54,33 @@ class Page(BaseModel, Generic[T]):
     has_more: bool
 
 
-class OutputExpiry(BaseModel):
-    """Lifetime of the output files of a batch."""
+_METADATA = {
+    "maxProperties": 16,
+    "propertyNames": {"minLength": 1, "maxLength": 64, "pattern": NO_NUL},
+    "additionalProperties": {"type": "string", "maxLength": 512, "pattern": NO_NUL},
+}
 
-    model_config = ConfigDict(extra="forbid")
+
+class OutputExpiry(RequestBody):
+    """Lifetime of the output files of a batch."""
 
     anchor: Literal["created_at"] = Field(description="Creation of each file")
     seconds: int = Field(ge=SHORTEST_EXPIRY_SECONDS, le=LONGEST_EXPIRY_SECONDS)
 
 
-class BatchRequest(BaseModel):
+class BatchRequest(RequestBody):
     """An order."""
 
-    model_config = ConfigDict(extra="forbid")
-
     input_file_id: Text = Field(description='"file-…" of purpose batch')
-    endpoint: Text = Field(description="/v1/chat/completions or /v1/completions: the endpoint of every line")
-    completion_window: Text = Field(description='"1h" to "168h", or minutes, for example "90m"')
-    metadata: dict[Text, Text] | None = Field(default=None, description="Up to 16 pairs")
+    endpoint: Annotated[Text, Keywords({"enum": ["/v1/chat/completions", "/v1/completions"]})] = Field(
+        description="The endpoint of every line"
+    )
+    completion_window: Annotated[Text, Keywords({"pattern": WINDOW_PATTERN})] = Field(
+        description='"1h" to "168h", or minutes, for example "90m"'
+    )
+    metadata: Annotated[dict[Text, Text], Keywords(_METADATA)] | None = Field(
+        default=None, description="Up to 16 pairs"
+    )
     output_expires_after: OutputExpiry | None = Field(default=None, description="Unset: its files are kept")
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from google.protobuf.duration_pb2 import Duration
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
@@ -15,11 +15,13 @@ from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import INT32_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, RequestBody, Text
 from services.gateway.http.presentation import present, subject_of
 from services.gateway.paths import QUEUE
 
 _YEAR_SECONDS = 365 * 24 * 3600
+# What a duration of a contract is rounded to here.
+_MICROSECOND = 1e-6
 # REST names of fields of QueueLimits, where they differ.
 _CONTRACT_NAMES = {
     "run_time_limit_seconds": "run_time_limit",
@@ -91,18 +93,15 @@ class Limits(BaseModel):
     )
 
 
-class LimitsPatch(BaseModel):
+class LimitsPatch(RequestBody):
     """Absent limits stay unchanged; null resets a limit to the settings."""
-
-    # Strict, so that true is not read as 1.
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     max_running_runs: Count = None
     max_pending_runs_per_user: Count = None
     max_requests_per_minute: Count = None
-    run_time_limit_seconds: float | None = Field(default=None, gt=0, le=_YEAR_SECONDS)
+    run_time_limit_seconds: float | None = Field(default=None, ge=_MICROSECOND, le=_YEAR_SECONDS)
     min_run_time_seconds: float | None = Field(default=None, ge=0, le=_YEAR_SECONDS)
-    highest_priorities: dict[Text, Annotated[Priority, Field(strict=False)]] | None = Field(
+    highest_priorities: dict[Text, Priority] | None = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
     )
 

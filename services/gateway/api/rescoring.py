@@ -11,7 +11,7 @@ from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends import ResultsCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import JobId, Text
+from services.gateway.http.parameters import JobId, RequestBody, Text
 from services.gateway.http.presentation import json_text, present
 from services.gateway.paths import BENCHMARKING
 
@@ -23,7 +23,7 @@ def _writable(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-class MetricWanted(BaseModel):
+class MetricWanted(RequestBody):
     """A metric with its options beside it, as in a metric_list."""
 
     model_config = ConfigDict(extra="allow")
@@ -48,10 +48,8 @@ def _named(given: object) -> object:
 Wanted = Annotated[MetricWanted, BeforeValidator(_named, json_schema_input_type=str | MetricWanted)]
 
 
-class RescoreRequest(BaseModel):
+class RescoreRequest(RequestBody):
     """Other metrics or filters for one task. Recorded scores stay unchanged."""
-
-    model_config = ConfigDict(extra="forbid")
 
     task: Text = Field(min_length=1)
     metrics: list[Wanted] = Field(

@@ -91,7 +91,8 @@ def problem_response(problem: ProblemDetails, field: str = "") -> JSONResponse:
     if f"{problem.instance}/".startswith(f"{OPENAI}/"):
         return openai_response(problem, field)
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
-    body = problem.model_dump(exclude_none=True)
+    # Without the fields that it does not have; nulls further inside are said.
+    body = {name: value for name, value in problem.model_dump().items() if value is not None}
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -153,6 +154,10 @@ def _field_problem(fault: Mapping[str, object]) -> InvalidField:
 
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, UnicodeDecodeError):
+        # FastAPI reports bytes that are no text as 400, and a text that is no JSON as malformed.
+        fault = {"loc": ("body",), "msg": "it is not UTF-8"}
+        return await _malformed_problem(request, RequestValidationError([fault]))
     reason = HTTPStatus(error.status_code).name
     response = problem_response(plain_problem(request.url.path, error.status_code, reason, str(error.detail)))
     response.headers.update(error.headers or {})
@@ -162,10 +167,15 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> set[str]:
-    """Those of all routes of the path: the error names only the first route's."""
+    """Those of all routes of the path; the error names only the first route's.
+
+    A path that is written out comes before one with a parameter, which matches it as well.
+    """
     path = request.url.path
     routes = [each for each in request.app.routes if isinstance(each, Route) and each.path_regex.match(path)]
-    methods = {method for route in routes for method in route.methods or ()}
+    fewest = min((len(each.param_convertors) for each in routes), default=0)
+    own = [each for each in routes if len(each.param_convertors) == fewest]
+    methods = {method for route in own for method in route.methods or ()}
     return methods | {"HEAD"} if "GET" in methods else methods
 
 

@@ -11,6 +11,8 @@ from fastapi import Header
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
+from services.gateway.http.parameters import Keywords
+
 _ONE_RANGE = re.compile(r"bytes=\s*([0-9]{0,19})-([0-9]{0,19})\s*", re.IGNORECASE)
 _ANY = "*"
 # An ETag may hold commas. If-None-Match ignores whether it is weak.
@@ -61,7 +63,9 @@ class ContentConditions:
         ] = "",
         if_range: Annotated[str, Header(description="Apply the range only if this is the ETag")] = "",
         if_none_match: Annotated[
-            list[str] | None, Header(description="ETags that the client has, or *")
+            list[str] | None,
+            Keywords({"type": "string"}),
+            Header(description="ETags that the client has, or *"),
         ] = None,
     ) -> None:
         self.range = byte_range

@@ -1,19 +1,30 @@
-"""Types of parameters that several APIs read, and the check for unknown ones."""
+"""Types of parameters and bodies that several APIs read, and the check for unknown parameters."""
 
 import uuid
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.dependencies.utils import get_flat_dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import CoreSchema
 
 from services.gateway.errors.api_errors import run_id_of
 from services.gateway.errors.gateway_errors import RunNotFound
 
 INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
+# The largest integer that every reader of JSON has exactly (RFC 8259, section 6).
+JSON_INT_MAX = 2**53 - 1
 
 
 def _utf8(text: str) -> str:
@@ -22,7 +33,44 @@ def _utf8(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_utf8)]
+# Compared by identity: a part of a union of types has to be hashable, which a mapping is not.
+@dataclass(frozen=True, slots=True, eq=False)
+class Keywords:
+    """Keywords of JSON Schema for the description of a type; a validator or another service enforces them."""
+
+    keywords: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), **self.keywords}
+
+
+# Neither Postgres nor an engine takes a NUL character.
+NO_NUL = r"^[^\x00]*$"
+Text = Annotated[str, AfterValidator(_utf8), Keywords({"pattern": NO_NUL})]
+Cursor = Annotated[
+    str,
+    Keywords({"pattern": "^[A-Za-z0-9_=-]*$"}),
+    Query(description="next_cursor of the previous page of the same list"),
+]
+
+
+class RequestBody(BaseModel):
+    """A body of JSON: a number is not read from a text, nor from true, and there are no other fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def has_json_type(cls, given: object, info: ValidationInfo) -> object:
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        kinds = {annotation, *get_args(annotation)}
+        if kinds & {int, float} and isinstance(given, str | bool):
+            raise ValueError("it must be a number")
+        if bool in kinds and not isinstance(given, bool):
+            raise ValueError("it must be true or false")
+        return given
 
 
 def _job_id(job_id: Annotated[str, Path(description="UUID")]) -> str:

@@ -23,6 +23,8 @@ def describe_errors(app: FastAPI) -> None:
         for path, operations in document["paths"].items() if is_new else ():
             for operation in operations.values():
                 _describe(operation["responses"], is_openai=path.startswith(f"{OPENAI}/"))
+                for parameter in operation.get("parameters", ()):
+                    parameter["schema"] = _without_null(parameter["schema"])
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
@@ -44,6 +46,14 @@ def _describe(responses: dict[str, Any], *, is_openai: bool) -> None:
         content = response.get("content", {})
         if content.get(_JSON, {}).get("schema") == _PROBLEM:
             content[MEDIA_TYPE] = content.pop(_JSON)
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter can be left out, and cannot be null."""
+    kinds = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(kinds) == 1:
+        return {**kinds[0], **{name: value for name, value in schema.items() if name != "anyOf"}}
+    return schema
 
 
 class HeadRequests:

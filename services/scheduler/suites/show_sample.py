@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.scheduler import errors
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
@@ -10,12 +11,11 @@ from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource
-from services.scheduler.suites.suite import MAX_FEWSHOT, TaskDefinition
+from services.scheduler.suites.suite import TaskDefinition
 
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
 # Few-shot draws depend on earlier rows, so all rows before are rendered too.
-LAST_ROW = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ShowSample:
 
 
 def _check(wanted: SampleRequest) -> None:
-    ranges = {"row": (wanted.row, LAST_ROW), "num_fewshot": (wanted.num_fewshot or 0, MAX_FEWSHOT)}
+    ranges = {"row": (wanted.row, LAST_PREVIEWED_ROW), "num_fewshot": (wanted.num_fewshot or 0, MAX_FEWSHOT)}
     for name, (value, highest) in ranges.items():
         if not 0 <= value <= highest:
             sentence = f"{name} is {value}, but must be at least 0 and at most {highest}."

@@ -125,9 +125,6 @@ def _task(task: TaskDefinition) -> TaskSummary:
     return TaskSummary(task.name, task.version, task.scoring.output_type, metrics, str(task.rows))
 
 
-MAX_FEWSHOT = 100
-
-
 @dataclass(frozen=True, slots=True)
 class StoredSuite:
     """`digest` identifies the document with its files; versions count from 1."""

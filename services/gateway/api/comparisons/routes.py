@@ -22,21 +22,35 @@ from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.suites.schemas import SuiteName
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import Text
+from services.gateway.http.parameters import RequestBody, Text
 from services.gateway.http.presentation import interval, present
 from services.gateway.paths import BENCHMARKING
 
 router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
 
 
-class CompareRequest(BaseModel):
+_RUN_ID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_ONE_KIND = [
+    {"properties": {"model_ids": {"items": {"pattern": _RUN_ID}}}},
+    {
+        "required": ["benchmark_suite"],
+        "properties": {
+            "benchmark_suite": {"minLength": 1},
+            "model_ids": {"items": {"not": {"pattern": _RUN_ID}}},
+        },
+    },
+]
+
+
+class CompareRequest(RequestBody):
     """Two to six models by their latest complete run of a suite, or two to six runs."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 
     model_ids: list[Text] = Field(
         min_length=2,
         max_length=6,
+        json_schema_extra={"uniqueItems": True},
         description="Models as ordered or as provider/name, or ids of jobs",
     )
     benchmark_suite: SuiteName = Field(

@@ -3,13 +3,13 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from proctor.v1 import outcome_pb2, run_pb2, sample_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority
-from proctor.values.run import RunState, window_seconds
+from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.runs.requests import (
     BaseUrlField,
@@ -23,7 +23,7 @@ from services.gateway.api.runs.requests import (
     check_nesting,
 )
 from services.gateway.errors.gateway_errors import FileIsWhole
-from services.gateway.http.parameters import INT32_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text
 
 _MAX_NAMES = 100
@@ -47,14 +47,13 @@ def _is_window(text: str) -> str:
 Window = Annotated[
     str,
     AfterValidator(_is_window),
+    Keywords({"pattern": WINDOW_PATTERN}),
     Field(description='"24h", "90m": the run fails when it has not ended by then, including waiting'),
 ]
 
 
-class MetricWithOptions(BaseModel):
+class MetricWithOptions(RequestBody):
     """A metric with options of its own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Text = Field(min_length=1, max_length=64, examples=["exact_match"])
     options: dict[str, Any] = Field(default_factory=dict)
@@ -81,10 +80,8 @@ MetricField = Annotated[
 ]
 
 
-class DatasetRunRequest(BaseModel):
+class DatasetRunRequest(RequestBody):
     """An order: one model over one data set."""
-
-    model_config = ConfigDict(extra="forbid")
 
     model_id: ModelName = Field(
         description='"provider/name", or an alias from the pools file', examples=["vllm/starter"]
@@ -146,7 +143,7 @@ class DatasetRunsParameters:
     def __init__(
         self,
         limit: Annotated[int, Query(ge=1, le=500)] = 20,
-        cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
+        cursor: Cursor = "",
         status: RunState | None = None,
         model: Annotated[Text, Query(description='"provider/name"')] = "",
         dataset_id: Annotated[Text, Query(description='"ds_…"')] = "",
@@ -214,7 +211,7 @@ class PageParameters:
     def __init__(
         self,
         limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100,
-        cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
+        cursor: Cursor = "",
     ) -> None:
         self.limit = limit
         self.cursor = cursor

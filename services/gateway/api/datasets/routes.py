@@ -16,7 +16,7 @@ from services.gateway.auth import User
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.gateway_errors import DatasetRefused, LineFault
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import INT64_MAX, Text
+from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
 from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.paths import DATASETS, UPLOADS
 
@@ -37,10 +37,9 @@ _BODY = {
     }
 }
 DatasetIdPath = Annotated[Text, Path(description='"ds_…"', max_length=255)]
-FirstRow = Annotated[int, Query(ge=0, le=INT64_MAX, description="From 0")]
+FirstRow = Annotated[int, Query(ge=0, le=JSON_INT_MAX, description="From 0")]
 RowCount = Annotated[int, Query(ge=1, le=100, description="Large rows may come in smaller pages")]
 PageSize = Annotated[int, Query(ge=1, le=500)]
-Cursor = Annotated[Text, Query(description="next_cursor of the previous page")]
 
 router = APIRouter(tags=["datasets"])
 _ONE = problems(404, 422, 503)
@@ -119,7 +118,7 @@ class UploadParameters:
 
 @router.post(
     UPLOADS,
-    responses=problems(408, 413, 415, 422, 503),
+    responses=problems(400, 408, 409, 413, 415, 422, 503),
     openapi_extra=_BODY,
     summary="Upload a data set; the faulty lines of an invalid file are listed",
 )

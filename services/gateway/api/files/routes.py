@@ -53,6 +53,8 @@ _BODY = {
                         },
                         FILE_FIELD: {"type": "string", "format": "binary", "description": "JSONL"},
                     },
+                    "dependentRequired": {ANCHOR: [SECONDS], SECONDS: [ANCHOR]},
+                    "additionalProperties": False,
                 }
             }
         },
@@ -60,7 +62,7 @@ _BODY = {
 }
 _CONTENT: Described = {
     200: {"description": "The file", "content": {"application/octet-stream": {}}},
-    206: {"description": "The requested range"},
+    206: {"description": "The requested range", "content": {"application/octet-stream": {}}},
     304: {"description": "The client has the file"},
 }
 
@@ -99,7 +101,7 @@ NamedFile = Annotated[file_pb2.File, Depends(_named_file)]
 
 @router.post(
     FILES,
-    responses=openai_problems(400, 408, 413, 503),
+    responses=openai_problems(400, 408, 409, 413, 503),
     openapi_extra=_BODY,
     summary="Upload the lines of a batch",
 )

@@ -5,22 +5,23 @@ from typing import Annotated, Any, Literal, Self
 
 from fastapi import Query
 from google.protobuf.struct_pb2 import Struct
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, default_priority
 from proctor.values.run import RunState
+from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Truncation
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.suites.schemas import SuiteFilter
-from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Cursor, RequestBody, Text
 
 # Protobuf cannot parse messages that are nested much deeper.
 _MAX_NESTING = 16
 
 Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
-ProjectId = Annotated[int, Field(ge=0, le=INT64_MAX, description="Groups runs; created on first use")]
+ProjectId = Annotated[int, Field(ge=0, le=JSON_INT_MAX, description="Groups runs; created on first use")]
 Rollouts = Annotated[int | None, Field(ge=1, le=100, description="Repetitions of each sample")]
 PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
@@ -46,14 +47,14 @@ StreamAnswers = Annotated[
     Field(description="Request streamed answers, to measure the time to the first token; costs CPU"),
 ]
 
-ModelFilter = Annotated[str, Query(description="As it was ordered, or with its provider: provider/name")]
+ModelFilter = Annotated[Text, Query(description="As it was ordered, or with its provider: provider/name")]
 KindFilter = Annotated[
     Literal["suite", "dataset", "all"],
     Query(description="Runs over suites, over data sets and of batches, or all; not with a suite"),
 ]
 
 
-class Params(BaseModel):
+class Params(RequestBody):
     """Parameters of generation for any provider. Unlisted ones are passed to the provider unchanged."""
 
     model_config = ConfigDict(extra="allow")
@@ -62,7 +63,7 @@ class Params(BaseModel):
     top_p: float | None = Field(default=None, ge=0, le=1)
     top_k: int | None = Field(default=None, ge=0, le=100, description="0 means no limit")
     max_tokens: Count = None
-    seed: int | None = Field(default=None, ge=0, le=INT64_MAX)
+    seed: int | None = Field(default=None, ge=0, le=JSON_INT_MAX)
     repetition_penalty: float | None = Field(default=None, gt=0, description="1 means none")
     context_tokens: Count = None
 
@@ -114,10 +115,8 @@ def _is_within(levels: int, value: object) -> bool:
     return levels > 0 and all(_is_within(levels - 1, each) for each in inner)
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(RequestBody):
     """The model to evaluate and its parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
     provider: str = Field(min_length=1, max_length=64, pattern=r"^[^/\s]+$", examples=["vllm"])
     model: Text = Field(min_length=1, max_length=512, examples=["starter"])
@@ -126,10 +125,8 @@ class ModelConfig(BaseModel):
     params: Params | None = None
 
 
-class RunRequest(BaseModel):
+class RunRequest(RequestBody):
     """An order: one model over one suite."""
-
-    model_config = ConfigDict(extra="forbid")
 
     project_id: ProjectId
     suite: Text = Field(
@@ -141,7 +138,7 @@ class RunRequest(BaseModel):
     config: ModelConfig
     tasks: list[Text] = Field(default_factory=list, description="Tasks of the suite; empty means all")
     limit: Count = Field(default=None, description="First N rows of each task")
-    num_fewshot: int | None = Field(default=None, ge=0, le=INT32_MAX, description="Examples in each prompt")
+    num_fewshot: int | None = Field(default=None, ge=0, le=MAX_FEWSHOT, description="Examples in each prompt")
     rollouts: Rollouts = None
     priority: Priority = default_priority(is_dataset=False)
     scoring_method: Literal["auto", "loglikelihood", "generate", "constrained"] = Field(
@@ -204,7 +201,7 @@ class RunsParameters:
         status: RunState | None = None,
         kind: KindFilter = "suite",
         limit: Annotated[int, Query(ge=1, le=500)] = 20,
-        cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
+        cursor: Cursor = "",
     ) -> None:
         self.request = scheduler_pb2.ListRunsRequest(
             page_size=limit,

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.suites.schemas import (
     NewSuite,
@@ -47,8 +48,8 @@ _BODY = {
 _KNOWN: Described = {200: {"model": SuiteAdded, "description": "Known, or only validated"}}
 
 VersionPath = Annotated[int, Path(ge=1, le=INT32_MAX)]
-RowPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
-ShotsQuery = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Examples in the prompt")]
+RowPath = Annotated[int, Path(ge=0, le=LAST_PREVIEWED_ROW, description="From 0")]
+ShotsQuery = Annotated[int | None, Query(ge=0, le=MAX_FEWSHOT, description="Examples in the prompt")]
 
 router = APIRouter(prefix=SUITES, tags=["suites"])
 

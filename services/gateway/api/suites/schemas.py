@@ -4,18 +4,19 @@ import base64
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, PlainValidator, WithJsonSchema
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import NoSuchSuite, SuiteVersionNamed
-from services.gateway.http.parameters import Text
+from services.gateway.http.parameters import Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_value, present
 
 _MAX_NAMED = 20
 _DATASET_PREFIX = "ds_"
+_NO_VERSION = r"^[^@\x00]*$"
 _RULE = "All versions. A suite without runs has an empty list; an unknown one is an error (404)"
 # Written inline, because references do not resolve in the description of this body.
 _CONTENT_SCHEMA = {
@@ -41,7 +42,7 @@ def without_version(suite: str) -> str:
 
 
 SuiteName = Annotated[Text, AfterValidator(without_version)]
-SuiteFilter = Annotated[SuiteName, Query(description=_RULE)]
+SuiteFilter = Annotated[SuiteName, Keywords({"pattern": _NO_VERSION}), Query(description=_RULE)]
 
 
 async def check_known_suite(scheduler: Scheduler, suite: str) -> None:
@@ -80,10 +81,8 @@ def _decoded(text: str) -> bytes:
 Content = Annotated[bytes, PlainValidator(_content), WithJsonSchema(_CONTENT_SCHEMA)]
 
 
-class NewSuite(BaseModel):
+class NewSuite(RequestBody):
     """A suite of your own, with its data files."""
-
-    model_config = ConfigDict(extra="forbid")
 
     document: Text = Field(min_length=1, description="The YAML file as text")
     file_name: Text = Field(default="", max_length=255, description="Its name, for error messages")

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from proctor.values.generation import Problem, Range
 from proctor.values.providers.pools_file import MAX_MODEL_LETTERS
 from proctor.values.providers.rules import MAX_ROLLOUTS
+from proctor.values.sample import MAX_FEWSHOT
 from services.common.secret_names import secret_word_in
 from services.scheduler.requests import nul_problem
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.suites.suite import MAX_FEWSHOT
 
 # Its parameters go out with every shard.
 MAX_ORDER_BYTES = 64 * 1024

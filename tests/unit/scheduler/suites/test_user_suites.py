@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.errors import ErrorKind
 from services.scheduler import errors
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
@@ -27,7 +28,7 @@ from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource
-from services.scheduler.suites.show_sample import LAST_ROW, SampleRequest, ShowSample
+from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.suites.memory_user_suites import InMemoryUserSuites
@@ -247,7 +248,7 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
     [
         (SampleRequest("sums", "sums", 5), NoSuchRow),
         (SampleRequest("sums", "sums", -1), errors.InvalidParameter),
-        (SampleRequest("sums", "sums", LAST_ROW + 1), errors.InvalidParameter),
+        (SampleRequest("sums", "sums", LAST_PREVIEWED_ROW + 1), errors.InvalidParameter),
         (SampleRequest("sums", "sums", 0, num_fewshot=101), errors.InvalidParameter),
         (SampleRequest("sums", "sums", 0, num_fewshot=6), FewshotPoolTooSmall),
         (SampleRequest("sums", "nothing", 0), UnknownTask),
