@@ -607,13 +607,13 @@ class RunProgress(_message.Message):
     current_step: _builtins.str
     """Current step: "waiting", "planning sst2", "loading model", "running", "summarising 40%", "done"."""
     samples_per_second: _builtins.float
-    """Current samples per second; unset until measured."""
+    """Current samples per second, and those of its whole time when the run has ended; unset until measured."""
     eta_seconds: _builtins.float
     """Seconds to the end at the current rate; unset until measured."""
     cost: _builtins.float
     """Cost of these tokens; unset when the model has no price."""
     tokens_per_second: _builtins.float
-    """Current generated tokens per second; unset until measured."""
+    """Current generated tokens per second, and those of its whole time when it has ended; unset until measured."""
     eta_low_seconds: _builtins.float
     """Seconds to the end at the highest rate observed; set with eta_seconds."""
     eta_high_seconds: _builtins.float

@@ -104,7 +104,9 @@ class DatasetRunShown(DatasetRunListed):
     """A run over a data set with its figures, partial while it runs."""
 
     total_time_seconds: float = Field(description="Total time that it was running")
-    samples_per_second: float | None = Field(description="Current rate; null until measured")
+    samples_per_second: float | None = Field(
+        description="Current rate, and that of its whole time when it has ended; null until measured"
+    )
     scores: dict[str, FigureShown] = Field(description="By metric; empty without metrics")
     answered: int
     unparsed: int = Field(description="Answers that could not be parsed")

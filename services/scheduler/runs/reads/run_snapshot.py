@@ -28,7 +28,10 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The speed is that of the last seconds; `eta` is the time left by it, low and high by those of late."""
+    """The speed is that of the last seconds, and that of the whole time when the run has ended.
+
+    `eta` is the time left by it, low and high by those of late.
+    """
 
     total: int
     completed: int
@@ -62,13 +65,16 @@ def progress_of(
     counts = known or RunCounts(run.epoch)
     speed = speed if run.state is RunState.RUNNING else None
     left = time_left(run.total - counts.recorded, speed) if run.is_planned else None
+    samples_per_second, tokens_per_second = (
+        (speed.samples, speed.tokens) if speed else whole_speed(run, counts)
+    )
     return RunProgress(
         total=run.total,
         completed=counts.recorded,
         current_step=current_step(run, counts, workers),
         tasks=_task_progress(run, tasks, counts),
-        samples_per_second=speed.samples if speed else None,
-        tokens_per_second=speed.tokens if speed else None,
+        samples_per_second=samples_per_second,
+        tokens_per_second=tokens_per_second,
         eta_seconds=left.seconds if left else None,
         eta_low_seconds=left.low if left else None,
         eta_high_seconds=left.high if left else None,
@@ -76,6 +82,20 @@ def progress_of(
         usage=counts.usage,
         cost=cost_of(run, counts),
     )
+
+
+def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None]:
+    """Samples and tokens per second of a run that has ended, without reused answers, which took no time.
+
+    None for one that was retried: the time of its earlier tries is not kept.
+    """
+    if run.finished_at is None or run.admitted_at is None or run.epoch > 1:
+        return None, None
+    seconds = run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds()
+    asked = counts.recorded - run.reused_answers
+    if seconds <= 0 or asked <= 0:
+        return None, None
+    return asked / seconds, counts.usage.completion_tokens / seconds
 
 
 def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
-from proctor.values.run import RunId, RunKind, RunState
+import pytest
+
+from proctor.values.run import RunCounts, RunId, RunKind, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.runs.reads.run_list import RunFilter
-from services.scheduler.runs.reads.run_snapshot import RunSnapshot
+from services.scheduler.runs.reads.run_snapshot import RunSnapshot, whole_speed
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
@@ -86,6 +88,29 @@ async def test_progress_tells_tasks_speed_and_time_left() -> None:
     assert progress.completed == 100
     assert (progress.samples_per_second, progress.tokens_per_second) == (20, 60)
     assert (progress.eta_seconds, progress.eta_low_seconds, progress.eta_high_seconds) == (5, 5, 5)
+
+
+async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
+    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness.record.tokens_of_sample = TokenUsage(5, 3)
+    run, driver = await harness.start()
+    harness.clock.seconds += 8
+    await harness.finish(run.run_id, driver)
+    ended = (await harness.showing.show(run.run_id)).run
+    assert ended.admitted_at
+    assert ended.finished_at
+    seconds = (ended.finished_at - ended.admitted_at).total_seconds()
+    assert seconds >= 8
+    for _ in range(2):
+        progress = (await harness.showing.show(run.run_id)).progress
+        assert progress.samples_per_second == pytest.approx(200 / seconds)
+        assert progress.tokens_per_second == pytest.approx(600 / seconds)
+        assert progress.eta_seconds is None
+        harness.clock.seconds += 3600
+    retried = replace(ended, epoch=2)
+    assert whole_speed(retried, RunCounts(2, (TaskCounts("say", 200),))) == (None, None)
+    reused = replace(ended, reused_answers=200)
+    assert whole_speed(reused, RunCounts(1, (TaskCounts("say", 200),))) == (None, None)
 
 
 async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
