@@ -22,19 +22,20 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16proctor/v1/model.proto\x12\nproctor.v1\"\x91\x01\n\x11ModelCapabilities\x12\x0c\n\x04\x63hat\x18\x01 \x01(\x08\x12\x12\n\ncompletion\x18\x02 \x01(\x08\x12\x15\n\rloglikelihood\x18\x03 \x01(\x08\x12\x13\n\x0b\x63onstrained\x18\x04 \x01(\x08\x12\x0c\n\x04seed\x18\x05 \x01(\x08\x12\x10\n\x08logprobs\x18\x06 \x01(\x08\x12\x0e\n\x06images\x18\x07 \x01(\x08\"\x9b\x02\n\tModelInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x11\n\tis_loaded\x18\x03 \x01(\x08\x12\x1b\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x17\n\nsize_bytes\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cmemory_bytes\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x14\n\x0cquantization\x18\x07 \x01(\t\x12\x33\n\x0c\x63\x61pabilities\x18\x08 \x01(\x0b\x32\x1d.proctor.v1.ModelCapabilities\x12\x0f\n\x07problem\x18\t \x01(\tB\x11\n\x0f_context_tokensB\r\n\x0b_size_bytesB\x0f\n\r_memory_bytes\"\xab\x01\n\nEngineLoad\x12\x18\n\x10running_requests\x18\x01 \x01(\x05\x12\x18\n\x10waiting_requests\x18\x02 \x01(\x05\x12\x16\n\x0ekv_cache_usage\x18\x03 \x01(\x01\x12\x1c\n\x14prefix_cache_queries\x18\x04 \x01(\x03\x12\x19\n\x11prefix_cache_hits\x18\x05 \x01(\x03\x12\x18\n\x10generated_tokens\x18\x06 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16proctor/v1/model.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\x11ModelCapabilities\x12\x0c\n\x04\x63hat\x18\x01 \x01(\x08\x12\x12\n\ncompletion\x18\x02 \x01(\x08\x12\x15\n\rloglikelihood\x18\x03 \x01(\x08\x12\x13\n\x0b\x63onstrained\x18\x04 \x01(\x08\x12\x0c\n\x04seed\x18\x05 \x01(\x08\x12\x10\n\x08logprobs\x18\x06 \x01(\x08\x12\x0e\n\x06images\x18\x07 \x01(\x08\"\xcb\x02\n\tModelInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x11\n\tis_loaded\x18\x03 \x01(\x08\x12\x1b\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x17\n\nsize_bytes\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cmemory_bytes\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x14\n\x0cquantization\x18\x07 \x01(\t\x12\x33\n\x0c\x63\x61pabilities\x18\x08 \x01(\x0b\x32\x1d.proctor.v1.ModelCapabilities\x12\x0f\n\x07problem\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x11\n\x0f_context_tokensB\r\n\x0b_size_bytesB\x0f\n\r_memory_bytes\"\xab\x01\n\nEngineLoad\x12\x18\n\x10running_requests\x18\x01 \x01(\x05\x12\x18\n\x10waiting_requests\x18\x02 \x01(\x05\x12\x16\n\x0ekv_cache_usage\x18\x03 \x01(\x01\x12\x1c\n\x14prefix_cache_queries\x18\x04 \x01(\x03\x12\x19\n\x11prefix_cache_hits\x18\x05 \x01(\x03\x12\x18\n\x10generated_tokens\x18\x06 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MODELCAPABILITIES']._serialized_start=39
-  _globals['_MODELCAPABILITIES']._serialized_end=184
-  _globals['_MODELINFO']._serialized_start=187
-  _globals['_MODELINFO']._serialized_end=470
-  _globals['_ENGINELOAD']._serialized_start=473
-  _globals['_ENGINELOAD']._serialized_end=644
+  _globals['_MODELCAPABILITIES']._serialized_start=72
+  _globals['_MODELCAPABILITIES']._serialized_end=217
+  _globals['_MODELINFO']._serialized_start=220
+  _globals['_MODELINFO']._serialized_end=551
+  _globals['_ENGINELOAD']._serialized_start=554
+  _globals['_ENGINELOAD']._serialized_end=725
 # @@protoc_insertion_point(module_scope)

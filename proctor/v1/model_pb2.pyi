@@ -5,6 +5,7 @@ Models as reported by engines and providers, and the load of an engine."""
 
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -77,6 +78,7 @@ class ModelInfo(_message.Message):
     QUANTIZATION_FIELD_NUMBER: _builtins.int
     CAPABILITIES_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """"provider/name"."""
     pool: _builtins.str
@@ -97,6 +99,10 @@ class ModelInfo(_message.Message):
     def capabilities(self) -> Global___ModelCapabilities:
         """Supported request types; unset when unknown."""
 
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When its provider made it, or when its weights were written; unset when unknown."""
+
     def __init__(
         self,
         *,
@@ -109,10 +115,11 @@ class ModelInfo(_message.Message):
         quantization: _builtins.str = ...,
         capabilities: Global___ModelCapabilities | None = ...,
         problem: _builtins.str = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens", "_memory_bytes", b"_memory_bytes", "_size_bytes", b"_size_bytes", "capabilities", b"capabilities", "context_tokens", b"context_tokens", "memory_bytes", b"memory_bytes", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens", "_memory_bytes", b"_memory_bytes", "_size_bytes", b"_size_bytes", "capabilities", b"capabilities", "context_tokens", b"context_tokens", "created_at", b"created_at", "memory_bytes", b"memory_bytes", "size_bytes", b"size_bytes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens", "_memory_bytes", b"_memory_bytes", "_size_bytes", b"_size_bytes", "capabilities", b"capabilities", "context_tokens", b"context_tokens", "is_loaded", b"is_loaded", "memory_bytes", b"memory_bytes", "model", b"model", "pool", b"pool", "problem", b"problem", "quantization", b"quantization", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens", "_memory_bytes", b"_memory_bytes", "_size_bytes", b"_size_bytes", "capabilities", b"capabilities", "context_tokens", b"context_tokens", "created_at", b"created_at", "is_loaded", b"is_loaded", "memory_bytes", b"memory_bytes", "model", b"model", "pool", b"pool", "problem", b"problem", "quantization", b"quantization", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__context_tokens: _TypeAlias = _typing.Literal["context_tokens"]  # noqa: Y015
     _WhichOneofArgType__context_tokens: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens"]  # noqa: Y015

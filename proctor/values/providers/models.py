@@ -1,6 +1,7 @@
 """What is known of a model and of the engine that serves it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class ModelCapabilities:
 class ModelInfo:
     """A model as "provider/name". None and "" mean unknown.
 
-    `memory_bytes` is what serving it takes; `problem` is why it cannot be loaded, in one sentence.
+    `memory_bytes` is what serving it takes; `problem` is why it cannot be loaded, in one sentence;
+    `created_at` is when its provider made it, or when its weights were written.
     """
 
     model: str
@@ -32,6 +34,7 @@ class ModelInfo:
     quantization: str = ""
     capabilities: ModelCapabilities | None = None
     problem: str = ""
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
@@ -45,7 +45,7 @@ router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
 
 
 # As in the check below: a null, or an empty id, stands for none.
-_NAMED_ONCE = [
+_NAMED_ONCE: list[JsonValue] = [
     {
         "required": ["sample"],
         "properties": {"sample": {"type": "integer"}, "custom_id": {"maxLength": 0}},

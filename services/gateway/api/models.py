@@ -80,6 +80,7 @@ class ModelShown(BaseModel):
     quantization: str | None
     capabilities: Capabilities | None
     problem: str | None = Field(description="Why it cannot be loaded")
+    created_at: datetime | None = Field(description="When it was made, or its weights were written")
 
 
 class SourceShown(BaseModel):
@@ -177,9 +178,10 @@ async def _openai_models(scheduler: SchedulerCalls) -> list[ModelObject]:
     """Loadable models and their aliases. Several pools may serve one model."""
     listed = await scheduler.runs.ListModels(ListModelsRequest())
     broken = {model.model for model in listed.models if model.problem}
-    named = {model.model: model.model for model in listed.models} | dict(sorted(listed.aliases.items()))
+    created = {model.model: model.created_at.seconds for model in listed.models}
+    named = {model: model for model in created} | dict(sorted(listed.aliases.items()))
     return [
-        ModelObject(id=name, created=0, owned_by=model.partition("/")[0])
+        ModelObject(id=name, created=created.get(model, 0), owned_by=model.partition("/")[0])
         for name, model in named.items()
         if model not in broken
     ]

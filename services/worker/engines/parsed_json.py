@@ -1,6 +1,7 @@
 """Reads JSON of any server without trusting it: an unexpected value is empty, or a failure."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -39,6 +40,18 @@ def tokens_of(value: object) -> int:
     """Like `count_of`, for the tokens of one answer."""
     count = count_of(value)
     return count if count <= MOST_TOKENS else 0
+
+
+def moment_of(value: object) -> datetime | None:
+    """Reads seconds since 1970 and ISO 8601 with a time zone; None for anything else."""
+    try:
+        if isinstance(value, str):
+            time = datetime.fromisoformat(value)
+            return time.astimezone(UTC) if time.tzinfo else None
+        seconds = count_of(value)
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def text_of(value: object) -> str:

@@ -217,6 +217,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         starter = model_pb2.ModelInfo(model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024)
         starter.size_bytes, starter.memory_bytes, starter.quantization = 15_400_000, 2_015_400_000, "bfloat16"
         starter.capabilities.chat = starter.capabilities.seed = True
+        starter.created_at.FromSeconds(1_700_000_000)
         bare = model_pb2.ModelInfo(
             model="vllm/none", pool="local", problem="The folder /none does not exist."
         )

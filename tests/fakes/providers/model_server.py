@@ -71,6 +71,10 @@ class Fault:
     share: float = 1.0
 
 
+# Of its answers and of its models, in seconds since 1970.
+CREATED = 1793534400
+
+
 @dataclass(slots=True)
 class ModelServer:
     """The state behind the handlers: one per application, so tests do not see each other's counts."""
@@ -143,7 +147,7 @@ def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
     text = constrained_reply(body, prompt) or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1793534400, "model": body["model"],
+    return {"id": "chatcmpl-1", "object": "chat.completion", "created": CREATED, "model": body["model"],
             "choices": [choice], "usage": usage(prompt, text)}  # fmt: skip
 
 
@@ -168,7 +172,7 @@ def completion_answer(server: ModelServer, body: dict[str, Any]) -> dict[str, An
     return {
         "id": "cmpl-1",
         "object": "text_completion",
-        "created": 1793534400,
+        "created": CREATED,
         "model": body["model"],
         "choices": choices,
         "usage": usage(" ".join(prompts), "" if echo else choices[-1]["text"]),
@@ -300,7 +304,9 @@ async def limited_answer(
 
 async def list_models(request: web.Request) -> web.Response:
     server = request.app[SERVER]
-    return json_response({"object": "list", "data": [{"id": m, "object": "model"} for m in server.models]})
+    return json_response(
+        {"object": "list", "data": [{"id": m, "object": "model", "created": CREATED} for m in server.models]}
+    )
 
 
 async def show_stats(request: web.Request) -> web.Response:

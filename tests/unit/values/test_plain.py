@@ -6,7 +6,6 @@ import pytest
 
 from proctor.values.generation import GenerationParams
 from proctor.values.plain import from_plain, to_plain
-from proctor.values.providers.models import ModelInfo
 from proctor.values.run import RunCounts
 from proctor.values.sample import Sample
 from proctor.values.scoring import TaskGroup, TaskScoring
@@ -14,9 +13,7 @@ from proctor.values.usage import ModelPrice
 from tests.fakes.full_values import full_value
 
 
-@pytest.mark.parametrize(
-    "value_type", [ModelPrice, RunCounts, GenerationParams, TaskScoring, TaskGroup, ModelInfo]
-)
+@pytest.mark.parametrize("value_type", [ModelPrice, RunCounts, GenerationParams, TaskScoring, TaskGroup])
 def test_a_value_comes_back_from_json_as_it_was(value_type: type[object]) -> None:
     value = full_value(value_type)
     assert from_plain(value_type, json.loads(json.dumps(to_plain(value)))) == value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.v1 import comparison_pb2, run_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
@@ -30,7 +30,7 @@ router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
 
 
 _RUN_ID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-_ONE_KIND = [
+_ONE_KIND: list[JsonValue] = [
     {"properties": {"model_ids": {"items": {"pattern": _RUN_ID}}}},
     {
         "required": ["benchmark_suite"],

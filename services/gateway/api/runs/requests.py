@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from fastapi import Query
 from google.protobuf.struct_pb2 import Struct
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -115,8 +115,15 @@ def _is_within(levels: int, value: object) -> bool:
     return levels > 0 and all(_is_within(levels - 1, each) for each in inner)
 
 
+_NONE: dict[str, JsonValue] = {"type": "null"}
+
+
 class ModelConfig(RequestBody):
-    """The model to evaluate and its parameters."""
+    """The model to evaluate and its parameters, in one of two forms."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"properties": {name: _NONE}} for name in ("params", "ollama_params")]}
+    )
 
     provider: str = Field(min_length=1, max_length=64, pattern=r"^[^/\s]+$", examples=["vllm"])
     model: Text = Field(min_length=1, max_length=512, examples=["starter"])
@@ -125,8 +132,16 @@ class ModelConfig(RequestBody):
     params: Params | None = None
 
 
+_IN_ONE_PLACE: list[JsonValue] = [
+    {"properties": {"params": _NONE}},
+    {"properties": {"config": {"properties": {"params": _NONE, "ollama_params": _NONE}}}},
+]
+
+
 class RunRequest(RequestBody):
-    """An order: one model over one suite."""
+    """An order: one model over one suite. Parameters stand in one place."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": _IN_ONE_PLACE})
 
     project_id: ProjectId
     suite: Text = Field(

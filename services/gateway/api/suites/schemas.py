@@ -41,8 +41,8 @@ def without_version(suite: str) -> str:
     return suite
 
 
-SuiteName = Annotated[Text, AfterValidator(without_version)]
-SuiteFilter = Annotated[SuiteName, Keywords({"pattern": _NO_VERSION}), Query(description=_RULE)]
+SuiteName = Annotated[Text, AfterValidator(without_version), Keywords({"pattern": _NO_VERSION})]
+SuiteFilter = Annotated[SuiteName, Query(description=_RULE)]
 
 
 async def check_known_suite(scheduler: Scheduler, suite: str) -> None:

@@ -10,6 +10,7 @@ from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.parsed_json import (
     Json,
     count_of,
+    moment_of,
     object_of,
     objects_of,
     read_document,
@@ -69,7 +70,9 @@ def _refusal(document: Json) -> str:
 
 def read_model(listed: Json) -> ModelInfo:
     return ModelInfo(
-        text_of(listed.get("id")), context_tokens=count_of(listed.get("max_input_tokens")) or None
+        text_of(listed.get("id")),
+        context_tokens=count_of(listed.get("max_input_tokens")) or None,
+        created_at=moment_of(listed.get("created_at")),
     )
 
 

@@ -10,6 +10,7 @@ from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.parsed_json import (
     Json,
     count_of,
+    moment_of,
     object_of,
     objects_of,
     read_choice,
@@ -53,6 +54,7 @@ def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> ModelInfo:
         memory_bytes=loaded.get(name) or _memory_need(size, facts),
         quantization=text_of(object_of(tag.get("details")).get("quantization_level")),
         is_loaded=name in loaded,
+        created_at=moment_of(tag.get("modified_at")),
     )
 
 

@@ -24,6 +24,7 @@ from services.worker.engines.parsed_json import (
     Json,
     choice_schema,
     count_of,
+    moment_of,
     objects_of,
     read_choice,
     text_of,
@@ -131,7 +132,11 @@ class OpenAIApi:
     async def list_models(self, http: QueryClient) -> Iterable[ModelInfo]:
         listed = objects_of((await http.get("/models")).get("data"))
         return [
-            ModelInfo(name, context_tokens=count_of(each.get("max_model_len")) or None)
+            ModelInfo(
+                name,
+                context_tokens=count_of(each.get("max_model_len")) or None,
+                created_at=moment_of(each.get("created")),
+            )
             for each in listed
             if (name := text_of(each.get("id")))
         ]

@@ -1,6 +1,8 @@
 """Lists the models of a vLLM pool from their folders: size, context, quantisation, memory, problems."""
 
+import os
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
@@ -45,7 +47,9 @@ def _model_info(model: PoolModel, settings: VllmSettings, *, is_cpu: bool) -> Mo
     facts = {**config, **object_of(config.get("text_config"))}
     arguments = {**(cpu_engine_args(settings, facts) if is_cpu else {}), **model.engine_args}
     context = count_of(arguments.get("max_model_len")) or context_length(facts)
-    size = _weight_bytes(Path(model_source(model))) if is_folder(model.path) else None
+    files = _weight_files(Path(model_source(model))) if is_folder(model.path) else []
+    size = sum(file.st_size for file in files) or None
+    written = max((file.st_mtime for file in files), default=None)
     return ModelInfo(
         model.name,
         capabilities=CAPABILITIES,
@@ -53,13 +57,14 @@ def _model_info(model: PoolModel, settings: VllmSettings, *, is_cpu: bool) -> Mo
         size_bytes=size,
         memory_bytes=_memory_need(facts, arguments, size, context),
         quantization=_quantization(facts, arguments) or _served_dtype(facts, arguments),
+        created_at=None if written is None else datetime.fromtimestamp(int(written), UTC),
     )
 
 
-def _weight_bytes(folder: Path) -> int | None:
+def _weight_files(folder: Path) -> list[os.stat_result]:
     found: Iterable[list[Path]] = (list(folder.glob(pattern)) for pattern in _WEIGHT_FILES)
     files = next((files for files in found if files), [])
-    return sum(file.stat().st_size for file in files) or None
+    return [file.stat() for file in files]
 
 
 def _memory_need(

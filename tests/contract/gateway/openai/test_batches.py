@@ -249,8 +249,8 @@ async def test_batch_of_a_key_is_of_its_user() -> None:
 
 
 async def test_models_that_can_be_asked_are_listed(client: AsyncOpenAI) -> None:
-    starter = Model(id="vllm/starter", created=0, object="model", owned_by="vllm")
-    alias = Model(id="small", created=0, object="model", owned_by="vllm")
+    starter = Model(id="vllm/starter", created=1_700_000_000, object="model", owned_by="vllm")
+    alias = Model(id="small", created=1_700_000_000, object="model", owned_by="vllm")
     assert [model async for model in client.models.list()] == [starter, alias]
     assert await client.models.retrieve("vllm/starter") == starter
     assert await client.models.retrieve("small") == alias

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -159,6 +160,7 @@ async def test_all_pages_of_models_are_listed(harness: NativeStand) -> None:
     models = await harness.asked.list_models()
     assert [model.model for model in models] == [f"anthropic/{name}" for name in harness.server.models]
     assert models[0].context_tokens == 200000
+    assert models[0].created_at == datetime(2026, 2, 4, tzinfo=UTC)
     assert models[0].capabilities == ModelCapabilities(
         loglikelihood=False, chat=True, completion=False, constrained=False, seed=False, logprobs=False
     )

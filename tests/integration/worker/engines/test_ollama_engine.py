@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -120,6 +121,7 @@ async def test_models_are_listed_with_size_and_quantization_and_without_embedder
     assert (llama.model, other.model) == ("ollama/llama3.2:latest", "ollama/hf.co/a/b:Q8_0")
     assert (llama.size_bytes, llama.quantization, llama.context_tokens) == (1_321_098_329, "Q4_K_M", 131072)
     assert (broken.model, broken.context_tokens) == ("ollama/broken", None)
+    assert llama.created_at == datetime(2026, 10, 1, 12, tzinfo=UTC)
     assert llama.capabilities == ModelCapabilities(
         loglikelihood=False, chat=True, completion=True, constrained=True, seed=True, logprobs=False
     )

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import ANY_SERVER, OPENAI, OpenAIApi, OpenAIServer
 from tests.fakes.eventually import eventually
 from tests.fakes.providers.echo_scores import token_logprob
-from tests.fakes.providers.model_server import Fault, ModelServer, serving
+from tests.fakes.providers.model_server import CREATED, Fault, ModelServer, serving
 
 MODEL = "fake-provider/fake"
 SAMPLING = engine.Sampling(max_tokens=16, stop=("\n",))
@@ -333,6 +334,7 @@ def _has_answered(state: ModelServer, count: int) -> bool:
 async def test_models_are_listed_under_the_providers_name(openai: HttpEngine) -> None:
     models = await openai.list_models()
     assert [model.model for model in models] == [MODEL]
+    assert models[0].created_at == datetime.fromtimestamp(CREATED, UTC)
 
 
 async def test_description_holds_no_password(endpoint: Endpoint) -> None:

@@ -1,5 +1,7 @@
 """JSON of servers that may say anything."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from services.worker.engines import engine
@@ -7,6 +9,7 @@ from services.worker.engines.parsed_json import (
     MOST_TOKENS,
     choice_schema,
     count_of,
+    moment_of,
     objects_of,
     read_choice,
     read_document,
@@ -27,6 +30,21 @@ def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
 )
 def test_odd_counts_are_not_counted(value: object, count: int) -> None:
     assert count_of(value) == count
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1_770_163_200, 1_770_163_200.0, "2026-02-04T00:00:00Z", "2026-02-03T16:00:00.000000001-08:00"],
+)
+def test_times_are_read_in_the_forms_that_providers_use(value: object) -> None:
+    assert moment_of(value) == datetime(2026, 2, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, True, 2**62, "", "now", "2026-02-04T00:00:00", "0001-01-01T00:00:00+23:00", None, []]
+)
+def test_odd_times_are_unknown(value: object) -> None:
+    assert moment_of(value) is None
 
 
 @pytest.mark.parametrize(

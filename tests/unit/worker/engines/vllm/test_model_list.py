@@ -1,6 +1,8 @@
 """The models of a vLLM pool, listed from their folders: memory by the formula, problems by name."""
 
 import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,13 @@ def test_memory_is_weights_and_the_cache_of_one_longest_context(tmp_path: Path) 
     assert (info.size_bytes, info.context_tokens) == (WEIGHTS, 40960)
     assert info.memory_bytes == WEIGHTS + 40960 * CACHE_PER_TOKEN
     assert (info.quantization, info.problem) == ("bfloat16", "")
+
+
+def test_model_is_as_old_as_the_newest_of_its_weights(tmp_path: Path) -> None:
+    model = model_in(tmp_path)
+    for number, time in enumerate((1_700_000_000, 1_600_000_000), 1):
+        os.utime(tmp_path / f"model-0000{number}-of-00002.safetensors", (time, time))
+    assert listed(model).created_at == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
 def test_arguments_of_the_engine_change_context_and_cache(tmp_path: Path) -> None:
