@@ -1,6 +1,7 @@
 """What the machine has: Python, packages, the programs of Postgres and NATS, disk, memory, data folder."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
 _INSTALL = "pip install 'proctor[stack]'"
 _ANSWER_SECONDS = 10.0
+_SANDBOX_SECONDS = 60.0
 
 
 _GIB = 1024**3
@@ -132,3 +134,21 @@ def examine_data_folder(environ: Mapping[str, str], current: Path) -> Finding:
 def nearest(folder: Path) -> Path:
     """The folder itself, or the first one above it that exists."""
     return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+def examine_sandbox() -> Finding:
+    """Asked of the worker's own program, in a process: nothing here imports a service."""
+    command = (sys.executable, "-m", "services.worker.sandboxes")
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_SANDBOX_SECONDS, check=True)
+        isolation = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return warning("sandbox", f"it cannot be examined: {type(error).__name__}", _INSTALL)
+    if isolation["problem"]:
+        runs = "code that models write cannot be run here"
+        return warning("sandbox", f"{runs}: {isolation['problem']}", "see docs/operations/sandboxes.md")
+    limits = isolation["facts"]["limits"]
+    if isolation["unlimited"]:
+        says = f"isolates; not limited: {'; '.join(isolation['unlimited'])} ({limits})"
+        return warning("sandbox", says, "give the worker control groups: see docs/operations/sandboxes.md")
+    return fine("sandbox", f"isolates and limits ({limits}, {isolation['facts']['bubblewrap']})")

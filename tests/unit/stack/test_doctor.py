@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -164,3 +165,33 @@ async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[
     assert found[-1].name == "models"
     assert found[-1].verdict is Severity.MISSING
     assert all(finding.advice for finding in found if finding.verdict is not Severity.OK)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "verdict", "says"),
+    [
+        ({"problem": "no user namespaces."}, Severity.WARNING, "cannot be run here: no user namespaces."),
+        ({"unlimited": ["CPU time"]}, Severity.WARNING, "not limited: CPU time (by watch)"),
+        ({}, Severity.OK, "isolates and limits (by watch, /usr/bin/bwrap)"),
+    ],
+)
+def test_what_a_sandbox_cannot_hold_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    isolation: dict[str, object],
+    verdict: Severity,
+    says: str,
+) -> None:
+    facts = {"limits": "by watch", "bubblewrap": "/usr/bin/bwrap"}
+    said = json.dumps({"problem": "", "unlimited": [], "facts": facts, **isolation})
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    finding = machine.examine_sandbox()
+    assert finding.verdict is verdict
+    assert says in finding.says
+
+
+def test_this_machine_is_asked_by_the_worker_s_own_program() -> None:
+    assert "cannot be examined" not in machine.examine_sandbox().says

@@ -1,0 +1,204 @@
+"""A sandbox from the launcher's side: bubblewrap makes and holds it, and its first process does nothing."""
+
+import json
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.worker.sandboxes.bubblewrap.launcher import syscalls
+from services.worker.sandboxes.bubblewrap.launcher.cgroups import Group
+
+USER = 1000
+# It ignores what a terminal sends, holds no file of ours, and never ends.
+_FIRST_PROCESS = (
+    "trap '' HUP INT TERM; echo ready; exec </dev/null >/dev/null 2>&1; while :; do sleep 2147483; done"
+)
+# They are in memory, as are the writable ones that are ordered.
+OWN_FOLDERS = ("/tmp", "/home", "/dev/shm")  # noqa: S108  # inside
+_START_SECONDS = 10.0
+_MIB = 1024**2
+_PASSWD = b"root:x:0:0:root:/root:/bin/sh\nsandbox:x:1000:1000:sandbox:/home:/bin/bash\n"
+_GROUP = b"root:x:0:\nsandbox:x:1000:\n"
+_HOSTS = b"127.0.0.1 localhost sandbox\n::1 localhost\n"
+
+
+class BoxFailed(Exception):
+    """bubblewrap could not make the sandbox; the message is its own."""
+
+
+@dataclass(slots=True)
+class Box:
+    number: int
+    uid: int
+    first_process: int
+    """Its process 1, numbered as outside."""
+    holder: int
+    """bubblewrap itself, outside."""
+    pidfd: int
+    user_namespace: int
+    group: Group | None
+    limits: dict[str, Any]
+    ends_at: float
+    writable: list[str]
+    is_watched: bool = False
+    # What the watch killed its processes for.
+    excess: str = ""
+    oom_kills: int = 0
+    is_ending: bool = False
+
+    def kill(self) -> None:
+        """All of its processes end with its first one."""
+        self.is_ending = True
+        try:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def is_alive(self) -> bool:
+        return not select.select([self.pidfd], [], [], 0)[0]
+
+    def release(self) -> None:
+        os.close(self.pidfd)
+        os.close(self.user_namespace)
+
+
+def open_box(number: int, request: dict[str, Any], group: Group | None, program: bytes) -> Box:
+    """Returns when its first process runs. Raises BoxFailed and OSError; nothing is left behind then."""
+    info, block, output = os.pipe(), os.pipe(), os.pipe()
+    errors, uid = os.memfd_create("errors"), int(request["uid"])
+    holder = os.fork()
+    if holder == 0:
+        _exec_bubblewrap(request, program, (info[1], block[0], output[1], errors))
+    for file in (info[1], block[0], output[1]):
+        os.close(file)
+    is_open = False
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        first = json.loads(_read(info[0], deadline) or b"{}").get("child-pid")
+        if first is None:
+            raise BoxFailed(_message(errors))
+        if group is not None:
+            group.add(holder, first)
+        os.write(block[1], b".")
+        if _read(output[0], deadline, least=6) != b"ready\n":
+            raise BoxFailed(_message(errors))
+        ends_at = time.monotonic() + float(request["lifetime_seconds"])
+        user_namespace = os.open(f"/proc/{first}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        pidfd = os.pidfd_open(first)
+        held = (number, uid, first, holder, pidfd, user_namespace, group)
+        is_open = True
+        return Box(*held, request["limits"], ends_at, [*request["writable"], *OWN_FOLDERS])
+    finally:
+        if not is_open:
+            os.kill(holder, signal.SIGKILL)
+            os.waitpid(holder, 0)
+        for file in (info[0], block[1], output[0], errors):
+            os.close(file)
+
+
+def _read(file: int, deadline: float, least: int = 1) -> bytes:
+    """Until it ends, or has `least` bytes where that is more than one."""
+    read = b""
+    while (left := deadline - time.monotonic()) > 0 and select.select([file], [], [], left)[0]:
+        part = os.read(file, 4096)
+        read += part
+        if not part or (1 < least <= len(read)):
+            return read
+    return read
+
+
+def _message(errors: int) -> str:
+    os.lseek(errors, 0, os.SEEK_SET)
+    lines = os.read(errors, 4096).decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("bwrap: ") if lines else "bubblewrap ended without a message"
+
+
+def _exec_bubblewrap(request: dict[str, Any], program: bytes, files: Sequence[int]) -> None:
+    """In the forked process: never returns."""
+    info, block, output, errors = files
+    try:
+        syscalls.die_with(os.getppid())
+        os.setsid()
+        nothing = os.open("/dev/null", os.O_RDONLY)
+        for source, target in ((nothing, 0), (output, 1), (errors, 2)):
+            os.dup2(source, target)
+        limit_resources(request["limits"])
+        _become(int(request["uid"]))
+        given = [_memory_file(content) for content in (_PASSWD, _GROUP, _HOSTS)]
+        arguments = list(_arguments(request, given))
+        held = {"--info-fd": info, "--block-fd": block, "--seccomp": _memory_file(program)}
+        for option, file in held.items():
+            arguments += [option, str(file)]
+        for file in (*held.values(), *given):
+            os.set_inheritable(file, True)  # noqa: FBT003  # positional only
+        path = str(request["program"])
+        os.execve(path, [path, *arguments, "--", "/bin/sh", "-c", _FIRST_PROCESS], {})  # noqa: S606  # our own list
+    except (OSError, LookupError, ValueError, TypeError) as error:
+        os.write(errors, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(126)
+
+
+def _become(uid: int) -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    # The change has cleared it.
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def limit_resources(limits: dict[str, Any]) -> None:
+    """`data_bytes` bounds one process where no control group bounds all of them."""
+    bounds = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: max(int(limits["disk_bytes"]), 1024 * _MIB),
+        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_MEMLOCK: 64 * 1024,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    if limits.get("data_bytes"):
+        bounds[resource.RLIMIT_DATA] = int(limits["data_bytes"])
+    for kind, wanted in bounds.items():
+        hard = resource.getrlimit(kind)[1]
+        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _memory_file(content: bytes) -> int:
+    file = os.memfd_create("given")
+    os.write(file, content)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _arguments(request: dict[str, Any], given: Sequence[int]) -> Iterator[str]:
+    limits = request["limits"]
+    passwd, group, hosts = map(str, given)
+    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+    yield from ("--unshare-cgroup-try", "--disable-userns", "--uid", str(USER), "--gid", str(USER))
+    yield from ("--hostname", "sandbox", "--as-pid-1", "--die-with-parent", "--new-session")
+    yield from ("--cap-drop", "ALL", "--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin")
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in ("bin", "sbin", "lib", "lib64"):
+        yield from ("--symlink", f"usr/{name}", f"/{name}")
+    yield from ("--perms", "0755", "--dir", "/etc")
+    for name in ("alternatives", "ld.so.cache"):
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for file, name in ((passwd, "passwd"), (group, "group"), (hosts, "hosts")):
+        yield from ("--perms", "0644", "--ro-bind-data", file, f"/etc/{name}")
+    for source, target in request["read_only"]:
+        yield from ("--ro-bind", source, target)
+    yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
+    yield from ("--size", str(16 * _MIB), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108  # inside
+    yield from ("--remount-ro", "/dev", "--ro-bind", "/dev/null", "/proc/cmdline", "--dir", "/run")
+    yield from ("--size", str(64 * _MIB), "--perms", "1777", "--tmpfs", "/tmp")  # noqa: S108  # inside
+    yield from ("--size", str(16 * _MIB), "--perms", "0755", "--tmpfs", "/home")
+    for folder in request["writable"]:
+        yield from ("--size", str(limits["disk_bytes"]), "--perms", "0755", "--tmpfs", folder)
+    yield from ("--chdir", request["writable"][0], "--remount-ro", "/")

@@ -1,0 +1,71 @@
+"""The output of a command, read to its end, of which the first and the last part are kept."""
+
+import asyncio
+import os
+from collections import deque
+
+_READ_BYTES = 65536
+_PIPE_BYTES = 1024 * 1024
+
+
+class KeptOutput:
+    """Reads a pipe. A command that writes gigabytes costs time and no memory."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.head = bytearray()
+        self.total = 0
+        self._most_head = self._most_tail = most_bytes // 2
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+
+    @property
+    def tail(self) -> bytes:
+        return b"".join(self._tail)[-self._most_tail :] if self._most_tail else b""
+
+    def add(self, part: bytes) -> None:
+        self.total += len(part)
+        room = self._most_head - len(self.head)
+        if room > 0:
+            self.head += part[:room]
+            part = part[room:]
+        if not part:
+            return
+        self._tail.append(part)
+        self._tail_bytes += len(part)
+        while self._tail_bytes - len(self._tail[0]) >= self._most_tail:
+            self._tail_bytes -= len(self._tail.popleft())
+
+
+class PipeReader:
+    """The reading end of a pipe, until `stop`: background processes may hold the pipe open."""
+
+    def __init__(self, file: int, kept: KeptOutput) -> None:
+        os.set_blocking(file, False)
+        self._file, self._kept = file, kept
+        self._loop = asyncio.get_running_loop()
+        self._is_ended = False
+        self._loop.add_reader(file, self._read)
+
+    def stop(self) -> None:
+        """Takes what is there already: at most what fits in a pipe, since one may write on and on."""
+        for _ in range(_PIPE_BYTES // _READ_BYTES):
+            if self._is_ended or not self._read():
+                break
+        self._end()
+
+    def _read(self) -> bool:
+        try:
+            part = os.read(self._file, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not part:
+            self._end()
+            return False
+        self._kept.add(part)
+        return True
+
+    def _end(self) -> None:
+        if not self._is_ended:
+            self._is_ended = True
+            self._loop.remove_reader(self._file)
+            os.close(self._file)

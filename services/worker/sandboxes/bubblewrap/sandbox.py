@@ -1,0 +1,176 @@
+"""One sandbox of the process engine."""
+
+import asyncio
+import fcntl
+import io
+import os
+import socket
+import time
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
+from services.worker.sandboxes.bubblewrap.output import KeptOutput, PipeReader
+from services.worker.sandboxes.errors import CommandRefused, FilesRefused, SandboxLost
+from services.worker.sandboxes.sandbox import (
+    DEFAULT_PATH,
+    Command,
+    CommandResult,
+    Ended,
+    Network,
+    SandboxSpec,
+    TarLimits,
+)
+from services.worker.sandboxes.tar_files import check_tar
+
+_KILLED = 137
+_FILE_SECONDS = 120.0
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+
+class BubblewrapSandbox:
+    def __init__(self, launcher: LauncherClient, box: int, spec: SandboxSpec) -> None:
+        self._launcher = launcher
+        self._box = box
+        self._spec = spec
+        self._is_closed = False
+
+    async def run(self, command: Command) -> CommandResult:
+        kept = KeptOutput(command.output_bytes)
+        started = time.monotonic()
+        reply, is_timed_out = await self._run(command, kept)
+        ended = _ended(reply, is_timed_out=is_timed_out)
+        return CommandResult(
+            reply["exit"], bytes(kept.head), kept.tail, kept.total, ended, time.monotonic() - started
+        )
+
+    async def put(self, path: str, tar: bytes) -> None:
+        unpack = 'mkdir -p -- "$1" && exec tar -x -f - -C "$1" --no-same-owner'
+        command = Command(
+            ("sh", "-c", unpack, "sh", path), stdin=tar, timeout_seconds=_FILE_SECONDS, output_bytes=2000
+        )
+        result = await self.run(command)
+        if not result.is_success:
+            raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
+
+    async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
+        kept, start = _Spooled(into, limits.stream_bytes), into.tell()
+        pack = 'exec tar -c -f - -C "$1" --sort=name --ignore-failed-read . 2>/dev/null'
+        command = Command(("sh", "-c", pack, "sh", path), timeout_seconds=_FILE_SECONDS)
+        reply, is_timed_out = await self._run(command, kept)
+        if kept.total > limits.stream_bytes:
+            raise FilesRefused(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
+        if is_timed_out or reply["exit"] not in (0, 1):
+            reason = "it took too long." if is_timed_out else "tar could not read them."
+            raise FilesRefused(path=path, problem=reason)
+        into.seek(start)
+        await asyncio.to_thread(check_tar, into, path, limits)
+        into.seek(start)
+
+    async def stop_processes(self) -> None:
+        await self._ask({"do": "kill"})
+
+    async def model_port(self, port: int) -> socket.socket:
+        if self._spec.network is not Network.MODEL:
+            raise CommandRefused(problem="the sandbox was opened without a network.")
+        reply, files = await self._launcher.ask({"do": "port", "box": self._box, "port": port})
+        _check(reply)
+        return socket.socket(fileno=files[0])
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            try:
+                await self._launcher.ask({"do": "close", "box": self._box})
+            except SandboxLost:
+                return
+
+    async def _ask(self, request: Reply) -> Reply:
+        if self._is_closed:
+            raise SandboxLost(problem="it was closed.")
+        reply, _ = await self._launcher.ask({**request, "box": self._box})
+        _check(reply)
+        return reply
+
+    async def _run(self, command: Command, kept: KeptOutput) -> tuple[Reply, bool]:
+        """The reply, and whether the command's time was over. A caller that gives up ends the command too."""
+        if not command.argv or any("\0" in part for part in (*command.argv, *command.env.values())):
+            raise CommandRefused(problem="an argument is missing or has a zero byte.")
+        request = {
+            "do": "run",
+            "argv": list(command.argv),
+            "cwd": command.cwd or self._spec.workdir,
+            "env": {"PATH": DEFAULT_PATH, "HOME": "/home", "LANG": "C.UTF-8", **command.env},
+        }
+        if self._is_closed:
+            raise SandboxLost(problem="it was closed.")
+        with ExitStack() as opened:
+            stdin = _sealed(command.stdin)
+            opened.callback(os.close, stdin)
+            reading, writing = os.pipe()
+            reader = PipeReader(reading, kept)
+            opened.callback(reader.stop)
+            opened.callback(os.close, writing)
+            asked = {**request, "box": self._box}
+            answer = asyncio.ensure_future(self._launcher.ask(asked, (stdin, writing, writing)))
+            try:
+                done, _ = await asyncio.wait((answer,), timeout=command.timeout_seconds)
+                if not done:
+                    await self.stop_processes()
+                reply, _ = await answer
+            except asyncio.CancelledError:
+                # No caller waits for the command any more.
+                answer.cancel()
+                await asyncio.shield(self.stop_processes())
+                raise
+            _check(reply)
+            return reply, not done
+
+
+class _Spooled(KeptOutput):
+    """Writes all of it to a file, until it is too much."""
+
+    def __init__(self, into: BinaryIO, most_bytes: int) -> None:
+        super().__init__(0)
+        self._into, self._most = into, most_bytes
+
+    def add(self, part: bytes) -> None:
+        self.total += len(part)
+        if self.total <= self._most:
+            self._into.write(part)
+
+
+def _sealed(content: bytes) -> int:
+    """In memory, and not to be written by those who get it. Empty input needs none."""
+    if not content:
+        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    file = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with io.FileIO(file, "w", closefd=False) as written:
+        left = memoryview(content)
+        while left:
+            left = left[written.write(left) or 0 :]
+    os.lseek(file, 0, os.SEEK_SET)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
+    return file
+
+
+def _check(reply: Reply) -> None:
+    if "lost" in reply:
+        raise SandboxLost(problem=reply["lost"])
+    if "error" in reply:
+        raise SandboxLost(problem=reply["error"])
+
+
+def _ended(reply: Reply, *, is_timed_out: bool) -> Ended:
+    if is_timed_out:
+        return Ended.TIMED_OUT
+    if reply["excess"] == "files":
+        return Ended.OUT_OF_DISK
+    if reply["excess"] == "memory" or (reply["exit"] == _KILLED and reply["oom_kills"]):
+        return Ended.OUT_OF_MEMORY
+    return Ended.EXITED
+
+
+def _first_line(result: CommandResult) -> str:
+    lines = result.text.strip().splitlines()
+    return lines[0][:200] if lines else ""

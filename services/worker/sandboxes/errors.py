@@ -1,0 +1,37 @@
+"""Errors of sandboxes. None of them is an answer of the model."""
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class SandboxError(DomainError):
+    """The sandbox failed."""
+
+
+class CannotIsolate(SandboxError):
+    """This machine cannot isolate code: {problem}"""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+class SandboxNotOpened(SandboxError):
+    """The sandbox could not be opened: {problem}"""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+class SandboxLost(SandboxError):
+    """The sandbox is gone: {problem}"""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+class CommandRefused(SandboxError):
+    """The command cannot be run: {problem}"""
+
+    kind = ErrorKind.INVALID
+
+
+class FilesRefused(SandboxError):
+    """The files of {path} cannot be moved: {problem}"""
+
+    kind = ErrorKind.INVALID

@@ -1,0 +1,121 @@
+"""A sandbox: what is ordered of an engine, what is run inside, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+_MIB = 1024**2
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+class Network(StrEnum):
+    """What a sandbox reaches: nothing, or one listening socket of the worker on its own loopback."""
+
+    NONE = "none"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """`disk_bytes` is for each writable folder; `files` are inodes, over all writable folders."""
+
+    cpus: float = 1.0
+    memory_bytes: int = 512 * _MIB
+    disk_bytes: int = 256 * _MIB
+    processes: int = 64
+    files: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """`workdir` is a writable folder too. An empty `image` is the engine's own root file system.
+
+    After `lifetime_seconds` the sandbox is closed, whatever runs in it.
+    """
+
+    workdir: str = "/work"
+    writable: tuple[str, ...] = ()
+    image: str = ""
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    network: Network = Network.NONE
+    lifetime_seconds: float = 3600.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program with its arguments. It gets no variables but `env`, PATH and HOME, and no terminal.
+
+    Of its output, standard output and standard error in one, the first and last `output_bytes` / 2 are kept.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+    timeout_seconds: float = 60.0
+    output_bytes: int = 100_000
+
+
+class Ended(StrEnum):
+    """How a command ended. Only EXITED has an exit code of the program's own."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    OUT_OF_DISK = "out_of_disk"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """`exit_code` is 128 + signal where a signal ended the program.
+
+    `tail` is empty where all fits in `head`.
+    """
+
+    exit_code: int
+    head: bytes
+    tail: bytes = b""
+    total_bytes: int = 0
+    ended: Ended = Ended.EXITED
+    seconds: float = 0.0
+
+    @property
+    def is_success(self) -> bool:
+        return self.ended is Ended.EXITED and self.exit_code == 0
+
+    @property
+    def text(self) -> str:
+        """Head and tail, with the number of bytes left out between them."""
+        head = self.head.decode("utf-8", "replace")
+        left_out = self.total_bytes - len(self.head) - len(self.tail)
+        if left_out <= 0:
+            return head + self.tail.decode("utf-8", "replace")
+        return f"{head}\n[{left_out} bytes left out]\n{self.tail.decode('utf-8', 'replace')}"
+
+
+@dataclass(frozen=True, slots=True)
+class TarLimits:
+    """The most that is taken out of a sandbox at a time: bytes of content, and files, folders and links."""
+
+    total_bytes: int = 64 * _MIB
+    members: int = 10_000
+
+    @property
+    def stream_bytes(self) -> int:
+        """The most bytes of a tar within the limits, with its headers and its end."""
+        return self.total_bytes + self.members * 2048 + 20_480
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What an engine can hold on this machine.
+
+    `problem` says in one sentence why it cannot isolate, and is empty where it can. `unlimited` names what it
+    isolates but cannot limit.
+    """
+
+    engine: str
+    problem: str = ""
+    unlimited: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,111 @@
+"""Tar streams that go into a sandbox, and those that come out of one.
+
+What comes out was written by hostile code: members are read as a stream, by a budget of bytes and members,
+and are never unpacked. Names are values here, not paths of this machine.
+"""
+
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from services.worker.sandboxes.errors import FilesRefused
+from services.worker.sandboxes.sandbox import TarLimits
+
+DEFAULT_MODE = 0o644
+_LONGEST_NAME = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFile:
+    content: bytes
+    mode: int = DEFAULT_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A regular file of a tar; `name` is relative, without `..`."""
+
+    name: str
+    content: bytes
+    mode: int
+
+
+def pack(files: Mapping[str, bytes | PackedFile]) -> bytes:
+    """The same files give the same bytes: names are sorted, times and owners are zero."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(files):
+            file = files[name]
+            packed = file if isinstance(file, PackedFile) else PackedFile(file)
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(packed.content), packed.mode
+            tar.addfile(member, io.BytesIO(packed.content))
+    return written.getvalue()
+
+
+def read_files(stream: BinaryIO, path: str, limits: TarLimits) -> Iterator[ReadFile]:
+    """Yields regular files; links, devices and pipes are passed over. `path` is for messages only.
+
+    Raises FilesRefused where a name leaves the folder, where the tar is broken, or over the limits.
+    """
+    budget, members = limits.total_bytes, 0
+    try:
+        with tarfile.open(fileobj=_Bounded(stream, limits, path), mode="r|") as tar:
+            for member in tar:
+                members += 1
+                if members > limits.members:
+                    raise FilesRefused(path=path, problem=f"there are more than {limits.members:,}.")
+                name = _relative(member.name, path)
+                if not member.isreg() or not name:
+                    continue
+                # A sparse file is small in the tar and large when it is read.
+                budget -= member.size
+                if budget < 0:
+                    raise _too_large(path, limits.total_bytes)
+                content = tar.extractfile(member)
+                yield ReadFile(name, content.read() if content else b"", member.mode & 0o777)
+                tar.members.clear()  # type: ignore[attr-defined]  # a stream needs none, and keeps all
+    except (tarfile.TarError, ValueError, EOFError) as error:
+        raise FilesRefused(path=path, problem=f"the tar is broken ({type(error).__name__}).") from error
+
+
+def check_tar(stream: BinaryIO, path: str, limits: TarLimits) -> None:
+    """Reads it once. Raises FilesRefused as `read_files` does."""
+    for _ in read_files(stream, path, limits):
+        pass
+
+
+def _relative(name: str, path: str) -> str:
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/") or ".." in parts or len(name) > _LONGEST_NAME or "\0" in name:
+        raise FilesRefused(path=path, problem=f"the name {name[:100]!r} leaves the folder.")
+    return "/".join(parts)
+
+
+def _too_large(path: str, most: int) -> FilesRefused:
+    return FilesRefused(path=path, problem=f"they have more than {most:,} bytes.")
+
+
+class _Bounded(io.RawIOBase):
+    """Ends a read beyond the budget: a header may announce gigabytes, which tarfile reads whole."""
+
+    def __init__(self, stream: BinaryIO, limits: TarLimits, path: str) -> None:
+        self._stream, self._left, self._most, self._path = (
+            stream,
+            limits.stream_bytes,
+            limits.total_bytes,
+            path,
+        )
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left + 1 if size < 0 else min(size, self._left + 1)
+        content = self._stream.read(wanted)
+        self._left -= len(content)
+        if self._left < 0:
+            raise _too_large(self._path, self._most)
+        return content

@@ -1,0 +1,49 @@
+"""Every engine that runs on this machine. The process engine runs twice: as the root that has control groups,
+and as a user who has nothing.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient
+from services.worker.sandboxes.ports import Sandbox, SandboxEngine
+from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
+
+MIB = 1024**2
+# A small one: what is tried in it is to meet its limits soon.
+SMALL = SandboxSpec(
+    limits=SandboxLimits(cpus=0.5, memory_bytes=128 * MIB, disk_bytes=32 * MIB, processes=32, files=20_000),
+    network=Network.MODEL,
+    lifetime_seconds=120.0,
+)
+_PLAIN_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
+_WITHOUT_RIGHTS = ("setpriv", "--reuid=200500", "--regid=200500", "--clear-groups", _PLAIN_PYTHON)
+
+
+def make_engine(kind: str) -> BubblewrapEngine:
+    program = find_bubblewrap()
+    if kind == "process without rights" and os.geteuid() == 0:
+        return BubblewrapEngine(program, launcher=LauncherClient(_WITHOUT_RIGHTS))
+    return BubblewrapEngine(program)
+
+
+ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("process without rights",)
+
+
+@pytest.fixture(params=ENGINES)
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
+    made = make_engine(request.param)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def sandbox(engine: SandboxEngine) -> AsyncIterator[Sandbox]:
+    opened = await engine.open(SMALL)
+    yield opened
+    await opened.close()

@@ -1,0 +1,25 @@
+"""A worker with three sandboxes, for a test to kill; with the argument `sweep`, the worker after it."""
+
+import asyncio
+import sys
+
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.sandbox import Command, SandboxSpec
+
+
+async def main() -> None:
+    engine = BubblewrapEngine(find_bubblewrap())
+    if sys.argv[1:] == ["sweep"]:
+        print(await engine.sweep())  # noqa: T201  # the test reads it
+        await engine.close()
+        return
+    firsts = []
+    for _ in range(3):
+        reply, sandbox = await engine._open(SandboxSpec())
+        await sandbox.run(Command(("sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 &")))
+        firsts.append(reply["first_process"])
+    print(engine.launcher.process, *firsts, flush=True)  # noqa: T201  # the test reads it
+    await asyncio.Event().wait()
+
+
+asyncio.run(main())

@@ -1,0 +1,213 @@
+"""The contract of all engines: commands, files, processes, the model port and the end of a sandbox."""
+
+import asyncio
+import contextlib
+import io
+import time
+from dataclasses import replace
+
+import pytest
+
+from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, FilesRefused, SandboxLost
+from services.worker.sandboxes.ports import Sandbox, SandboxEngine
+from services.worker.sandboxes.sandbox import Command, Ended, Network, SandboxSpec, TarLimits
+from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
+from tests.integration.worker.sandboxes.conftest import SMALL
+
+
+async def test_the_engine_can_isolate_here_and_names_what_it_cannot_limit(engine: SandboxEngine) -> None:
+    isolation = await engine.check()
+    assert isolation.problem == ""
+    assert isolation.facts
+    limits = isolation.facts["limits"]
+    assert bool(isolation.unlimited) is not limits.startswith("control groups")
+
+
+async def test_a_command_gets_its_arguments_variables_folder_and_input(sandbox: Sandbox) -> None:
+    script = 'printf "%s|%s|%s|%s|%s|" "$1" "$WORD" "$PWD" "$HOME" "$SECRET"; cat; echo wrong >&2; exit 7'
+    command = Command(("sh", "-c", script, "sh", "a b"), "/tmp", {"WORD": "w ö"}, stdin=b"in" * 50_000)
+    result = await sandbox.run(command)
+    assert (result.exit_code, result.ended, result.is_success) == (7, Ended.EXITED, False)
+    written = "a b|w ö|/tmp|/home||".encode() + b"in" * 50_000 + b"wrong\n"
+    assert (result.head, result.tail) == (written[:50_000], written[-50_000:])
+    assert result.total_bytes == len(written)
+    assert f"\n[{len(written) - 100_000} bytes left out]\n" in result.text
+
+
+async def test_no_variable_of_the_worker_enters(
+    engine: SandboxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    opened = await engine.open(SMALL)
+    said = (await opened.run(Command(("env",)))).text
+    await opened.close()
+    assert {line.split("=")[0] for line in said.splitlines()} <= {"PATH", "HOME", "LANG", "PWD"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [(("no-such-program",), 127), (("/etc/passwd",), 126), (("sh", "-c", "kill -9 $$"), 137)],
+)
+async def test_the_code_of_what_cannot_run_or_was_killed(
+    sandbox: Sandbox, argv: tuple[str, ...], code: int
+) -> None:
+    result = await sandbox.run(Command(argv))
+    assert (result.exit_code, result.ended) == (code, Ended.EXITED)
+
+
+async def test_commands_run_at_once_and_keep_their_own_output(sandbox: Sandbox) -> None:
+    results = await asyncio.gather(*(sandbox.run(Command(("echo", str(one)))) for one in range(20)))
+    assert [result.text for result in results] == [f"{one}\n" for one in range(20)]
+
+
+async def test_a_background_process_lives_until_processes_are_stopped(sandbox: Sandbox) -> None:
+    daemon = "while :; do date +%s%N > /work/beat; done"
+    started = await sandbox.run(Command(("sh", "-c", f"setsid sh -c '{daemon}' >/dev/null 2>&1 & echo up")))
+    assert started.text == "up\n"
+    first = await _changed(sandbox, "")
+    assert await _changed(sandbox, first) != first
+    await sandbox.stop_processes()
+    last = (await sandbox.run(Command(("cat", "/work/beat")))).text
+    assert (await sandbox.run(Command(("cat", "/work/beat")))).text == last
+    listed = await sandbox.run(Command(("sh", "-c", "ls -d /proc/[0-9]* | wc -l")))
+    assert int(listed.text) <= 6
+
+
+async def _changed(sandbox: Sandbox, before: str) -> str:
+    async with asyncio.timeout(20):
+        while True:
+            now = (await sandbox.run(Command(("cat", "/work/beat")))).text
+            if now.strip() and now != before and "No such file" not in now:
+                return now
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "trap '' TERM INT HUP; while :; do :; done",
+        "setsid sh -c 'sleep 300' & (sleep 300 & exec sleep 300)",
+        "yes",
+    ],
+    ids=["ignores signals", "has children in other sessions", "writes without end"],
+)
+async def test_a_timeout_ends_the_command_and_all_it_started(sandbox: Sandbox, program: str) -> None:
+    started = time.monotonic()
+    result = await sandbox.run(Command(("sh", "-c", program), timeout_seconds=0.5))
+    assert result.ended is Ended.TIMED_OUT
+    assert time.monotonic() - started < 10
+    listed = await sandbox.run(Command(("sh", "-c", "cat /proc/[0-9]*/comm | sort | tr '\\n' ' '")))
+    assert set(listed.text.split()) <= {"sh", "sleep", "cat", "sort", "tr"}
+    assert listed.text.split().count("sleep") == 1
+
+
+async def test_a_caller_that_gives_up_ends_the_command(sandbox: Sandbox) -> None:
+    running = asyncio.create_task(
+        sandbox.run(Command(("sh", "-c", "touch /work/up; sleep 300; touch /work/on")))
+    )
+    async with asyncio.timeout(20):
+        while not (await sandbox.run(Command(("test", "-e", "/work/up")))).is_success:
+            pass
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    listed = await sandbox.run(Command(("sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")))
+    assert "touch /work/on" not in listed.text
+
+
+async def test_files_go_in_and_come_out_with_their_modes(sandbox: Sandbox) -> None:
+    files: dict[str, bytes | PackedFile] = {
+        "a/b.txt": b"text",
+        "run.sh": PackedFile(b"#!/bin/sh\necho ran\n", 0o755),
+        "leer": b"",
+    }
+    await sandbox.put("/work/deep/er", pack(files))
+    assert (await sandbox.run(Command(("/work/deep/er/run.sh",)))).text == "ran\n"
+    with io.BytesIO() as taken:
+        await sandbox.get("/work/deep", taken, TarLimits())
+        read = {file.name: file for file in read_files(taken, "/work/deep", TarLimits())}
+    assert {name: file.content for name, file in read.items()} == {
+        "er/a/b.txt": b"text",
+        "er/run.sh": b"#!/bin/sh\necho ran\n",
+        "er/leer": b"",
+    }
+    assert read["er/run.sh"].mode == 0o755
+
+
+async def test_files_that_do_not_fit_or_have_no_place_are_refused(sandbox: Sandbox) -> None:
+    with pytest.raises(FilesRefused, match=r"Wrote only|No space left"):
+        await sandbox.put("/work", pack({"large": b"x" * (33 * 1024**2)}))
+    with pytest.raises(FilesRefused, match="/usr/planted cannot be moved"):
+        await sandbox.put("/usr/planted", pack({"x": b"x"}))
+    with pytest.raises(FilesRefused, match="tar could not read"):
+        await sandbox.get("/work/nothing-here", io.BytesIO(), TarLimits())
+
+
+async def test_the_model_port_reaches_the_worker_and_nothing_else(sandbox: Sandbox) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"got " + await reader.readline())
+        await writer.drain()
+        writer.close()
+
+    listening = await sandbox.model_port(8080)
+    listening.settimeout(0)
+    server = await asyncio.start_server(answer, sock=listening)
+    ask = (
+        "import socket; s = socket.create_connection(('127.0.0.1', 8080)); s.sendall(b'hi\\n'); "
+        "print(s.recv(99))"
+    )
+    assert (await sandbox.run(Command(("python3", "-c", ask)))).text == "b'got hi\\n'\n"
+    assert not (await sandbox.run(Command(("python3", "-c", ask.replace("8080", "8081"))))).is_success
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_sandbox_without_a_network_has_no_model_port(engine: SandboxEngine) -> None:
+    opened = await engine.open(replace(SMALL, network=Network.NONE))
+    with pytest.raises(CommandRefused, match="without a network"):
+        await opened.model_port(8080)
+    await opened.close()
+
+
+async def test_a_closed_sandbox_is_lost_and_closes_again(engine: SandboxEngine) -> None:
+    opened = await engine.open(SMALL)
+    await opened.close()
+    await opened.close()
+    with pytest.raises(SandboxLost):
+        await opened.run(Command(("true",)))
+
+
+async def test_closing_ends_a_running_command(engine: SandboxEngine) -> None:
+    opened = await engine.open(SMALL)
+    running = asyncio.create_task(opened.run(Command(("sleep", "300"))))
+    await opened.run(Command(("true",)))
+    await opened.close()
+    with pytest.raises(SandboxLost):
+        async with asyncio.timeout(20):
+            await running
+
+
+async def test_a_sandbox_ends_with_its_lifetime(engine: SandboxEngine) -> None:
+    opened = await engine.open(replace(SMALL, lifetime_seconds=0.3))
+    with pytest.raises(SandboxLost):
+        await opened.run(Command(("sleep", "20"), timeout_seconds=20))
+    await opened.close()
+
+
+@pytest.mark.parametrize(
+    "command", [Command(()), Command(("echo", "a\0b")), Command(("echo", "x" * 200_000))]
+)
+async def test_a_command_that_cannot_be_sent_is_refused(sandbox: Sandbox, command: Command) -> None:
+    with pytest.raises(CommandRefused):
+        await sandbox.run(command)
+
+
+async def test_an_image_is_refused_by_an_engine_without_images(engine: SandboxEngine) -> None:
+    with pytest.raises(CannotIsolate, match="no images"):
+        await engine.open(SandboxSpec(image="python:3.12"))
+
+
+async def test_a_folder_of_its_own_is_the_working_folder(engine: SandboxEngine) -> None:
+    opened = await engine.open(replace(SMALL, workdir="/app", writable=("/logs", "/app")))
+    result = await opened.run(Command(("sh", "-c", "pwd; touch /app/x /logs/x && ls -d /app /logs")))
+    await opened.close()
+    assert result.text == "/app\n/app\n/logs\n"
