@@ -1,4 +1,4 @@
-"""Postgres: a pool that waits for the server, forward migrations, and sessions that run queries by name."""
+"""Postgres: a pool that waits for the server, and sessions that run queries by name."""
 
 import asyncio
 import re
@@ -41,8 +41,12 @@ WRONG_DATA: tuple[type[Exception], ...] = (
     asyncpg.IntegrityConstraintViolationError,
     ValueError,
 )
-# Wrong user, password or database; a wrong password is of the first kind.
-_REFUSALS = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+# Wrong user, password or database, or no right to connect; a wrong password is of the first kind.
+_REFUSALS = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+)
 
 _OUTAGE_PATIENCE_SECONDS = 60.0
 # Shorter: a service that is started by hand reports soon what is missing.
@@ -59,12 +63,6 @@ class PostgresAway(DependencyUnavailable):
 
 class PostgresRefused(DomainError):
     """Postgres at {address} refuses the connection: {problem}. Correct PROCTOR_POSTGRES_DSN or the server."""
-
-    kind = ErrorKind.CONFLICT
-
-
-class SchemaTooNew(DomainError):
-    """Schema {schema} has migration {migration}, unknown to this version. Run a version at least as new."""
 
     kind = ErrorKind.CONFLICT
 
@@ -127,37 +125,13 @@ async def _keep_session(_: asyncpg.Connection) -> None:
     """Nothing here changes the state of a session: the round trip that resets it is saved."""
 
 
-async def migrate(dsn: str, schema: str, folder: Path) -> None:
-    """Brings a schema up to date: each file of `folder` once, in order, under a lock that replicas share."""
+async def connect_once(dsn: str) -> asyncpg.Connection:
+    """A connection outside of a pool. Waits for the server for a while."""
 
     async def connect() -> asyncpg.Connection:
         return await asyncpg.connect(dsn, timeout=5)
 
-    connection = await _connected(dsn, connect)
-    try:
-        await connection.execute("SELECT pg_advisory_lock(hashtext($1))", f"proctor migrations {schema}")
-        await _apply(connection, schema, sorted(folder.glob("*.sql")))
-    finally:
-        await connection.close()
-
-
-async def _apply(connection: asyncpg.Connection, schema: str, files: list[Path]) -> None:
-    await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-    await connection.execute(f'SET search_path = "{schema}"')
-    await connection.execute(
-        "CREATE TABLE IF NOT EXISTS migrations"
-        " (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
-    )
-    applied = {row["name"] for row in await connection.fetch("SELECT name FROM migrations")}
-    unknown = applied - {file.name for file in files}
-    if unknown:
-        raise SchemaTooNew(schema=schema, migration=max(unknown))
-    for file in files:
-        if file.name in applied:
-            continue
-        async with connection.transaction():
-            await connection.execute(file.read_text(encoding="utf-8"))
-            await connection.execute("INSERT INTO migrations (name) VALUES ($1)", file.name)
+    return await _connected(dsn, connect)
 
 
 async def close_pool(pool: asyncpg.Pool) -> None:

@@ -32,6 +32,11 @@ class ProcessSettings(Protocol):
         """DEBUG, INFO, WARNING or ERROR."""
         ...
 
+    @property
+    def notice_seconds(self) -> float:
+        """How long it goes on serving after its health checks fail."""
+        ...
+
 
 S = TypeVar("S", bound=ProcessSettings)
 
@@ -42,6 +47,17 @@ def start_process(
     context: Callable[[S], AbstractAsyncContextManager[RunningService]],
 ) -> int:
     """Runs the service until a signal stops it; returns its exit code. A failed start is logged."""
+    settings = read_settings(name, settings_class)
+    if settings is None:
+        return 1
+    # What was imported lives as long as the process: collections need not walk it again and again.
+    gc.freeze()
+    running = run_service(name, lambda: context(settings), notice_seconds=settings.notice_seconds)
+    return uvloop.run(running)
+
+
+def read_settings(name: str, settings_class: type[S]) -> S | None:
+    """Also sets up the logs, where it says why there are none."""
     try:
         settings = settings_class()
         configure_logs(name, settings.log_level)
@@ -50,10 +66,8 @@ def start_process(
         get_logger().error(
             "settings refused", message=_sentence(error, settings_class.model_config["env_prefix"])
         )
-        return 1
-    # What was imported lives as long as the process: collections need not walk it again and again.
-    gc.freeze()
-    return uvloop.run(run_service(name, lambda: context(settings)))
+        return None
+    return settings
 
 
 def _sentence(error: ValidationError | SettingsError | KeyError, prefix: str) -> str:

@@ -15,7 +15,11 @@ PostgresDsn = Annotated[
     ),
 ]
 NatsUrl = Annotated[
-    str, Field(validation_alias="PROCTOR_NATS_URL", description="URL of NATS, which needs JetStream.")
+    str,
+    Field(
+        validation_alias="PROCTOR_NATS_URL",
+        description="URL of NATS, which needs JetStream. Servers of a cluster are separated by commas.",
+    ),
 ]
 PoolsFilePath = Annotated[
     Path,
@@ -44,14 +48,16 @@ SchedulerAddress = Annotated[
     str,
     Field(
         validation_alias="PROCTOR_SCHEDULER_ADDRESS",
-        description="host:port where the scheduler listens for gRPC, and where the gateway calls it.",
+        description="host:port where the gateway calls the scheduler; a name may stand for several "
+        "replicas. The scheduler listens there unless PROCTOR_SCHEDULER_LISTEN_ADDRESS is set.",
     ),
 ]
 ResultsAddress = Annotated[
     str,
     Field(
         validation_alias="PROCTOR_RESULTS_ADDRESS",
-        description="host:port where results listens for gRPC, and where other services call it.",
+        description="host:port where other services call results; a name may stand for several replicas. "
+        "Results listens there unless PROCTOR_RESULTS_LISTEN_ADDRESS is set.",
     ),
 ]
 DataDir = Annotated[
@@ -59,6 +65,45 @@ DataDir = Annotated[
     Field(
         validation_alias="PROCTOR_DATA_DIR",
         description="Local mirror of hub data sets: a folder with a `mirror.yaml`.",
+    ),
+]
+MigrateOnStart = Annotated[
+    bool,
+    Field(
+        validation_alias="PROCTOR_MIGRATE_ON_START",
+        description="Whether scheduler and results bring their schemas up to date when they start. If not, "
+        "`python -m services.scheduler migrate` does (and `services.results`), as a role that may.",
+    ),
+]
+NatsCredentialsFile = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_NATS_CREDENTIALS_FILE",
+        description="File with the JWT and the seed of the service's user of NATS, as `nsc` writes it.",
+    ),
+]
+NatsCaFile = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_NATS_CA_FILE",
+        description="PEM file of the authorities by which NATS is verified. With it the connection is "
+        "encrypted, as it is with a URL that begins with `tls://`.",
+    ),
+]
+NatsCertificateFile = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_NATS_CERTIFICATE_FILE",
+        description="Certificate that the service shows to NATS, and its key, in one PEM file.",
+    ),
+]
+NoticeSeconds = Annotated[
+    float,
+    Field(
+        validation_alias="PROCTOR_NOTICE_SECONDS",
+        ge=0,
+        description="Time that a service goes on serving after SIGTERM while its health checks fail, so that "
+        "load balancers stop sending to it.",
     ),
 ]
 LogLevel = Annotated[

@@ -8,7 +8,13 @@ from pydantic_settings import BaseSettings
 
 from proctor.values.run import is_user_name
 from services.common.process import is_loopback
-from services.common.shared_settings import LogLevel, ResultsAddress, SchedulerAddress, settings_of
+from services.common.shared_settings import (
+    LogLevel,
+    NoticeSeconds,
+    ResultsAddress,
+    SchedulerAddress,
+    settings_of,
+)
 
 # A request without a key presents an empty one.
 ApiKey = Annotated[SecretStr, Field(min_length=1)]
@@ -36,6 +42,7 @@ class GatewaySettings(BaseSettings):
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
     log_level: LogLevel = "INFO"
+    notice_seconds: NoticeSeconds = 0.0
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     """JSON object from user name to API key. Empty: requests need no key."""
     allowed_hosts: frozenset[str] = frozenset()

@@ -5,7 +5,12 @@ from pydantic_settings import BaseSettings
 
 from services.common.shared_settings import (
     LogLevel,
+    MigrateOnStart,
+    NatsCaFile,
+    NatsCertificateFile,
+    NatsCredentialsFile,
     NatsUrl,
+    NoticeSeconds,
     PostgresDsn,
     ResultsAddress,
     ShardKey,
@@ -19,10 +24,17 @@ class ResultsSettings(BaseSettings):
     model_config = settings_of("results")
 
     postgres_dsn: PostgresDsn = "postgresql://proctor@127.0.0.1:5432/proctor"
+    migrate_on_start: MigrateOnStart = True
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
+    nats_credentials_file: NatsCredentialsFile = None
+    nats_ca_file: NatsCaFile = None
+    nats_certificate_file: NatsCertificateFile = None
     results_address: ResultsAddress = "127.0.0.1:8083"
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
+    notice_seconds: NoticeSeconds = 0.0
+    listen_address: str = ""
+    """host:port where results listens for gRPC, if it is not the address that others call."""
     batch_outcomes: int = Field(default=1000, ge=1)
     """Outcomes are written to Postgres in batches of at most this size."""
     linger_seconds: float = Field(default=0.05, ge=0)

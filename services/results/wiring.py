@@ -13,11 +13,13 @@ from nats.aio.client import Client
 from services.common.clock import Clock, SystemClock
 from services.common.grpc.server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
+from services.common.migrations import prepare_schema
+from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import outcome_consumer
-from services.common.postgres import PostgresSession, close_pool, connect_pool, migrate
+from services.common.postgres import PostgresSession, close_pool, connect_pool
 from services.common.structured_logs import get_logger
 from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api
@@ -160,9 +162,9 @@ class RunningResults:
 @asynccontextmanager
 async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningResults]:
     async with AsyncExitStack() as opened:
-        await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
+        await prepare_schema(settings, SCHEMA, MIGRATIONS)
         sessions = await _connect(settings, opened)
-        nats = await connect_nats(settings.nats_url, "results")
+        nats = await connect_nats(NatsAccess.of(settings), "results")
         opened.push_async_callback(nats.close)
         processes = Processes(ScorerPool(settings.scoring_processes), BoundedCalls(CALL_PROCESSES))
         opened.push_async_callback(processes.scorer.close)
@@ -207,7 +209,9 @@ async def _parts(
         **_read_apis(reads, processes, clock),
     }
     return ResultsParts(
-        grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
+        grpc=await serve_grpc(
+            settings.listen_address or settings.results_address, list(apis.values()), list(apis)
+        ),
         consumer=_consumer(settings, _stores(sessions.recording), nats, processes.scorer),
         sample_sets=sample_sets,
         add_baselines=AddBaselines(

@@ -1,13 +1,17 @@
-"""Starts the scheduler."""
+"""Starts the scheduler; with the argument `migrate` it only brings the schema up to date."""
 
 import sys
 
+from services.common.migrations import MIGRATE, start_migration
 from services.common.process import start_process
+from services.scheduler.session import MIGRATIONS, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 
 
 def main() -> int:
+    if sys.argv[1:] == [MIGRATE]:
+        return start_migration(SCHEMA, SchedulerSettings, MIGRATIONS)
     return start_process("scheduler", SchedulerSettings, running_scheduler)
 
 

@@ -12,7 +12,12 @@ from services.common.shared_settings import (
     AllowedBaseUrls,
     DataDir,
     LogLevel,
+    MigrateOnStart,
+    NatsCaFile,
+    NatsCertificateFile,
+    NatsCredentialsFile,
     NatsUrl,
+    NoticeSeconds,
     PoolsFilePath,
     PostgresDsn,
     ResultsAddress,
@@ -31,13 +36,20 @@ class SchedulerSettings(BaseSettings):
     model_config = settings_of("scheduler")
 
     postgres_dsn: PostgresDsn = "postgresql://proctor@127.0.0.1:5432/proctor"
+    migrate_on_start: MigrateOnStart = True
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
+    nats_credentials_file: NatsCredentialsFile = None
+    nats_ca_file: NatsCaFile = None
+    nats_certificate_file: NatsCertificateFile = None
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
     pools_file: PoolsFilePath = Path("pools.yaml")
     data_dir: DataDir = None
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
+    notice_seconds: NoticeSeconds = 0.0
+    listen_address: str = ""
+    """host:port where the scheduler listens for gRPC, if it is not the address that others call."""
     prices_file: Path = _OWN_PRICES
     """YAML file with the prices of models per million tokens. It is read again when it changes."""
     suites_dir: Path = _OWN_SUITES

@@ -11,10 +11,12 @@ import grpc
 
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, serve_grpc
+from services.common.migrations import prepare_schema
 from services.common.nats import streams
+from services.common.nats.access import NatsAccess
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
-from services.common.postgres import close_pool, connect_pool, migrate
+from services.common.postgres import close_pool, connect_pool
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
@@ -91,12 +93,12 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     return_freed_memory()
     async with AsyncExitStack() as opened:
-        await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
+        await prepare_schema(settings, SCHEMA, MIGRATIONS)
         pool = await connect_pool(
             settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections
         )
         opened.push_async_callback(close_pool, pool)
-        nats = await connect_nats(settings.nats_url, "scheduler")
+        nats = await connect_nats(NatsAccess.of(settings), "scheduler")
         opened.push_async_callback(nats.close)
         channel = open_channel(settings.results_address)
         opened.push_async_callback(channel.close)
@@ -105,7 +107,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         await shared.subscribe()
         list_models = _list_models(shared)
         opened.push_async_callback(list_models.close)
-        server = await serve_grpc(settings.scheduler_address, _apis(shared, list_models), SERVICE_NAMES)
+        server = await serve_grpc(
+            settings.listen_address or settings.scheduler_address, _apis(shared, list_models), SERVICE_NAMES
+        )
         opened.push_async_callback(server.stop, 0)
         election = PostgresLeaderElection(settings.postgres_dsn, SCHEMA)
         vital = asyncio.ensure_future(

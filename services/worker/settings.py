@@ -5,7 +5,17 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from services.common.shared_settings import AllowedBaseUrls, LogLevel, NatsUrl, PoolsFilePath, settings_of
+from services.common.shared_settings import (
+    AllowedBaseUrls,
+    LogLevel,
+    NatsCaFile,
+    NatsCertificateFile,
+    NatsCredentialsFile,
+    NatsUrl,
+    NoticeSeconds,
+    PoolsFilePath,
+    settings_of,
+)
 
 
 class WorkerSettings(BaseSettings):
@@ -14,9 +24,13 @@ class WorkerSettings(BaseSettings):
     model_config = settings_of("worker")
 
     nats_url: NatsUrl = "nats://127.0.0.1:4222"
+    nats_credentials_file: NatsCredentialsFile = None
+    nats_ca_file: NatsCaFile = None
+    nats_certificate_file: NatsCertificateFile = None
     pools_file: PoolsFilePath = Path("pools.yaml")
     allowed_base_urls: AllowedBaseUrls = ""
     log_level: LogLevel = "INFO"
+    notice_seconds: NoticeSeconds = 0.0
     pool: str = "local"
     """Name of the worker's pool in the pools file."""
     health_address: str = "127.0.0.1:8084"

@@ -18,6 +18,7 @@ from services.common.clock import Clock, ServerClock
 from services.common.grpc.server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
 from services.common.nats import streams
+from services.common.nats.access import NatsAccess
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
@@ -122,7 +123,7 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
     async with AsyncExitStack() as opened:
         health = await serve_grpc(settings.health_address, (), ())
         opened.push_async_callback(health.stop, 0)
-        connection = await connect_nats(settings.nats_url, identity.worker_id)
+        connection = await connect_nats(NatsAccess.of(settings), identity.worker_id)
         opened.push_async_callback(connection.close)
         around = WorkerResources(settings, identity, connection, ServerClock())
         limiters = make_rate_limiters(pool, around.clock)

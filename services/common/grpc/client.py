@@ -1,4 +1,4 @@
-"""Channels to other services: patient with restarts, with the same message limits as the servers."""
+"""Channels to other services: over all replicas, patient with restarts, with the limits of servers."""
 
 import json
 from collections.abc import Sequence
@@ -22,6 +22,8 @@ _RETRY_UNAVAILABLE = {
 def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Channel:
     """A channel to `host:port` that retries UNAVAILABLE, which may mean that only the answer was lost.
 
+    The addresses of a name are called in turn. When a connection ends, the name is resolved again.
+
     `sent_once` are calls, as "package.Service/Method", that must not be sent a second time.
     """
     return grpc.aio.insecure_channel(
@@ -29,6 +31,8 @@ def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Cha
         options=[
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+            # gRPC waits for 30 s by default, and a rolling update replaces all replicas within that time.
+            ("grpc.dns_min_time_between_resolutions_ms", 1000),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
@@ -43,4 +47,4 @@ def _service_config(sent_once: Sequence[str]) -> dict[str, object]:
     # The most specific name counts, and a method without a policy is not retried.
     names = [dict(zip(("service", "method"), call.split("/"), strict=True)) for call in sent_once]
     once = [{"name": names}] if names else []
-    return {"methodConfig": [*once, _RETRY_UNAVAILABLE]}
+    return {"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [*once, _RETRY_UNAVAILABLE]}

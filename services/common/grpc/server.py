@@ -22,6 +22,9 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 _MAX_CALLS = 2000
 _MAX_METADATA_BYTES = 16 * 1024
+# A client whose connection ends resolves the name again, and so finds replicas that were added. Calls in
+# progress on the old connection go on.
+_MAX_CONNECTION_AGE_SECONDS = 300
 _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 
 # Every answer tells the release of its server.
@@ -170,6 +173,7 @@ async def serve_grpc(
             ("grpc.max_receive_message_length", max_received_bytes),
             ("grpc.max_concurrent_streams", max_calls),
             ("grpc.max_metadata_size", _MAX_METADATA_BYTES),
+            ("grpc.max_connection_age_ms", _MAX_CONNECTION_AGE_SECONDS * 1000),
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),

@@ -9,6 +9,7 @@ from nats.errors import NoServersError
 
 from proctor.values.messaging import inbox_prefix_of
 from services.common.errors import DependencyUnavailable
+from services.common.nats.access import NatsAccess
 from services.common.structured_logs import get_logger
 
 log = get_logger()
@@ -25,8 +26,9 @@ class NatsAway(DependencyUnavailable):
     """NATS does not answer at {address}. Start it or correct PROCTOR_NATS_URL."""
 
 
-async def connect_nats(url: str, name: str) -> Client:
+async def connect_nats(access: NatsAccess | str, name: str) -> Client:
     """A connection that reconnects for ever. The first attempt lasts up to 20 seconds."""
+    access = NatsAccess.of_url(access) if isinstance(access, str) else access
 
     async def quiet(_: Exception) -> None:
         """Publishing and pulling raise failures themselves; the callback would only repeat them."""
@@ -36,9 +38,9 @@ async def connect_nats(url: str, name: str) -> Client:
 
     try:
         connecting = nats.connect(
-            url,
+            list(access.urls),
             name=name,
-            inbox_prefix=inbox_prefix_of(url),
+            inbox_prefix=inbox_prefix_of(access.urls[0]),
             allow_reconnect=True,
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,
@@ -48,7 +50,8 @@ async def connect_nats(url: str, name: str) -> Client:
             pending_size=64 * 1024 * 1024,
             error_cb=quiet,
             reconnected_cb=reconnected,
+            **access.options(),
         )
         return await asyncio.wait_for(connecting, _CONNECT_PATIENCE_SECONDS)
     except (TimeoutError, NoServersError, OSError) as error:
-        raise NatsAway(address=url.rsplit("@", 1)[-1]) from error
+        raise NatsAway(address=access.addresses) from error

@@ -17,7 +17,8 @@ from rich.table import Table
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.run_summary import RunSummary

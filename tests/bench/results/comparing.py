@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.values.scoring import TaskGroup
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.bounded_calls import BoundedCalls
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
 from services.results.comparison.postgres import PostgresPairs

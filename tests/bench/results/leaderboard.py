@@ -9,7 +9,8 @@ from rich.table import Table
 
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.postgres import PostgresComparisons
 from services.results.leaderboard.closed_run import SuiteFigure, SuiteResult
 from services.results.leaderboard.conditions import EvaluationConditions

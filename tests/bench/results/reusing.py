@@ -9,7 +9,8 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.ports import Source
 from services.results.outcomes.postgres import PostgresReuse
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import migrate
+from services.common.migrations import migrate
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from tests.harness.servers import postgres_server
 

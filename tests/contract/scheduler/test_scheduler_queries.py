@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import load_queries, migrate
+from services.common.migrations import migrate
+from services.common.postgres import load_queries
 from services.scheduler.session import MIGRATIONS, SCHEMA
 from tests.harness.servers import postgres_server
 

@@ -10,7 +10,8 @@ from proctor.values.run import RunState
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from services.common.clock import SystemClock
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns, StoreComparison
 from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import ListFlips

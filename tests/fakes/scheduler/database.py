@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from services.common.postgres import connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import connect_pool
 from services.scheduler.session import MIGRATIONS, SCHEMA
 from tests.harness.servers import postgres_server
 

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from services.common.postgres import PostgresRefused, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresRefused, connect_pool
 from tests.harness.servers import postgres_server
 
 

@@ -12,7 +12,8 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from proctor.values.usage import TokenUsage
 from services.common.errors import DependencyUnavailable
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.outcome import Outcome, OutcomeBatch
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from services.common.clock import SystemClock
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.postgres import DELETED_AT_A_TIME

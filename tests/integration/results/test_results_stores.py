@@ -14,7 +14,8 @@ from proctor.values.run import RunState
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.common.clock import SystemClock
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.answers.ports import AnswerStore
 from services.results.answers.postgres import PostgresAnswers
 from services.results.outcomes.outcome import Outcome, ScoredOutcome

@@ -10,7 +10,8 @@ import pytest_asyncio
 
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.run import RunState
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.answers.postgres import PostgresAnswers
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.outcome import BEFORE_ALL, Outcome

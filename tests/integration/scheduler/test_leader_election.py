@@ -9,7 +9,8 @@ import pytest_asyncio
 
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.runs.admission.postgres import PostgresSlots

@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
-from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.bounded_calls import TookTooLong
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.list_history import NEWEST

@@ -1,0 +1,177 @@
+"""Releases side by side on one schema: which code may use it, and what a migration waits for."""
+
+import asyncio
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.common.migrations import (
+    LockPatience,
+    MigrationBlocked,
+    SchemaTooNew,
+    SchemaTooOld,
+    check_schema,
+    migrate,
+)
+from services.results import postgres as results
+from services.scheduler import session as scheduler
+from tests.harness.servers import postgres_server
+
+TABLE = "CREATE TABLE cars (wheels integer NOT NULL DEFAULT 4);"
+EXPAND = "-- compatible-from: 0001_cars.sql\nALTER TABLE cars ADD COLUMN doors integer NOT NULL DEFAULT 5;"
+CONTRACT = "-- compatible-from: 0002_doors.sql\nALTER TABLE cars DROP COLUMN wheels;"
+# Services whose schema it is, with the folder of its migrations.
+SCHEMAS = {scheduler.SCHEMA: scheduler.MIGRATIONS, results.SCHEMA: results.MIGRATIONS}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[str]:
+    async with postgres_server() as running:
+        yield running.address
+
+
+@pytest.fixture
+async def dsn(server: str) -> str:
+    """An empty database."""
+    name = f"test_{uuid4().hex}"
+    connection = await asyncpg.connect(server)
+    await connection.execute(f"CREATE DATABASE {name}")
+    await connection.close()
+    return f"{server.rpartition('/')[0]}/{name}"
+
+
+def release(folder: Path, *migrations: str) -> Path:
+    """The migrations that the code of a release has."""
+    folder.mkdir()
+    names = ("0001_cars.sql", "0002_doors.sql", "0003_no_wheels.sql")
+    for name, sql in zip(names, migrations, strict=False):
+        (folder / name).write_text(sql)
+    return folder
+
+
+async def test_old_code_restarts_on_a_schema_that_was_only_expanded(dsn: str, tmp_path: Path) -> None:
+    old, new = release(tmp_path / "old", TABLE), release(tmp_path / "new", TABLE, EXPAND)
+    await migrate(dsn, "cars", new)
+
+    await migrate(dsn, "cars", old)
+    await check_schema(dsn, "cars", old)
+
+
+async def test_contracted_schema_is_refused_to_code_from_before_the_expansion(
+    dsn: str, tmp_path: Path
+) -> None:
+    oldest, old = release(tmp_path / "oldest", TABLE), release(tmp_path / "old", TABLE, EXPAND)
+    await migrate(dsn, "cars", release(tmp_path / "new", TABLE, EXPAND, CONTRACT))
+
+    await migrate(dsn, "cars", old)
+    with pytest.raises(SchemaTooNew, match=r"needs code with migration 0002_doors\.sql"):
+        await migrate(dsn, "cars", oldest)
+    with pytest.raises(SchemaTooNew):
+        await check_schema(dsn, "cars", oldest)
+
+
+async def test_migration_without_a_mark_is_compatible_with_no_older_code(dsn: str, tmp_path: Path) -> None:
+    unmarked = EXPAND.partition("\n")[2]
+    await migrate(dsn, "cars", release(tmp_path / "new", TABLE, unmarked))
+
+    with pytest.raises(SchemaTooNew, match=r"0002_doors\.sql"):
+        await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
+
+
+async def test_schema_from_before_the_marks_is_used_and_marked(dsn: str, tmp_path: Path) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(
+        "CREATE SCHEMA cars; SET search_path = cars; CREATE TABLE migrations"
+        " (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());"
+        f"INSERT INTO migrations (name) VALUES ('0001_cars.sql'); {TABLE}"
+    )
+    await connection.close()
+    await migrate(dsn, "cars", release(tmp_path / "new", TABLE, EXPAND))
+    await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
+
+
+async def test_migration_that_gets_no_lock_gives_up_in_turn_and_is_repeated(dsn: str, tmp_path: Path) -> None:
+    await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
+    new = release(tmp_path / "new", TABLE, EXPAND)
+    reader, other = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    try:
+        transaction = reader.transaction()
+        await transaction.start()
+        await reader.execute("SELECT * FROM cars.cars")
+        with pytest.raises(MigrationBlocked, match=r"0002_doors\.sql of schema cars"):
+            await migrate(dsn, "cars", new, patience=LockPatience(0.05, 0.01, 0.2))
+
+        migrating = asyncio.create_task(migrate(dsn, "cars", new, patience=LockPatience(0.05, 0.01, 60)))
+        # A query that comes after the migration waits at most for one of its tries.
+        for _ in range(5):
+            await asyncio.wait_for(other.fetch("SELECT * FROM cars.cars"), 10)
+        assert not migrating.done()
+        await transaction.rollback()
+        await asyncio.wait_for(migrating, 30)
+        assert await other.fetchval("SELECT count(*) FROM cars.migrations") == 2
+    finally:
+        await reader.close()
+        await other.close()
+
+
+async def test_replicas_that_start_together_migrate_once(dsn: str, tmp_path: Path) -> None:
+    new = release(tmp_path / "new", TABLE, EXPAND)
+    await asyncio.gather(*(migrate(dsn, "cars", new) for _ in range(4)))
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_services_of_today_start_on_the_expanded_schema_of_tomorrow(
+    dsn: str, tmp_path: Path, schema: str
+) -> None:
+    folder = shutil.copytree(SCHEMAS[schema], tmp_path / schema)
+    newest = max(file.name for file in folder.glob("*.sql"))
+    (folder / "9999_tomorrow.sql").write_text(f"-- compatible-from: {newest}\nCREATE TABLE tomorrow (n int);")
+    await migrate(dsn, schema, folder)
+
+    await migrate(dsn, schema, SCHEMAS[schema])
+    await check_schema(dsn, schema, SCHEMAS[schema])
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_command_migrates_for_a_service_whose_role_may_not(dsn: str, schema: str) -> None:
+    parts = urlsplit(dsn)
+    owner = await asyncpg.connect(dsn)
+    await owner.execute(
+        f"CREATE ROLE serving_{schema} LOGIN PASSWORD 'secret';"
+        f"GRANT CONNECT ON DATABASE {parts.path.strip('/')} TO serving_{schema}"
+    )
+    serving = f"postgresql://serving_{schema}:secret@{parts.netloc.rpartition('@')[2]}{parts.path}"
+    with pytest.raises(SchemaTooOld, match=rf"python -m services\.{schema} migrate"):
+        await check_schema(serving, schema, SCHEMAS[schema])
+
+    environment = {"PROCTOR_POSTGRES_DSN": dsn}
+    command = (sys.executable, "-m", f"services.{schema}", "migrate")
+    process = await asyncio.create_subprocess_exec(*command, env=environment)
+    assert await asyncio.wait_for(process.wait(), 60) == 0
+
+    await owner.execute(
+        f'GRANT USAGE ON SCHEMA "{schema}" TO serving_{schema};'
+        f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO serving_{schema}'
+    )
+    await owner.close()
+    await check_schema(serving, schema, SCHEMAS[schema])
+
+
+async def test_failed_command_says_why_and_ends_with_one() -> None:
+    environment = {"PROCTOR_POSTGRES_DSN": "postgresql://nobody:SECRET@127.0.0.1:1/none"}
+    environment["PROCTOR_LOG_LEVEL"] = "LOUD"
+    command = (sys.executable, "-m", "services.results", "migrate")
+    process = await asyncio.create_subprocess_exec(
+        *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1
+    assert b"PROCTOR_LOG_LEVEL is LOUD" in output
+    assert b"SECRET" not in output
