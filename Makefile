@@ -64,9 +64,11 @@ protos-check: $(VENV)/.installed ## The generated code is current, and no contra
 .PHONY: docs docs-check
 docs: $(VENV)/.installed ## Generate docs/reference from the code
 	$(BIN)/python docs/generate_reference.py
+	$(BIN)/python deploy/helm/values_reference.py
 
 docs-check: $(VENV)/.installed
 	$(BIN)/python docs/generate_reference.py --check
+	$(BIN)/python deploy/helm/values_reference.py --check
 
 ##@ Tests
 .PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench

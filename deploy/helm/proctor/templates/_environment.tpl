@@ -1,0 +1,99 @@
+{{/* Environment of the services. Addresses to call are those of Services; addresses to listen on are 0.0.0.0. */}}
+
+{{- define "proctor.schedulerAddress" -}}{{ include "proctor.name" . }}-scheduler.{{ .Release.Namespace }}.svc:8082{{- end }}
+{{- define "proctor.resultsAddress" -}}{{ include "proctor.name" . }}-results.{{ .Release.Namespace }}.svc:8083{{- end }}
+
+{{/* What all services have; `service` is GATEWAY, SCHEDULER, RESULTS or WORKER. */}}
+{{- define "proctor.env" -}}
+- {name: PROCTOR_LOG_LEVEL, value: {{ .root.Values.logLevel }}}
+- {name: HOME, value: /tmp}
+- {name: TMPDIR, value: /tmp}
+{{- if .root.Values.metrics.enabled }}
+- {name: PROCTOR_METRICS_ADDRESS, value: "0.0.0.0:{{ .root.Values.metrics.port }}"}
+{{- end }}
+{{- range $name, $value := .own.settings }}
+- {name: PROCTOR_{{ $.service }}_{{ $name }}, value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}}
+{{- end }}
+{{- with .root.Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- with .own.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* `user` is the user of NATS. */}}
+{{- define "proctor.natsEnv" -}}
+{{- $nats := .root.Values.nats -}}
+{{- $url := ternary (printf "nats://%s-nats.%s.svc:4222" (include "proctor.name" .root) .root.Release.Namespace) $nats.url $nats.trial.enabled -}}
+{{- $secret := ternary (include "proctor.trialSecret" .root) $nats.passwords.secretName $nats.trial.enabled -}}
+{{- if $secret }}
+- name: NATS_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ $secret }}, key: {{ ternary (printf "nats-%s" .user) .user $nats.trial.enabled }}}}
+{{- $with := list -}}
+{{- range splitList "," $url }}{{ $with = append $with (replace "://" (printf "://%s:$(NATS_PASSWORD)@" $.user) (trim .)) }}{{ end }}
+- {name: PROCTOR_NATS_URL, value: {{ join "," $with | quote }}}
+{{- else }}
+- {name: PROCTOR_NATS_URL, value: {{ $url | quote }}}
+{{- end }}
+{{- if $nats.credentials.secretName }}
+- {name: PROCTOR_NATS_CREDENTIALS_FILE, value: /etc/proctor/nats/{{ .user }}.creds}
+{{- end }}
+{{- if $nats.tls.caSecretName }}
+- {name: PROCTOR_NATS_CA_FILE, value: /etc/proctor/nats-ca/{{ $nats.tls.caKey }}}
+{{- end }}
+{{- end }}
+
+{{- define "proctor.natsMounts" -}}
+{{- with .root.Values.nats.credentials.secretName }}
+- {name: nats, mountPath: /etc/proctor/nats, readOnly: true}
+{{- end }}
+{{- with .root.Values.nats.tls.caSecretName }}
+- {name: nats-ca, mountPath: /etc/proctor/nats-ca, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* Only the file of its own user is in a pod. */}}
+{{- define "proctor.natsVolumes" -}}
+{{- with .root.Values.nats.credentials.secretName }}
+- name: nats
+  secret: {secretName: {{ . }}, defaultMode: 0440, items: [{key: {{ $.user }}.creds, path: {{ $.user }}.creds}]}
+{{- end }}
+{{- with .root.Values.nats.tls.caSecretName }}
+- {name: nats-ca, secret: {secretName: {{ . }}, defaultMode: 0440}}
+{{- end }}
+{{- end }}
+
+{{/* `key` is the key with the DSN of this service in the secret of an existing Postgres. */}}
+{{- define "proctor.postgresEnv" -}}
+{{- $postgres := .root.Values.postgres -}}
+{{- if $postgres.trial.enabled }}
+- name: POSTGRES_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ include "proctor.trialSecret" .root }}, key: postgres-password}}
+- {name: PROCTOR_POSTGRES_DSN, value: "postgresql://proctor:$(POSTGRES_PASSWORD)@{{ include "proctor.name" .root }}-postgres.{{ .root.Release.Namespace }}.svc:5432/proctor"}
+{{- else }}
+- name: PROCTOR_POSTGRES_DSN
+  {{- if $postgres.cluster.enabled }}
+  valueFrom: {secretKeyRef: {name: {{ include "proctor.name" .root }}-postgres-app, key: uri}}
+  {{- else }}
+  valueFrom: {secretKeyRef: {name: {{ $postgres.existing.secretName }}, key: {{ .key }}}}
+  {{- end }}
+{{- end }}
+- {name: PROCTOR_MIGRATE_ON_START, value: {{ $postgres.migrateOnStart | quote }}}
+{{- end }}
+
+{{- define "proctor.shardKeyEnv" -}}
+{{- $given := .Values.shardKey.secretName -}}
+{{- if or $given .Values.nats.trial.enabled }}
+- name: PROCTOR_SHARD_KEY
+  valueFrom: {secretKeyRef: {name: {{ $given | default (include "proctor.trialSecret" .) }}, key: {{ ternary .Values.shardKey.key "shard-key" (ne $given "") }}}}
+{{- end }}
+{{- end }}
+
+{{- define "proctor.trialSecret" -}}{{ include "proctor.name" . }}-trial{{- end }}
+
+{{- define "proctor.metricsPort" -}}
+{{- if .Values.metrics.enabled }}
+- {name: metrics, containerPort: {{ .Values.metrics.port }}}
+{{- end }}
+{{- end }}

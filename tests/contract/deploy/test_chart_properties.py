@@ -1,0 +1,260 @@
+"""What holds for every pod and object that the chart makes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+from pydantic_settings import BaseSettings
+
+from proctor.values.providers.pools_file import parse_pools
+from services.gateway.settings import GatewaySettings
+from services.results.settings import ResultsSettings
+from services.scheduler.settings import SchedulerSettings
+from services.worker.settings import WorkerSettings
+from tests.contract.deploy.settings import SETTINGS
+from tests.harness.helm import EXAMPLES, Setting, render
+
+SERVICES: Mapping[str, type[BaseSettings]] = {
+    "services.gateway": GatewaySettings,
+    "services.scheduler": SchedulerSettings,
+    "services.results": ResultsSettings,
+    "services.worker": WorkerSettings,
+}
+# Not read by the service itself.
+OTHERS = {"PROCTOR_GATEWAY", "PROCTOR_API_KEY"}
+Document = dict[str, Any]
+
+
+@cache
+def objects(name: str) -> list[Document]:
+    return render(SETTINGS[name])
+
+
+def of_kind(name: str, *kinds: str) -> list[Document]:
+    return [each for each in objects(name) if each["kind"] in kinds]
+
+
+def pods(name: str) -> Iterator[tuple[str, Document]]:
+    for each in objects(name):
+        spec = each.get("spec") or {}
+        if each["kind"] == "Pod":
+            yield each["metadata"]["name"], each
+        elif each["kind"] in ("Deployment", "StatefulSet"):
+            yield each["metadata"]["name"], spec["template"]
+        elif each["kind"] == "LeaderWorkerSet":
+            for part in ("leaderTemplate", "workerTemplate"):
+                yield f"{each['metadata']['name']} {part}", spec["leaderWorkerTemplate"][part]
+
+
+def containers(pod: Document) -> list[Document]:
+    return [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_pods_are_admitted_where_only_restricted_ones_are(name: str) -> None:
+    for _, pod in pods(name):
+        own = pod["spec"]["securityContext"]
+        assert own["runAsNonRoot"]
+        assert own["runAsUser"] > 0
+        assert own["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"}.intersection(pod["spec"])
+        for container in containers(pod):
+            security = container["securityContext"]
+            assert security["capabilities"] == {"drop": ["ALL"]}
+            assert not security["allowPrivilegeEscalation"]
+            assert security["readOnlyRootFilesystem"]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_pods_get_no_token_but_where_it_is_asked_for(name: str) -> None:
+    accounts = {each["metadata"]["name"] for each in of_kind(name, "ServiceAccount")}
+    for pod_name, pod in pods(name):
+        asked = name in ("production", "many-pools", "another namespace and name", "no network policies")
+        asked = asked or name == "a quiet cluster"
+        assert pod["spec"]["automountServiceAccountToken"] is (asked and pod_name.endswith("-scheduler"))
+        assert not pod["spec"]["enableServiceLinks"]
+        assert pod["spec"]["serviceAccountName"] in accounts
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_secrets_are_referenced_and_never_written(name: str) -> None:
+    for _, pod in pods(name):
+        for container in containers(pod):
+            for variable in container.get("env", ()):
+                is_secret = re.search(r"(PASSWORD|SECRET|TOKEN|API_KEYS?|SHARD_KEY|DSN)$", variable["name"])
+                if is_secret and "$(" not in variable.get("value", ""):
+                    assert "secretKeyRef" in variable["valueFrom"], variable["name"]
+    secrets = [each["metadata"]["name"] for each in of_kind(name, "Secret")]
+    assert all(secret.endswith("-trial") for secret in secrets)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_variables_are_settings_that_the_services_read(name: str) -> None:
+    for _, pod in pods(name):
+        for container in pod["spec"]["containers"]:
+            command = " ".join(container.get("command", ()))
+            module = next((each for each in SERVICES if each in command), None)
+            given = {each["name"] for each in container.get("env", ()) if each["name"].startswith("PROCTOR_")}
+            if module is None:
+                assert given <= OTHERS
+                continue
+            kind = SERVICES[module]
+            known = {
+                str(field.validation_alias or f"{kind.model_config['env_prefix']}{setting.upper()}")
+                for setting, field in kind.model_fields.items()
+            }
+            assert given <= known | UNFINISHED, f"{name}: {module} does not read {sorted(given - known)}"
+
+
+# The port of metrics is a setting of the services once they have metrics.
+UNFINISHED = {"PROCTOR_METRICS_ADDRESS"}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_pools_file_is_one_that_the_services_read(name: str) -> None:
+    [text] = [
+        each["data"]["pools.yaml"] for each in of_kind(name, "ConfigMap") if "pools.yaml" in each["data"]
+    ]
+    pools = {pool.name for pool in parse_pools(text).pools}
+    workers = {
+        each["metadata"]["labels"]["app.kubernetes.io/component"].removeprefix("worker-")
+        for each in of_kind(name, "Deployment", "LeaderWorkerSet")
+        if "-worker-" in each["metadata"]["name"]
+    }
+    assert pools == workers
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_pods_are_given_longer_than_they_need_to_drain(name: str) -> None:
+    for pod_name, pod in pods(name):
+        for container in pod["spec"]["containers"]:
+            env = {each["name"]: each.get("value", "") for each in container.get("env", ())}
+            drains = [float(value) for key, value in env.items() if key.endswith("_DRAIN_SECONDS")]
+            notice = float(env.get("PROCTOR_NOTICE_SECONDS", 0))
+            if drains:
+                assert pod["spec"]["terminationGracePeriodSeconds"] >= notice + drains[0] + 10, pod_name
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_liveness_asks_no_backend(name: str) -> None:
+    """A gateway without its backends is not ready, and restarting it mends nothing."""
+    for _, pod in pods(name):
+        for container in pod["spec"]["containers"]:
+            probe = container.get("livenessProbe")
+            if probe is None:
+                assert not any(
+                    port for port in container.get("ports", ()) if port["name"] in ("grpc", "http")
+                )
+            else:
+                assert "tcpSocket" in probe or probe["httpGet"]["path"] == "/healthz"
+                assert probe["timeoutSeconds"] >= 3
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_disruption_budgets_never_hold_a_single_pod(name: str) -> None:
+    for budget in of_kind(name, "PodDisruptionBudget"):
+        [owner] = [
+            each
+            for each in of_kind(name, "Deployment")
+            if each["metadata"]["name"] == budget["metadata"]["name"]
+        ]
+        assert owner["spec"].get("replicas", 2) > 1
+        assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def test_workers_reach_nats_and_their_provider_alone() -> None:
+    for name in ("production", "many-pools", "remote-only", "trying-out"):
+        for policy in of_kind(name, "NetworkPolicy"):
+            if "-worker-" not in policy["metadata"]["name"]:
+                continue
+            ports = {
+                port["port"] for edge in policy["spec"]["egress"] or () for port in edge.get("ports", ())
+            }
+            assert ports <= {53, 80, 443, 4222, 11434}, policy["metadata"]["name"]
+            assert 5432 not in ports
+
+
+def test_every_pod_has_a_policy_and_every_policy_selects_a_pod() -> None:
+    for name in ("trying-out", "production", "many-pools"):
+        selectors = [each["spec"]["podSelector"]["matchLabels"] for each in of_kind(name, "NetworkPolicy")]
+        templates = [
+            pod["metadata"]["labels"] for pod_name, pod in pods(name) if "starter-run" not in pod_name
+        ]
+        for selector in selectors:
+            assert any(selector.items() <= labels.items() for labels in templates), selector
+        for labels in templates:
+            assert any(selector.items() <= labels.items() for selector in selectors), labels
+
+
+def test_selectors_find_exactly_their_pods() -> None:
+    templates = dict(pods("many-pools"))
+    for each in of_kind("many-pools", "Deployment"):
+        wanted = each["spec"]["selector"]["matchLabels"].items()
+        found = [name for name, pod in templates.items() if wanted <= pod["metadata"]["labels"].items()]
+        assert found == [each["metadata"]["name"]]
+
+
+def test_autoscaled_pool_starts_with_its_fewest_and_argo_leaves_it_out() -> None:
+    def replicas(name: str) -> dict[str, int | None]:
+        return {
+            each["metadata"]["name"]: each["spec"].get("replicas")
+            for each in of_kind(name, "Deployment")
+            if "-worker-" in each["metadata"]["name"]
+        }
+
+    assert replicas("production") == {"proctor-worker-small": 0, "proctor-worker-large": 0}
+    assert replicas("argo-cd") == {"proctor-worker-gpu": None}
+    assert replicas("no-keda") == {"proctor-worker-gpu": 3}
+
+
+def test_scaler_copies_the_number_of_workers_that_the_scheduler_names() -> None:
+    scaled = {each["metadata"]["name"]: each["spec"] for each in of_kind("production", "ScaledObject")}
+    spec = scaled["proctor-worker-small"]
+    [trigger] = spec["triggers"]
+    assert trigger["metricType"] == "AverageValue"
+    assert trigger["metadata"] == {
+        "scalerAddress": "proctor-scheduler.proctor.svc:8082",
+        "pool": "small",
+    }
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"], spec["cooldownPeriod"]) == (0, 16, 600)
+    assert "fallback" not in spec
+
+
+def test_pod_with_gpus_makes_room_before_its_successor_starts() -> None:
+    workers = {each["metadata"]["name"]: each["spec"] for each in of_kind("many-pools", "Deployment")}
+    assert workers["proctor-worker-nvidia"]["strategy"]["rollingUpdate"] == {
+        "maxUnavailable": 1,
+        "maxSurge": 0,
+    }
+    assert workers["proctor-worker-openai"]["strategy"]["rollingUpdate"] == {
+        "maxUnavailable": 0,
+        "maxSurge": 1,
+    }
+    [worker] = workers["proctor-worker-amd"]["template"]["spec"]["containers"]
+    assert worker["resources"]["limits"] == {"amd.com/gpu": 2}
+
+
+def test_digest_and_registry_name_the_image() -> None:
+    images = {
+        container["name"]: container["image"]
+        for _, pod in pods("air-gapped")
+        for container in pod["spec"]["containers"]
+    }
+    assert images["gateway"] == f"registry.internal/proctor/proctor-gateway@sha256:{'1' * 64}"
+    assert images["scheduler"] == "registry.internal/proctor/proctor-scheduler:0.1.0"
+
+
+def test_changed_pool_restarts_its_readers_and_nothing_else() -> None:
+    def checksums(values: Mapping[str, Any]) -> dict[str, str]:
+        documents = render(Setting((EXAMPLES["no-keda"],), values))
+        return {
+            each["metadata"]["name"]: str(each["spec"]["template"]["metadata"].get("annotations"))
+            for each in documents
+            if each["kind"] == "Deployment"
+        }
+
+    before, after = checksums({}), checksums({"aliases": {"small": "vllm/Qwen/Qwen3-8B"}})
+    changed = {name for name, text in before.items() if after[name] != text}
+    assert changed == {"proctor-scheduler", "proctor-worker-gpu"}

@@ -1,0 +1,122 @@
+"""Wrong values are refused before anything is made, with a sentence that names them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.harness.helm import EXAMPLES, HelmRefused, Setting, render
+
+REMOTE: dict[str, Any] = {
+    "name": "remote",
+    "engine": "openai",
+    "min": 1,
+    "provider": {"name": "openai", "baseUrl": "https://api.openai.com/v1"},
+}
+VLLM: dict[str, Any] = {
+    "name": "gpu",
+    "engine": "vllm",
+    "min": 1,
+    "models": [{"name": "vllm/a", "path": "a"}],
+}
+BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
+    ({"postgres": {"trial": {"enabled": False}}}, "No Postgres: set postgres.existing.secretName"),
+    ({"postgres": {"existing": {"secretName": "dsn"}}}, "Several Postgres: set only one of"),
+    ({"nats": {"trial": {"enabled": False}}}, "No NATS: set nats.url or nats.trial.enabled"),
+    ({"nats": {"url": "nats://nats:4222"}}, "Several NATS: set only one of"),
+    (
+        {"nats": {"trial": {"enabled": False}, "url": "nats://user:word@nats:4222"}},
+        "nats.url contains a user or password",
+    ),
+    (
+        {"nats": {"passwords": {"secretName": "a"}, "credentials": {"secretName": "b"}}},
+        "Two ways to log in to NATS",
+    ),
+    ({"gateway": {"allowAnonymous": False}}, "Nobody may call the gateway"),
+    ({"scheduler": {"replicas": 2}}, "scheduler.replicas is above 1, and replicas share no folder"),
+    (
+        {
+            "scheduler": {"replicas": 2},
+            "objectStore": {"volume": {"size": "1Gi", "accessModes": ["ReadWriteOnce"]}},
+        },
+        "accessModes needs ReadWriteMany",
+    ),
+    ({"objectStore": {"url": "s3://a", "volume": {"size": "1Gi"}}}, "Two object stores"),
+    (
+        {"gateway": {"ingress": {"enabled": True}, "httpRoute": {"enabled": True}}},
+        "Two ways to the gateway",
+    ),
+    ({"gateway": {"ingress": {"enabled": True}}}, "gateway.hosts is empty"),
+    ({"pools": []}, "No pools: list at least one"),
+    ({"pools": [VLLM, VLLM]}, "pools lists gpu twice"),
+    ({"pools": [{**VLLM, "models": []}]}, "pool gpu has the engine vllm and no models"),
+    ({"pools": [{**VLLM, "models": [{"name": "vllm/a"}]}]}, "model vllm/a needs path"),
+    ({"pools": [{**VLLM, "models": [{"name": "vllm/a", "lora": "/a"}]}]}, "adapter vllm/a .lora. needs base"),
+    (
+        {"pools": [{**VLLM, "models": [{**VLLM["models"][0], "engineArgs": {"tensor_parallel_size": 4}}]}]},
+        "model vllm/a needs 4 GPUs .* gpus × nodes is 0",
+    ),
+    (
+        {"pools": [{"name": "remote", "engine": "openai", "min": 1}]},
+        "pool remote has the engine openai and no provider",
+    ),
+    ({"pools": [{**REMOTE, "nodes": 2}]}, "only the engine vllm spans several nodes"),
+    ({"pools": [{**REMOTE, "min": 3, "max": 2}]}, "pool remote: min is above max"),
+    ({"pools": [{**REMOTE, "min": 0}]}, "pool remote would never have a worker"),
+]
+BY_SCHEMA: list[tuple[Mapping[str, Any], str]] = [
+    ({"gatway": {}}, "gatway"),
+    ({"gateway": {"replicas": 0}}, "/gateway/replicas"),
+    ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy"),
+    ({"logLevel": "LOUD"}, "/logLevel"),
+    ({"objectStore": {"url": "ftp://a"}}, "/objectStore/url"),
+    ({"nats": {"streamReplicas": 2}}, "/nats/streamReplicas"),
+    ({"pools": [{**REMOTE, "name": "Capital"}]}, "/pools/0/name"),
+    ({"pools": [{**REMOTE, "engine": "llama"}]}, "/pools/0/engine"),
+    ({"pools": [{**REMOTE, "gpu": 1}]}, "gpu"),
+    ({"pools": [{**REMOTE, "provider": {"name": "openai", "apiKey": "secret"}}]}, "/pools/0/provider"),
+    ({"runAsUser": 0}, "/runAsUser"),
+    ({"scheduler": {"scratchSize": "much"}}, "/scheduler/scratchSize"),
+]
+
+
+def refusal(values: Mapping[str, Any], **changes: Any) -> str:
+    setting = Setting((EXAMPLES["trying-out"],), values, **changes)
+    with pytest.raises(HelmRefused) as refused:
+        render(setting)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(("values", "sentence"), BY_TEMPLATE)
+def test_values_that_do_not_fit_together_are_refused(values: Mapping[str, Any], sentence: str) -> None:
+    assert re.search(sentence, refusal(values))
+
+
+@pytest.mark.parametrize(("values", "place"), BY_SCHEMA)
+def test_values_of_a_wrong_form_are_refused_by_name(values: Mapping[str, Any], place: str) -> None:
+    text = refusal(values)
+    assert "values.schema.json" in text or "schema" in text
+    assert place.lstrip("/") in text or place.replace("/", ".").lstrip(".") in text
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"keda": {"enabled": True}}, "keda.enabled needs KEDA in the cluster"),
+        (
+            {"postgres": {"trial": {"enabled": False}, "cluster": {"enabled": True}}},
+            "postgres.cluster.enabled needs CloudNativePG",
+        ),
+        (
+            {"metrics": {"monitors": {"enabled": True}}},
+            "metrics.monitors.enabled needs the Prometheus operator",
+        ),
+    ],
+)
+def test_kinds_that_the_cluster_lacks_are_named(values: Mapping[str, Any], sentence: str) -> None:
+    assert sentence in refusal(values, kinds=())
+
+
+def test_cluster_that_is_too_old_is_refused() -> None:
+    assert "chart requires kubeVersion: >=1.29.0-0" in refusal({}, kubernetes="1.28.5")

@@ -1,0 +1,76 @@
+"""Every install that the chart is made for renders, by Helm 3 and 4, to objects that Kubernetes accepts."""
+
+import json
+import os
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.contract.deploy.settings import SETTINGS
+from tests.harness import kubernetes_schemas as schemas
+from tests.harness.helm import PACKAGES, lint, render, template
+
+# Passwords of a trial differ from render to render, and Helm versions put other empty lines and comments.
+NOISE = re.compile(r"(?m)^  [a-z-]+: [A-Za-z0-9+/]{43}=$|^\s*$\n|^# Source.*$\n")
+
+
+@cache
+def objects(name: str) -> list[dict[str, Any]]:
+    return render(SETTINGS[name])
+
+
+def distinct_objects() -> list[dict[str, Any]]:
+    """Of all settings; many are the same."""
+    found = {json.dumps(each, sort_keys=True): each for name in SETTINGS for each in objects(name)}
+    return list(found.values())
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_all_versions_of_helm_render_the_same(name: str) -> None:
+    texts = {NOISE.sub("", template(SETTINGS[name], version)) for version in PACKAGES}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("version", PACKAGES)
+def test_chart_lints_strictly(version: str) -> None:
+    for name in ("trying-out", "production"):
+        assert "0 chart(s) failed" in lint(SETTINGS[name], version)
+
+
+@pytest.mark.parametrize("version", schemas.VERSIONS)
+def test_objects_are_valid_strictly(version: str) -> None:
+    own = [each for each in distinct_objects() if schemas.is_own(each)]
+    assert len(own) > 100
+    for each in own:
+        schemas.validate_own(each, version)
+
+
+def test_strict_validation_refuses_what_kubernetes_does_not_know() -> None:
+    [service] = [each for each in objects("trying-out") if each["metadata"]["name"] == "proctor-gateway"][:1]
+    with pytest.raises(schemas.Invalid, match="unheard"):
+        schemas.validate_own({**service, "unheard": True}, "1.33")
+
+
+@pytest.mark.skipif("PROCTOR_REFERENCE_DIR" not in os.environ, reason="PROCTOR_REFERENCE_DIR is not set")
+def test_custom_resources_are_valid_by_their_own_definitions() -> None:
+    custom = [each for each in distinct_objects() if not schemas.is_own(each)]
+    kinds = {each["kind"] for each in custom}
+    assert kinds >= {"ScaledObject", "Cluster", "HTTPRoute", "PodMonitor", "LeaderWorkerSet"}
+    for each in custom:
+        if each["kind"] not in schemas.UNPUBLISHED:
+            schemas.validate_custom(each)
+    broken = next(each for each in custom if each["kind"] == "ScaledObject")
+    with pytest.raises(schemas.Invalid, match="unheard"):
+        schemas.validate_custom({**broken, "spec": {**broken["spec"], "unheard": True}})
+
+
+@pytest.mark.parametrize("version", ["1.29", "1.37"])
+def test_pods_over_several_nodes_are_valid_pods(version: str) -> None:
+    [group] = [each for each in objects("many-pools") if each["kind"] == "LeaderWorkerSet"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        pod = group["spec"]["leaderWorkerTemplate"][part]
+        metadata = {"name": part, **pod["metadata"]}
+        document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
+        schemas.validate_own(document, version)

@@ -1,0 +1,111 @@
+"""Strict schemas of Kubernetes' own objects, and of custom resources as their operators publish them."""
+
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+VERSIONS = tuple(f"1.{minor}" for minor in range(29, 38))
+# Custom resources without a published schema in the reference folder: their pods are validated as pods.
+UNPUBLISHED = frozenset({"LeaderWorkerSet"})
+_OWN_GROUPS = frozenset({"apps", "autoscaling", "policy", "batch", "networking.k8s.io", ""})
+Object = Mapping[str, Any]
+
+
+class Invalid(Exception):
+    """Where an object differs from its schema."""
+
+
+def is_own(document: Object) -> bool:
+    """Whether Kubernetes itself has this kind."""
+    group = document["apiVersion"].rpartition("/")[0]
+    return group in _OWN_GROUPS
+
+
+def validate_own(document: Object, version: str) -> None:
+    """As an API server of that version with strict decoding; raises Invalid."""
+    group, _, api = document["apiVersion"].rpartition("/")
+    of_group = f"{group.partition('.')[0]}-{api}" if group else api
+    _validate(document, _own_validator(version, f"{document['kind'].lower()}-{of_group}"))
+
+
+def validate_custom(document: Object) -> None:
+    """By the schema of its CustomResourceDefinition, where unknown fields are refused; raises Invalid."""
+    _validate(document, _custom_validators()[document["apiVersion"], document["kind"]])
+
+
+def _validate(document: Object, validator: Draft202012Validator) -> None:
+    error = next(iter(validator.iter_errors(document)), None)
+    if error is not None:
+        place = "/".join(map(str, error.absolute_path))
+        raise Invalid(f"{document['kind']} {document['metadata']['name']}: {place}: {error.message}")
+
+
+@cache
+def _own_validator(version: str, name: str) -> Draft202012Validator:
+    schema = json.loads((_own_folder(version) / f"{name}.json").read_text())
+    return Draft202012Validator(schema, registry=Resource.from_contents(schema) @ _own_definitions(version))
+
+
+@cache
+def _own_definitions(version: str) -> "Registry[Any]":
+    definitions = json.loads((_own_folder(version) / "_definitions.json").read_text())
+    registry: Registry[Any] = Registry()
+    return Resource.from_contents(definitions) @ registry
+
+
+def _own_folder(version: str) -> Path:
+    found = importlib.util.find_spec("kubernetes_validate")
+    assert found is not None
+    assert found.origin is not None
+    schemas = Path(found.origin).parent / "kubernetes-json-schema"
+    [folder] = schemas.glob(f"v{version}.*-local-strict")
+    return folder
+
+
+@cache
+def _custom_validators() -> Mapping[tuple[str, str], Draft202012Validator]:
+    folder = Path(os.environ["PROCTOR_REFERENCE_DIR"]) / "crds"
+    return {
+        (f"{spec['group']}/{version['name']}", spec["names"]["kind"]): Draft202012Validator(
+            _strict(version["schema"]["openAPIV3Schema"], is_root=True)
+        )
+        for spec in _definitions(folder)
+        for version in spec["versions"]
+    }
+
+
+def _definitions(folder: Path) -> Iterator[Mapping[str, Any]]:
+    for file in sorted(folder.glob("*.yaml")):
+        text = "\n".join(line for line in file.read_text().splitlines() if "{{" not in line)
+        for document in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if document and document["kind"] == "CustomResourceDefinition":
+                yield document["spec"]
+
+
+def _strict(schema: Mapping[str, Any], *, is_root: bool = False) -> dict[str, Any]:
+    """What strict decoding refuses is refused: fields that the schema does not list."""
+    strict = dict(deepcopy(schema)) if is_root else dict(schema)
+    if strict.pop("x-kubernetes-int-or-string", False):
+        strict.pop("type", None)
+        strict["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if strict.pop("nullable", False) and isinstance(strict.get("type"), str):
+        strict["type"] = [strict["type"], "null"]
+    if "properties" in strict:
+        strict["properties"] = {name: _strict(each) for name, each in strict["properties"].items()}
+        if not strict.get("x-kubernetes-preserve-unknown-fields") and "additionalProperties" not in strict:
+            strict["additionalProperties"] = False
+    if is_root:
+        strict["properties"] |= {"apiVersion": {}, "kind": {}, "metadata": {"type": "object"}}
+    for name in ("items", "additionalProperties"):
+        if isinstance(strict.get(name), dict):
+            strict[name] = _strict(strict[name])
+    return strict
