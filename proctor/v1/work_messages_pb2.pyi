@@ -93,7 +93,7 @@ Global___SampleRange: _TypeAlias = SampleRange  # noqa: Y015
 @_typing.final
 class WorkShard(_message.Message):
     """A shard: some samples of one task and one rollout.
-    Stream WORK_<pool>, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<shard>/<attempt>. A message with a part
+    Stream WORK_<pool>, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<epoch>/<shard>/<attempt>. A message with a part
     of a shard has a suffix.
     """
 

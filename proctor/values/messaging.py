@@ -69,6 +69,11 @@ def token_of_work(subject: str) -> str:
     return subject.split(".")[2]
 
 
+def run_of_work(subject: str) -> str:
+    """The run in a subject of `work_subject`."""
+    return subject.split(".")[4]
+
+
 def work_of_priority(pool: str, token: str, priority: Priority) -> str:
     """Filter for the shards of one model and priority in a pool."""
     return f"work.{pool}.{token}.{priority}.>"
@@ -104,17 +109,17 @@ def rate_subject(rate_limit_key: str) -> str:
     return f"rates.{rate_limit_key}"
 
 
-def shard_message_id(run_id: str, shard: int, attempt: int, part: int = 0) -> str:
-    """The id of a dispatched shard; heavy shards travel in several parts."""
-    dispatched = f"{run_id}/{shard}/{attempt}"
+def shard_message_id(run_id: str, epoch: int, shard: int, attempt: int, part: int = 0) -> str:
+    """The id of a dispatched shard; heavy shards travel in several parts. JetStream drops a repeated id."""
+    dispatched = f"{run_id}/{epoch}/{shard}/{attempt}"
     return f"{dispatched}/part {part}" if part else dispatched
 
 
-def single_message_id(run_id: str, shard: int, attempt: int, sample: int) -> str:
+def single_message_id(run_id: str, epoch: int, shard: int, attempt: int, sample: int) -> str:
     """The id of one sample cut from a shard: a cut repeated after a crash adds nothing."""
-    return f"{run_id}/{shard}/{attempt}/{sample}"
+    return f"{run_id}/{epoch}/{shard}/{attempt}/{sample}"
 
 
-def rest_message_id(run_id: str, shard: int, attempt: int, unique: str) -> str:
+def rest_message_id(run_id: str, epoch: int, shard: int, attempt: int, unique: str) -> str:
     """The id of what is left of a shard; `unique` was never used before."""
-    return f"{run_id}/{shard}/{attempt}/{unique}/rest"
+    return f"{run_id}/{epoch}/{shard}/{attempt}/{unique}/rest"

@@ -230,7 +230,11 @@ def connect_parts(around: WorkerResources, engine: Engine, limiters: RateLimiter
         prefetch=context.prefetch,
     )
     source = NatsShardSource(
-        jetstream=jetstream, pool=pool, clock=clock, ack_wait_seconds=settings.ack_wait_seconds
+        jetstream=jetstream,
+        pool=pool,
+        clock=clock,
+        ack_wait_seconds=settings.ack_wait_seconds,
+        may_start=context.run_states.may_start,
     )
     consumer = ShardConsumer(
         source=source,

@@ -151,7 +151,11 @@ class _Term:
             self._pool_bytes[pool] = _SHARED_PART * await self._lead.stream.max_bytes(pool)
         announced = await self._lead.controls.announced()
         leftovers = frozenset(announced) - frozenset(await self._lead.runs.live_among(announced))
-        for run_id in sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]:
+        ended = sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]
+        if ended:
+            # First of all: a worker takes a run without a state for a live one.
+            await self._lead.stream.purge_leftovers(frozenset(ended), self._lead.pools)
+        for run_id in ended:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
         await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)

@@ -1,7 +1,7 @@
 """Shards go onto the stream of their pool as messages that hold all a worker needs."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -85,6 +85,15 @@ class NatsShardStream:
     async def purge_work(self, run: Run) -> None:
         await self._jetstream.purge(streams.work_stream(run.pool), messaging.work_of_run(run.run_id))
 
+    async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
+        """One request for each pool, and one for each subject that still has messages."""
+        for pool in pools:
+            stream = streams.work_stream(pool)
+            waiting = await self._jetstream.pending_by_subject(stream, messaging.work_of_pool(pool))
+            for subject in waiting:
+                if messaging.run_of_work(subject) in run_ids:
+                    await self._jetstream.purge(stream, subject)
+
     async def max_bytes(self, pool: str) -> float:
         return await self._jetstream.max_bytes(streams.work_stream(pool))
 
@@ -163,7 +172,8 @@ def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, by
     for filled in shards:
         shard = filled.shard
         for part, payload in enumerate(filled.payloads):
-            yield messaging.shard_message_id(run.run_id, shard.number, shard.attempt, part), payload
+            message_id = messaging.shard_message_id(run.run_id, run.epoch, shard.number, shard.attempt, part)
+            yield message_id, payload
 
 
 def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_pb2.WorkShard:

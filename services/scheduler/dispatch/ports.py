@@ -1,6 +1,6 @@
 """What dispatch needs: the stream that carries shards, and the record in results."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId, RunState
@@ -30,6 +30,10 @@ class ShardStream(Protocol):
     async def pending_outcomes(self, run_id: RunId) -> int: ...
 
     async def purge_work(self, run: Run) -> None: ...
+
+    async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
+        """Removes what workers sent back of runs that ended."""
+        ...
 
     async def max_bytes(self, pool: str) -> float:
         """What the pool's stream holds; beyond that it takes nothing."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
 from google.protobuf.message import DecodeError
@@ -21,11 +21,9 @@ from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_pull import LongPull
 from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.consumer.select_model import Backlog
+from services.worker.execution.shard import Shard
 
 log = get_logger()
-
-# A shard that is on its way for longer is redelivered instead: it would be executed twice.
-_FORWARD_SECONDS = 5.0
 
 
 class NatsShardMessage:
@@ -39,6 +37,8 @@ class NatsShardMessage:
         sent_at = message.metadata.timestamp
         self.shard = shard_from_proto(self._work, sent_at, completes_text=completes_text)
         self.message_id = (message.headers or {}).get("Nats-Msg-Id", "")
+        # One id for all tries to publish its rest: a try that seemed to fail may have reached the stream.
+        self._rest_id = uuid.uuid4().hex
         self.failed_deliveries = self._work.failed_deliveries + message.metadata.num_delivered - 1
 
     async def acknowledge(self) -> None:
@@ -61,7 +61,7 @@ class NatsShardMessage:
 
     async def send_rest(self, samples: Sequence[int], *, failed_deliveries: int) -> None:
         payload = only_samples(self._work, samples, self._left, failed_deliveries=failed_deliveries)
-        await self._publish(payload, messaging.rest_message_id(*self._dispatch, uuid.uuid4().hex))
+        await self._publish(payload, messaging.rest_message_id(*self._dispatch, self._rest_id))
 
     async def send_single(self, sample: int) -> None:
         payload = only_samples(self._work, (sample,), self._left, failed_deliveries=0)
@@ -72,17 +72,28 @@ class NatsShardMessage:
         return self.shard.deadline - self._clock.now()
 
     @property
-    def _dispatch(self) -> tuple[str, int, int]:
-        return self.shard.run_id, self.shard.number, self.shard.attempt
+    def _dispatch(self) -> tuple[str, int, int, int]:
+        return self.shard.run_id, self.shard.epoch, self.shard.number, self.shard.attempt
 
     async def _publish(self, payload: bytes, message_id: str) -> None:
         await self._jetstream.publish(self._message.subject, payload, message_id)
 
 
 class NatsShardSource:
-    """One consumer per model and priority; those of a model that is not loaded any more stay unused."""
+    """One consumer per model and priority; those of a model that is not loaded any more stay unused.
 
-    def __init__(self, jetstream: JetStream, pool: Pool, clock: Clock, ack_wait_seconds: float) -> None:
+    Only shards that `may_start` are forwarded to other workers.
+    """
+
+    def __init__(
+        self,
+        jetstream: JetStream,
+        pool: Pool,
+        clock: Clock,
+        ack_wait_seconds: float,
+        may_start: Callable[[Shard], bool],
+    ) -> None:
+        self._may_start = may_start
         self._jetstream = jetstream
         self._clock = clock
         self._pool = pool
@@ -102,14 +113,22 @@ class NatsShardSource:
         return None if pull is None else await self._parse(pull.hold())
 
     async def _forward(self, message: Msg) -> None:
-        shard = await self._parse(message)
-        if shard is None:
-            return
+        """Repeats while the stream is full; after an outage the server delivers the message again itself."""
+        shard, reconnects = await self._parse(message), self._jetstream.reconnects
         try:
-            async with asyncio.timeout(_FORWARD_SECONDS):
-                await shard.forward()
-        except TimeoutError:
-            log.info("shard not forwarded", run_id=shard.shard.run_id, why="it is redelivered")
+            while shard is not None and self._jetstream.reconnects == reconnects:
+                if not self._may_start(shard.shard):
+                    await shard.terminate()
+                    return
+                try:
+                    async with asyncio.timeout(self._ack_wait_seconds / 3):
+                        await shard.forward()
+                        return
+                except TimeoutError:
+                    log.info("shard not forwarded yet", run_id=shard.shard.run_id, shard=shard.shard.number)
+                    await shard.extend_ack_deadline()
+        except TRANSIENT_NATS as error:
+            log.info("shard not forwarded", why="it is redelivered", error=repr(error))
 
     async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
         """One request where nothing of the pool waits."""

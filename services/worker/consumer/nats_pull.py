@@ -40,7 +40,8 @@ class LongPull:
     """Pulls one message at a time from a durable consumer, over outages and wiped streams.
 
     Use it from one task. A pull cannot be taken back: the server may have sent its message already. While it
-    is on hold, what comes is passed to `forward`, so that another worker has it.
+    is on hold, what comes is passed to `forward`, so that another worker has it; what is not forwarded by the
+    next fetch is returned there.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class LongPull:
         self._spec = spec
         self._forward = forward
         self._is_on_hold = False
+        self._held: Msg | None = None
+        self._forwarding: asyncio.Task[None] | None = None
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{spec.stream.name}.{spec.durable}"
         self._inbox: Subscription | None = None
         self._received: deque[Msg] = deque()
@@ -65,7 +68,7 @@ class LongPull:
         """The next message; None where none came within a second, while the pull goes on waiting."""
         self._is_on_hold = False
         try:
-            message = await self._fetch()
+            message = await self._take_back() or await self._fetch()
         except TRANSIENT_NATS as error:
             raise_if_cancelled()
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
@@ -84,6 +87,19 @@ class LongPull:
             return self._take()
         except ConnectionError:
             return None  # the consumer is gone; the next fetch makes it anew
+
+    async def _take_back(self) -> Msg | None:
+        """The message that came on hold, if it is not forwarded yet."""
+        if self._forwarding is None:
+            return None
+        self._forwarding.cancel()
+        await asyncio.wait((self._forwarding,))
+        held, self._held, self._forwarding = self._held, None, None
+        return held
+
+    async def _forward_held(self, message: Msg) -> None:
+        await self._forward(message)
+        self._held = None
 
     async def _fetch(self) -> Msg | None:
         if not self._is_made:
@@ -129,8 +145,8 @@ class LongPull:
     async def _receive(self, message: Msg) -> None:
         self._hear()
         if self._is_on_hold and not (message.headers or {}).get("Status"):
-            self._is_waiting = False
-            await self._forward(message)
+            self._is_waiting, self._held = False, message
+            self._forwarding = asyncio.create_task(self._forward_held(message), name="forward shard")
             return
         self._received.append(message)
         self._news.set()

@@ -2,7 +2,7 @@
 
 # ruff: noqa: ARG002 - a fake takes what its port gives
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -208,7 +208,7 @@ class InMemoryStream:
     payload_bytes: int = 1
     most_bytes: int = 10**9
     pending_in_outcomes: int = 0
-    message_ids: set[tuple[str, int, int]] = field(default_factory=set)
+    message_ids: set[tuple[str, int, int, int]] = field(default_factory=set)
 
     async def fill(
         self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
@@ -219,7 +219,7 @@ class InMemoryStream:
         if self.refusal is not None:
             raise self.refusal
         for filled in shards:
-            message_id = (run.run_id, filled.shard.number, filled.shard.attempt)
+            message_id = (run.run_id, run.epoch, filled.shard.number, filled.shard.attempt)
             assert message_id not in self.message_ids, "JetStream would drop it in silence"
             self.message_ids.add(message_id)
             self.sent.setdefault(run.run_id, []).append((run, filled.shard))
@@ -232,6 +232,10 @@ class InMemoryStream:
 
     async def purge_work(self, run: Run) -> None:
         self.sent.pop(run.run_id, None)
+
+    async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
+        for run_id in run_ids:
+            self.sent.pop(run_id, None)
 
     async def max_bytes(self, pool: str) -> float:  # all pools are equal
         return self.most_bytes

@@ -24,6 +24,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.worker.consumer.nats_registry import WorkerIdentity
 from services.worker.engines.engine import Engine
+from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
     Parts,
@@ -39,6 +40,11 @@ from tests.harness.servers import POOLS, RunningServer
 
 POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
 RUN = "11111111-1111-4111-8111-111111111111"
+
+
+def always(_: Shard) -> bool:
+    """Runs whose shards may all start."""
+    return True
 
 
 def pool_of(*models: str) -> Pool:

@@ -12,7 +12,7 @@ from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.streams import StreamLimits, StreamMaker
 from services.worker.consumer.nats import NatsShardSource
-from tests.fakes.worker.worker_harness import POOL
+from tests.fakes.worker.worker_harness import POOL, always
 from tests.harness.servers import POOLS, RunningServer
 
 NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS"}
@@ -51,7 +51,9 @@ async def test_a_worker_makes_and_changes_no_stream(connection: Client) -> None:
     await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
     await manager.delete_stream("OUTCOMES")
     assert (
-        await NatsShardSource(JetStream(connection), POOL, SystemClock(), 30).pull(None, Priority.HIGH)
+        await NatsShardSource(JetStream(connection), POOL, SystemClock(), 30, always).pull(
+            None, Priority.HIGH
+        )
         is None
     )
     assert (await manager.stream_info("WORK_remote")).config.max_bytes == 10 * 1024**3

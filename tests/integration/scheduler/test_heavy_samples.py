@@ -132,3 +132,24 @@ async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
     filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
     assert [len(one.payloads) for one in filled] == [1] * 16
     assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)
+
+
+async def test_a_shard_of_the_next_epoch_is_stored_beside_that_of_the_one_before() -> None:
+    """JetStream drops an id that it has seen in the last two minutes, also after a purge."""
+    run = replace(RUN, run_id=RunId(str(uuid4())))
+    async with wire_of(100) as (wire, _):
+        for epoch in (1, 2):
+            current = replace(run, epoch=epoch)
+            await wire.publish(current, await wire.fill(current, [TASK], shards_of(2, 4)))
+            assert await wire.pending_work(current) == 2
+            await wire.purge_work(current)
+            assert await wire.pending_work(current) == 0
+
+
+async def test_what_workers_send_back_of_ended_runs_is_removed() -> None:
+    ended, live = (replace(RUN, run_id=RunId(str(uuid4()))) for _ in range(2))
+    async with wire_of(100) as (wire, _):
+        for run in (ended, live):
+            await wire.publish(run, await wire.fill(run, [TASK], shards_of(2, 4)))
+        await wire.purge_leftovers({ended.run_id}, ("local", "remote"))
+        assert [await wire.pending_work(run) for run in (ended, live)] == [0, 2]

@@ -34,7 +34,7 @@ from services.common.nats.streams import (
 from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool
-from tests.fakes.worker.worker_harness import work_shard
+from tests.fakes.worker.worker_harness import always, work_shard
 
 WAIT_SECONDS = 0.5
 POOLS = ("a", "b")
@@ -170,7 +170,7 @@ async def test_a_service_cannot_send_what_is_not_its_own(server: NatsServer, use
 
 async def test_each_service_does_its_part(server: NatsServer) -> None:
     scheduler, worker, results = [await member(server, user) for user in ("scheduler", "worker-a", "results")]
-    source = NatsShardSource(JetStream(worker.client), POOL, SystemClock(), 30)
+    source = NatsShardSource(JetStream(worker.client), POOL, SystemClock(), 30, always)
     publish = scheduler.client.jetstream().publish
     await publish(f"work.a.{messaging.ANY_MODEL}.high.r", work_shard(1, [7]).SerializeToString())
     shard = await source.pull(None, Priority.HIGH)

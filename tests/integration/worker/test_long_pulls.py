@@ -3,21 +3,27 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from nats.aio.msg import Msg
 
+from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
+from proctor.values.run import RunId
 from services.common.clock import SystemClock
 from services.common.nats import streams
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_pull import LongPull
+from services.worker.execution.run_states import RunControl, RunStates
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 from tests.fakes.worker.worker_harness import (
     POOL,
+    RUN,
     WorkerHarness,
+    always,
     crash,
     pool_of,
     work_shard,
@@ -28,6 +34,7 @@ from tests.harness.servers import RunningServer
 
 ANY_HIGH = streams.work_consumer(POOL.name, messaging.ANY_MODEL, Priority.HIGH, 30)
 IDLE_SECONDS = 10.0
+ACK_WAIT_SECONDS = 1.5
 # After its last shard a worker asks a few times more.
 SETTLED_SECONDS = 3.0
 # What an idle worker may ask in that time: 0.2 calls a second.
@@ -89,7 +96,7 @@ async def test_a_waiting_pull_is_answered_at_once(harness: WorkerHarness) -> Non
 async def test_no_delivery_is_lost_or_counted_where_shards_meet_a_pull_on_hold(
     harness: WorkerHarness,
 ) -> None:
-    source, other = (NatsShardSource(harness.jetstream, POOL, SystemClock(), 30) for _ in range(2))
+    source, other = (NatsShardSource(harness.jetstream, POOL, SystemClock(), 30, always) for _ in range(2))
     for shard in range(40):
         await source.pull(None, Priority.HIGH)
         sending = asyncio.create_task(harness.send(work_shard(shard, range(4))))
@@ -101,6 +108,47 @@ async def test_no_delivery_is_lost_or_counted_where_shards_meet_a_pull_on_hold(
         assert (message.shard.number, message.failed_deliveries) == (shard, 0)
         await message.acknowledge()
     await harness.until_settled()
+
+
+async def test_a_shard_of_an_ended_run_that_meets_a_pull_on_hold_is_gone(harness: WorkerHarness) -> None:
+    states = RunStates()
+    source = NatsShardSource(harness.jetstream, POOL, SystemClock(), 30, states.may_start)
+    await source.pull(None, Priority.HIGH)
+    await source.hold(None, Priority.HIGH)
+    states.put(RunId(RUN), RunControl(epoch=1, is_final=True))
+    await harness.send(work_shard(1, range(4)))
+    await harness.until_settled()
+
+
+async def test_a_shard_that_cannot_be_forwarded_comes_back_without_a_failed_delivery(
+    harness: WorkerHarness,
+) -> None:
+    """The stream is full, with the shard on hold and one more: none of them was ever executed."""
+    source = NatsShardSource(harness.jetstream, POOL, SystemClock(), ACK_WAIT_SECONDS, always)
+    await source.pull(None, Priority.HIGH)
+    await source.hold(None, Priority.HIGH)
+    async with full_stream(harness, work_shard(1, range(4))):
+        # Longer than the ack deadline: without an extension it would be delivered again.
+        await asyncio.sleep(2 * ACK_WAIT_SECONDS)
+        message = await source.pull(None, Priority.HIGH)
+        assert message is not None
+        assert (message.shard.number, message.failed_deliveries) == (1, 0)
+        await message.acknowledge()
+        await harness.until_settled()
+    assert await source.pull(None, Priority.HIGH) is None
+
+
+@asynccontextmanager
+async def full_stream(harness: WorkerHarness, shard: work_messages_pb2.WorkShard) -> AsyncIterator[None]:
+    """The stream of the pool takes this shard and no more."""
+    manager, name = harness.connection.jsm(), streams.work_stream(POOL.name).name
+    config = (await manager.stream_info(name)).config
+    await manager.update_stream(config.evolve(max_msgs=1))
+    try:
+        await harness.send(shard)
+        yield
+    finally:
+        await manager.update_stream(config)
 
 
 async def test_a_pull_goes_on_after_the_server_was_killed(

@@ -22,6 +22,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 from tests.fakes.worker.worker_harness import (
     WorkerHarness,
+    always,
     pool_of,
     work_shard,
     worker_harness,
@@ -63,7 +64,7 @@ async def harness(nats: RunningServer) -> AsyncIterator[WorkerHarness]:
 
 
 async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: WorkerHarness) -> None:
-    source = NatsShardSource(harness.jetstream, POOL, SystemClock(), 30)
+    source = NatsShardSource(harness.jetstream, POOL, SystemClock(), 30, always)
     assert await source.backlogs([A, B]) == []
     await harness.send(work_shard(1, range(4), model=A), pool=POOL, priority=Priority.LOW)
     await harness.send(work_shard(2, range(4), model=B), pool=POOL)

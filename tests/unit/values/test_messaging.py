@@ -21,11 +21,13 @@ def test_filters_match_the_subjects_that_they_are_for() -> None:
 
 def test_ids_of_a_shard_its_parts_and_its_rests_differ() -> None:
     ids = {
-        messaging.shard_message_id("run", 3, 1),
-        messaging.shard_message_id("run", 3, 1, part=1),
-        messaging.single_message_id("run", 3, 1, 17),
-        messaging.rest_message_id("run", 3, 1, "17"),
-        messaging.shard_message_id("run", 3, 2),
+        messaging.shard_message_id("run", 1, 3, 1),
+        messaging.shard_message_id("run", 2, 3, 1),
+        messaging.shard_message_id("run", 1, 3, 1, part=1),
+        messaging.single_message_id("run", 1, 3, 1, 17),
+        messaging.rest_message_id("run", 1, 3, 1, "17"),
+        messaging.shard_message_id("run", 1, 3, 2),
     }
-    assert len(ids) == 5
-    assert messaging.shard_message_id("run", 3, 1) == "run/3/1"
+    assert len(ids) == 6
+    assert messaging.shard_message_id("run", 2, 3, 1) == "run/2/3/1"
+    assert messaging.run_of_work("work.gpu.m-1.high.run") == "run"
