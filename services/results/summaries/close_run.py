@@ -15,6 +15,8 @@ from services.results.summaries.summarize_run import SummarizeRun, SummaryWork
 
 ANSWER_SECONDS = 3.0
 TRIES = 3
+# Runs whose close failed and was not asked for again, such as deleted ones: the oldest are forgotten.
+MOST_REMEMBERED_FAILURES = 256
 
 _Epoch = tuple[str, int]
 
@@ -35,7 +37,10 @@ class _Computing:
 
 @dataclass(frozen=True, slots=True)
 class CloseRun:
-    """`computing`: summaries under way, by run and epoch. `failures`: how often a store did not answer."""
+    """`computing`: summaries under way or failed, by run and epoch.
+
+    `failures`: how often a store did not answer.
+    """
 
     records: RunRecordStore
     summaries: SummaryStore
@@ -99,4 +104,18 @@ class CloseRun:
 
         computing = _Computing(work, asyncio.create_task(summed_up(), name=f"close {key[0]}"))
         self.computing[key] = computing
+        computing.task.add_done_callback(self._forget_ended)
         return computing
+
+    def _forget_ended(self, _: asyncio.Task[RunSummary]) -> None:
+        """The next call finds a summary in the store. A failure waits here for it, among the latest."""
+        ended = {key: computing.task for key, computing in self.computing.items() if computing.task.done()}
+        failed = [key for key, task in ended.items() if _has_failed(task)]
+        for key in (ended.keys() - set(failed)) | set(failed[:-MOST_REMEMBERED_FAILURES]):
+            self._forget(key)
+        for key in list(self.failures)[:-MOST_REMEMBERED_FAILURES]:
+            del self.failures[key]
+
+
+def _has_failed(task: asyncio.Task[RunSummary]) -> bool:
+    return task.cancelled() or task.exception() is not None

@@ -340,3 +340,36 @@ async def test_a_suite_whose_graded_scores_are_all_the_same_is_closed_with_its_f
     figure, suite = summary.tasks[0].figures["squad_f1"], summary.groups[0].figures["squad_f1"]
     assert (figure.mean, figure.stderr, figure.ci_low) == (score, 0.0, None)
     assert (suite.n, suite.ci_low, summary.problems) == (40, None, ())
+
+
+async def test_a_close_that_nobody_asks_for_again_leaves_nothing_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.01)
+    recorder = Recorder()
+    plan = await recorder.open(samples(4))
+    await recorder.record([batch(plan.run_id, [answered(at) for at in range(4)])])
+    outcomes = SlowOutcomes(recorder.rows)
+    closing = close_run_of(replace(recorder.stores, outcomes=outcomes), recorder.clock).close_run
+    await closing.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    [computing] = closing.computing.values()
+    outcomes.may_go_on.set()
+    await asyncio.wait((computing.task,))
+    await asyncio.sleep(0)
+    assert (closing.computing, closing.failures) == ({}, {})
+    assert (await recorder.stores.summaries.find(plan.run_id, 1)) is not None
+
+
+async def test_closes_that_failed_and_are_not_asked_for_again_are_forgotten_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(close_run, "MOST_REMEMBERED_FAILURES", 2)
+    recorder = Recorder()
+    away = AwayOutcomes(recorder.rows)
+    closing = close_run_of(replace(recorder.stores, outcomes=away), recorder.clock).close_run
+    plans = [await recorder.open(samples(2)) for _ in range(5)]
+    for plan in plans:
+        with pytest.raises(DependencyUnavailable):
+            await closing.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
+    assert len(closing.failures) <= 3
+    assert (plans[-1].run_id, 1) in closing.failures
