@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 from services.common.child_process import ChildProcess
 from services.common.errors import DependencyUnavailable
@@ -12,11 +12,22 @@ from services.results.child_process import frame
 from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.scorer_process import ScoringLimits
+from services.results.watched_process import (
+    Patience,
+    ProcessLost,
+    RequestUnanswerable,
+    ask,
+    memory_of_machine,
+)
 
 MODULE = "services.results.scoring.scorer_process"
 USUAL_LIMITS = ScoringLimits()
-# The process ends an answer by itself, in CPU time; this is for one that cannot any more.
-REPLY_PATIENCE_SECONDS = 60.0
+# The process ends an answer by itself; this is for one that cannot any more.
+USUAL_PATIENCE = Patience()
+# After so many in a row the answers are kept and scored later: a loss is never the fault of an answer.
+MOST_LOSSES = 3
+# The scorers' libraries alone take half of it.
+FEWEST_BYTES = 256 * 1024**2
 START_SECONDS = 60.0
 
 log = get_logger()
@@ -26,27 +37,35 @@ class ScorerPool:
     """Processes are started when they are needed, and stay."""
 
     def __init__(
-        self,
-        most_processes: int,
-        limits: ScoringLimits = USUAL_LIMITS,
-        patience_seconds: float = REPLY_PATIENCE_SECONDS,
+        self, most_processes: int, limits: ScoringLimits = USUAL_LIMITS, patience: Patience = USUAL_PATIENCE
     ) -> None:
         self._turns = asyncio.Semaphore(most_processes)
-        self._limits = limits
-        self._patience_seconds = patience_seconds
+        # Below what the machine has: an answer that takes too much meets its limit, not the kernel's killer.
+        share = max(memory_of_machine() // (2 * most_processes), FEWEST_BYTES)
+        self._limits = replace(limits, memory_bytes=min(limits.memory_bytes, share))
+        self._patience = patience
         self._idle: list[ChildProcess] = []
 
     async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
+        """Scores in the order of the answers. Raises DependencyUnavailable where processes are killed."""
         scored: list[Scored] = []
-        was_lost = False
+        was_lost, losses = False, 0
         while len(scored) < len(answers):
             # After a loss one at a time, until it is known which answer ends the process.
             sent = answers[len(scored) : len(scored) + 1 if was_lost else None]
-            found = await self._ask(recipe, sent, is_fresh=was_lost)
-            if found is None and was_lost:
-                found = [ScoringImpossible("it ended the process that scores")]
-            was_lost = found is None
-            scored += found or ()
+            try:
+                scored += await self._ask(recipe, sent, is_fresh=was_lost)
+                was_lost, losses = False, 0
+            except RequestUnanswerable as error:
+                log.warning("scoring process ended by an answer", error=str(error), answers=len(sent))
+                if was_lost:
+                    scored.append(ScoringImpossible("it ended the process that scores"))
+                was_lost = not was_lost
+            except ProcessLost as error:
+                log.warning("scoring process lost", error=str(error), answers=len(sent))
+                losses += 1
+                if losses >= MOST_LOSSES:
+                    raise DependencyUnavailable(dependency="the process that scores") from error
         return scored
 
     async def close(self) -> None:
@@ -56,18 +75,14 @@ class ScorerPool:
 
     async def _ask(
         self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore], *, is_fresh: bool
-    ) -> list[Scored] | None:
-        """Scores of the first answers; None where the process was lost. A fresh one scored nothing yet."""
+    ) -> Sequence[Scored]:
+        """Scores of the first answers. A fresh process scored nothing yet."""
         async with self._turns:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
-                async with asyncio.timeout(self._patience_seconds):
-                    found: list[Scored] = await exchange(process, frame((recipe, answers)))
+                found: list[Scored] = await ask(process, frame((recipe, answers)), self._patience)
                 is_in_step = True
-            except (OSError, EOFError, TimeoutError) as error:
-                log.warning("scoring process lost", error=repr(error), answers=len(answers))
-                return None
             finally:
                 if is_in_step:
                     self._idle.append(process)

@@ -1,11 +1,13 @@
 """Texts are scored in processes: an answer that takes too much costs its own score and nothing else."""
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
+import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +17,13 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.common.errors import DependencyUnavailable
+from services.results import watched_process
 from services.results.scoring import scorer_pool
 from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
-from services.results.scoring.scorer_pool import ScorerPool
+from services.results.scoring.scorer_pool import USUAL_PATIENCE, ScorerPool
 from services.results.scoring.scorer_process import ScoringLimits
+from services.results.watched_process import Patience
 from tests.fakes.eventually import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -44,9 +48,9 @@ LIMITS = ScoringLimits(seconds=20.0)
 
 @asynccontextmanager
 async def pool(
-    limits: ScoringLimits = LIMITS, processes: int = 1, patience_seconds: float = 60.0
+    limits: ScoringLimits = LIMITS, processes: int = 1, patience: Patience = USUAL_PATIENCE
 ) -> AsyncIterator[ScorerPool]:
-    made = ScorerPool(processes, limits, patience_seconds)
+    made = ScorerPool(processes, limits, patience)
     try:
         yield made
     finally:
@@ -98,25 +102,94 @@ async def test_a_scorer_that_fails_costs_one_answer() -> None:
     assert reasons(list(scored))[0].startswith("the scorer failed with ")
 
 
-class Deadly:
-    """Ends the process that reads it."""
+class Calls:
+    """Calls a function in the process that reads it."""
+
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
+        self._call = (function, arguments)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return os._exit, (1,)
+        return self._call
 
 
-async def test_an_answer_that_ends_the_process_costs_its_own_score() -> None:
-    deadly = (Target(texts=(Deadly(),)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
-    async with pool() as scorer:
+def calling(function: Callable[..., object], *arguments: object) -> AnswerToScore:
+    return Target(texts=(Calls(function, *arguments),)), Answer("yes")  # type: ignore[arg-type]  # no sample has it
+
+
+# For the scoring process, not for this one.
+SLEEP = time.sleep  # noqa: TID251
+ENDS_PROCESS = "it ended the process that scores"
+IMPATIENT = Patience(cpu_seconds=5.0, interval_seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    "deadly",
+    [
+        calling(os._exit, 1),
+        calling(ctypes.string_at, 0),
+        calling(os.abort),
+        # No timer of Python ends it.
+        calling(sum, range(10**12)),
+        calling(SLEEP, 3600),
+    ],
+    ids=["exits", "reads no memory", "aborts", "computes", "waits"],
+)
+async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: AnswerToScore) -> None:
+    async with pool(patience=IMPATIENT) as scorer:
         scored = await scorer.score(recipe("rougeL_max"), [QUICK, deadly, QUICK])
-    assert reasons(list(scored)) == ["", "it ended the process that scores", ""]
-
-
-async def test_a_process_that_does_not_reply_is_ended() -> None:
-    async with pool(patience_seconds=0.01) as scorer:
-        scored = await scorer.score(recipe("rougeL_max"), [QUICK])
-    assert reasons(list(scored)) == ["it ended the process that scores"]
+    assert reasons(list(scored)) == ["", ENDS_PROCESS, ""]
     assert scoring_processes() == []
+
+
+async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None:
+    """As the kernel does where memory runs out."""
+
+    async def kill_all() -> None:
+        while True:
+            for process in scoring_processes():
+                if has_begun(process):
+                    os.kill(process, signal.SIGKILL)
+            await asyncio.sleep(0.01)
+
+    async with pool() as scorer:
+        killing = asyncio.ensure_future(kill_all())
+        with pytest.raises(DependencyUnavailable):
+            await scorer.score(recipe("rougeL_max"), [calling(SLEEP, 3600)])
+        killing.cancel()
+        scored = await scorer.score(recipe("rougeL_max"), [QUICK])
+    assert reasons(list(scored)) == [""]
+
+
+async def test_a_machine_without_time_is_no_fault_of_an_answer() -> None:
+    """The process is stopped for several intervals, as one that is swapped out."""
+    async with pool(patience=IMPATIENT) as scorer:
+        scoring = asyncio.ensure_future(scorer.score(recipe("rougeL_max"), [calling(SLEEP, 0.4), QUICK]))
+        await eventually(lambda: any(map(has_begun, scoring_processes())), "it is at work")
+        [process] = scoring_processes()
+        os.kill(process, signal.SIGSTOP)
+        await asyncio.sleep(4 * IMPATIENT.interval_seconds)
+        assert not scoring.done()
+        os.kill(process, signal.SIGCONT)
+        assert ENDS_PROCESS not in reasons(list(await scoring))
+
+
+def has_begun(process: int) -> bool:
+    """Whether it sleeps in the answer, not where it waits for a request."""
+    with suppress(OSError):
+        return "nanosleep" in Path(f"/proc/{process}/wchan").read_text()
+    return False
+
+
+async def test_processes_have_less_memory_than_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    container = tmp_path / "memory.max"
+    container.write_text("1073741824\n")
+    monkeypatch.setattr(watched_process, "CGROUP_LIMITS", (str(container), str(tmp_path / "none")))
+    assert watched_process.memory_of_machine() == 1024**3
+    assert ScorerPool(2)._limits.memory_bytes == 256 * 1024**2
+    container.write_text("max\n")
+    assert watched_process.memory_of_machine() > 1024**3
 
 
 async def test_an_answer_is_not_to_blame_for_a_process_that_cannot_start(

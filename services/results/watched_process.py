@@ -1,0 +1,98 @@
+"""A request to a process beside the service: its reply, or whether the request is why none comes.
+
+The bound of what computes is CPU time, since a busy machine makes nothing slow by itself.
+"""
+
+import asyncio
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from services.common.child_process import ChildProcess
+from services.results.bounded_calls import exchange
+
+# A request cannot cause these. The kernel sends the first where the machine runs out of memory, and the limit
+# of a process is below that; people and supervisors send the others.
+OUTSIDE_SIGNALS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# A process that does nothing uses less in each interval.
+IDLE_CPU_SECONDS = 0.02
+# It has closed its output: what is left is to be ended.
+ENDING_SECONDS = 10.0
+
+
+class RequestUnanswerable(Exception):
+    """The process crashed, computed for too long or waits for nothing."""
+
+
+class ProcessLost(Exception):
+    """The process was killed, or stopped for long, by something else than its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Every `interval_seconds` without a reply the process is looked at, `intervals` times at most."""
+
+    cpu_seconds: float = 60.0
+    interval_seconds: float = 30.0
+    intervals: int = 40
+
+
+def memory_of_machine() -> int:
+    """Bytes of the machine, or of the container where that has fewer."""
+    limits = [psutil.virtual_memory().total]
+    for file in CGROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            limits.append(int(Path(file).read_text(encoding="ascii")))
+    return min(limits)
+
+
+async def ask(process: ChildProcess, request: bytes, patience: Patience) -> Any:
+    """The reply to a framed request. Raises RequestUnanswerable or ProcessLost: the process must be ended."""
+    asking = asyncio.ensure_future(exchange(process, request))
+    try:
+        await _until_done(asking, process, patience)
+        return asking.result()
+    except (OSError, EOFError) as error:
+        raise await _explained(process) from error
+    finally:
+        asking.cancel()
+
+
+async def _until_done(asking: asyncio.Future[Any], process: ChildProcess, patience: Patience) -> None:
+    await asyncio.wait((asking,), timeout=patience.interval_seconds)
+    if asking.done():
+        return
+    try:
+        watched = psutil.Process(process.process.pid)
+        began = before = _cpu_seconds(watched)
+        for _ in range(patience.intervals):
+            await asyncio.wait((asking,), timeout=patience.interval_seconds)
+            if asking.done():
+                return
+            now = _cpu_seconds(watched)
+            if now - began > patience.cpu_seconds:
+                raise RequestUnanswerable(f"it computes for over {patience.cpu_seconds:g} s")
+            if now - before < IDLE_CPU_SECONDS and watched.status() == psutil.STATUS_SLEEPING:
+                raise RequestUnanswerable("it waits for nothing")
+            before = now
+    except psutil.NoSuchProcess:
+        raise EOFError from None
+    raise ProcessLost("it got no time to compute")
+
+
+def _cpu_seconds(watched: psutil.Process) -> float:
+    times = watched.cpu_times()
+    return float(times.user + times.system)
+
+
+async def _explained(process: ChildProcess) -> RequestUnanswerable | ProcessLost:
+    await process.end(ENDING_SECONDS)
+    code = process.process.returncode
+    if -code in OUTSIDE_SIGNALS:
+        return ProcessLost(f"{signal.Signals(-code).name} ended it")
+    return RequestUnanswerable(f"it ended with {code}")
