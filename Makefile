@@ -9,6 +9,8 @@ SUITE ?= starter
 LIMIT ?=
 RUN_ARGS ?=
 PYTEST_ARGS ?=
+VALUES ?= deploy/helm/proctor/examples/trying-out.yaml
+IMAGE_TAG ?= 0.1.0
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
 
@@ -98,6 +100,16 @@ test-e2e: $(VENV)/.installed vllm ## The whole flow
 
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
+
+.PHONY: test-cluster images
+test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALUES=… MODEL=…; not part of `test`
+	@VALUES="$(VALUES)" MODEL="$(MODEL)" bash deploy/test_cluster
+
+images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: 0.1.0)
+	@for service in gateway scheduler results worker; do \
+		docker build --build-arg SERVICE=$$service --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-$$service:$(IMAGE_TAG)" . || exit 1; \
+	done
+	docker build -f Dockerfile.vllm --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-worker-vllm:$(IMAGE_TAG)" .
 
 bench: $(VENV)/.installed vllm ## Cost per sample, rate limits, comparisons, leaderboards, engine, parity: as tables
 	$(BIN)/python -m tests.bench

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+import yaml
 from pydantic_settings import BaseSettings
 
 from proctor.values.providers.pools_file import parse_pools
@@ -246,15 +247,24 @@ def test_digest_and_registry_name_the_image() -> None:
     assert images["scheduler"] == "registry.internal/proctor/proctor-scheduler:0.1.0"
 
 
-def test_changed_pool_restarts_its_readers_and_nothing_else() -> None:
+def test_changed_pool_restarts_its_own_workers_and_the_scheduler_alone() -> None:
     def checksums(values: Mapping[str, Any]) -> dict[str, str]:
-        documents = render(Setting((EXAMPLES["no-keda"],), values))
+        documents = render(Setting((EXAMPLES["many-pools"],), values))
         return {
             each["metadata"]["name"]: str(each["spec"]["template"]["metadata"].get("annotations"))
             for each in documents
             if each["kind"] == "Deployment"
         }
 
-    before, after = checksums({}), checksums({"aliases": {"small": "vllm/Qwen/Qwen3-8B"}})
-    changed = {name for name, text in before.items() if after[name] != text}
-    assert changed == {"proctor-scheduler", "proctor-worker-gpu"}
+    def changed(values: Mapping[str, Any]) -> set[str]:
+        before, after = checksums({}), checksums(values)
+        return {name for name, text in before.items() if after[name] != text}
+
+    pools = yaml.safe_load(EXAMPLES["many-pools"].read_text())["pools"]
+    others, last = pools[:-1], pools[-1]
+    assert changed({"pools": [*others, {**last, "concurrency": 3}]}) == {
+        "proctor-scheduler",
+        "proctor-worker-ollama",
+    }
+    assert changed({"pools": [*others, {**last, "max": 9}]}) == set()
+    assert changed({"aliases": {"small": "vllm/Qwen/Qwen3-8B"}}) == {"proctor-scheduler"}

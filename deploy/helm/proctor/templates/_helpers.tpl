@@ -74,13 +74,13 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* Changes with the pools file and with secrets that the chart makes, so that pods restart. */}}
+{{/* `pools` is what of the pools a pod reads when it starts: another one restarts it. */}}
 {{- define "proctor.annotations" -}}
 {{- with .own.podAnnotations }}
 {{ toYaml . }}
 {{- end }}
-{{- if .pools }}
-checksum/pools: {{ include "proctor.pools" .root | sha256sum }}
+{{- with .pools }}
+checksum/pools: {{ sha256sum . }}
 {{- end }}
 {{- end }}
 

@@ -38,7 +38,7 @@ metadata:
   annotations:
     cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
     karpenter.sh/do-not-disrupt: "true"
-    {{- include "proctor.annotations" (dict "root" $root "own" $p "pools" true) | nindent 4 }}
+    {{- include "proctor.annotations" (dict "own" $p "pools" (omit $p "min" "max" "cooldownSeconds" | toJson)) | nindent 4 }}
 spec:
   {{- include "proctor.pod" (dict "root" $root "own" $p "account" (printf "%s-worker" (include "proctor.name" $root))) | nindent 2 }}
   {{- with $p.runtimeClassName }}
