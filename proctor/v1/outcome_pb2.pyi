@@ -41,6 +41,8 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     """The engine could not load the model, or crashes on this sample."""
     FAILURE_CLASS_SCORING: _FailureClass.ValueType  # 7
     """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
+    FAILURE_CLASS_SANDBOX: _FailureClass.ValueType  # 8
+    """The worker could not open a sandbox to execute the answer, or lost it on all attempts."""
 
 class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
     """Class of a failure. A failed sample is never scored."""
@@ -61,6 +63,8 @@ FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 6
 """The engine could not load the model, or crashes on this sample."""
 FAILURE_CLASS_SCORING: FailureClass.ValueType  # 7
 """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
+FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 8
+"""The worker could not open a sandbox to execute the answer, or lost it on all attempts."""
 Global___FailureClass: _TypeAlias = FailureClass  # noqa: Y015
 
 class _OutcomeStatus:
@@ -201,6 +205,32 @@ class ChoiceScore(_message.Message):
 Global___ChoiceScore: _TypeAlias = ChoiceScore  # noqa: Y015
 
 @_typing.final
+class CodeResult(_message.Message):
+    """What came of executing the code of an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IS_PASSED_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    is_passed: _builtins.bool
+    """Its tests ran to their end without an exception."""
+    detail: _builtins.str
+    """"passed", or in one line how it failed."""
+    def __init__(
+        self,
+        *,
+        is_passed: _builtins.bool = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "is_passed", b"is_passed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeResult: _TypeAlias = CodeResult  # noqa: Y015
+
+@_typing.final
 class Answer(_message.Message):
     """The answer of a model."""
 
@@ -210,6 +240,7 @@ class Answer(_message.Message):
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     CHOICES_FIELD_NUMBER: _builtins.int
     BODY_JSON_FIELD_NUMBER: _builtins.int
+    CODE_RESULT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Generated text; empty for log-likelihood requests."""
     finish_reason: _builtins.str
@@ -222,6 +253,10 @@ class Answer(_message.Message):
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChoiceScore]:
         """One per choice, in order; empty for generation."""
 
+    @_builtins.property
+    def code_result(self) -> Global___CodeResult:
+        """Set when the worker executed the answer. Stored as score and prediction only."""
+
     def __init__(
         self,
         *,
@@ -229,10 +264,11 @@ class Answer(_message.Message):
         finish_reason: _builtins.str = ...,
         choices: _abc.Iterable[Global___ChoiceScore] | None = ...,
         body_json: _builtins.str = ...,
+        code_result: Global___CodeResult | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["code_result", b"code_result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "code_result", b"code_result", "finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

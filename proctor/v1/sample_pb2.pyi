@@ -19,6 +19,34 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _CodeAnswer:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CodeAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeAnswer.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CODE_ANSWER_UNSPECIFIED: _CodeAnswer.ValueType  # 0
+    """Not a part; rejected."""
+    CODE_ANSWER_WHOLE: _CodeAnswer.ValueType  # 1
+    """All of it."""
+    CODE_ANSWER_UNTIL_FENCE: _CodeAnswer.ValueType  # 2
+    """What stands before the first code fence; without a fence all of it."""
+    CODE_ANSWER_FIRST_BLOCK: _CodeAnswer.ValueType  # 3
+    """The first fenced block; without a fence all of it."""
+
+class CodeAnswer(_CodeAnswer, metaclass=_CodeAnswerEnumTypeWrapper):
+    """Which part of an answer is its code."""
+
+CODE_ANSWER_UNSPECIFIED: CodeAnswer.ValueType  # 0
+"""Not a part; rejected."""
+CODE_ANSWER_WHOLE: CodeAnswer.ValueType  # 1
+"""All of it."""
+CODE_ANSWER_UNTIL_FENCE: CodeAnswer.ValueType  # 2
+"""What stands before the first code fence; without a fence all of it."""
+CODE_ANSWER_FIRST_BLOCK: CodeAnswer.ValueType  # 3
+"""The first fenced block; without a fence all of it."""
+Global___CodeAnswer: _TypeAlias = CodeAnswer  # noqa: Y015
+
 class _OutputType:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -152,6 +180,42 @@ class Target(_message.Message):
 Global___Target: _TypeAlias = Target  # noqa: Y015
 
 @_typing.final
+class CodeCheck(_message.Message):
+    """How the code of an answer is executed by a worker, in a sandbox: prefix, code, a line break and tests are one Python
+    program, which passes where it ends without an exception.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREFIX_FIELD_NUMBER: _builtins.int
+    TESTS_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    TIMEOUT_SECONDS_FIELD_NUMBER: _builtins.int
+    prefix: _builtins.str
+    """Program text before the code of the answer."""
+    tests: _builtins.str
+    """Program text after it."""
+    answer: Global___CodeAnswer.ValueType
+    """Which part of the answer is its code."""
+    timeout_seconds: _builtins.float
+    """CPU time of the program."""
+    def __init__(
+        self,
+        *,
+        prefix: _builtins.str = ...,
+        tests: _builtins.str = ...,
+        answer: Global___CodeAnswer.ValueType = ...,
+        timeout_seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "prefix", b"prefix", "tests", b"tests", "timeout_seconds", b"timeout_seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeCheck: _TypeAlias = CodeCheck  # noqa: Y015
+
+@_typing.final
 class Sample(_message.Message):
     """One row of a task, rendered."""
 
@@ -167,6 +231,7 @@ class Sample(_message.Message):
     DOC_JSON_FIELD_NUMBER: _builtins.int
     ROW_ID_FIELD_NUMBER: _builtins.int
     PARAMS_JSON_FIELD_NUMBER: _builtins.int
+    CODE_CHECK_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """0-based position in the sample set."""
     doc_id: _builtins.int
@@ -195,6 +260,10 @@ class Sample(_message.Message):
     def target(self) -> Global___Target:
         """The expected answer."""
 
+    @_builtins.property
+    def code_check(self) -> Global___CodeCheck:
+        """How the answer is executed; unset where it is a text only. Part of the digest."""
+
     def __init__(
         self,
         *,
@@ -208,10 +277,11 @@ class Sample(_message.Message):
         doc_json: _builtins.str = ...,
         row_id: _builtins.str = ...,
         params_json: _builtins.str = ...,
+        code_check: Global___CodeCheck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "target", b"target"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["code_check", b"code_check", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "code_check", b"code_check", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

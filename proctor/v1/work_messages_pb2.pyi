@@ -34,6 +34,7 @@ class WorkSample(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     CHOICES_FIELD_NUMBER: _builtins.int
     PARAMS_JSON_FIELD_NUMBER: _builtins.int
+    CODE_CHECK_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
     params_json: _builtins.str
@@ -48,6 +49,10 @@ class WorkSample(_message.Message):
     def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Continuations to score, including the delimiter; empty for generation."""
 
+    @_builtins.property
+    def code_check(self) -> _sample_pb2.CodeCheck:
+        """How the answer is executed; unset where it is a text only."""
+
     def __init__(
         self,
         *,
@@ -55,10 +60,11 @@ class WorkSample(_message.Message):
         prompt: _sample_pb2.Prompt | None = ...,
         choices: _abc.Iterable[_builtins.str] | None = ...,
         params_json: _builtins.str = ...,
+        code_check: _sample_pb2.CodeCheck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["code_check", b"code_check", "prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "params_json", b"params_json", "prompt", b"prompt", "sample", b"sample"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "code_check", b"code_check", "params_json", b"params_json", "prompt", b"prompt", "sample", b"sample"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

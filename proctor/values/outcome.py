@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from proctor.values.code import CodeResult
 from proctor.values.contract_enum import ContractEnum
 
 
@@ -15,6 +16,7 @@ class FailureClass(ContractEnum):
     PROMPT_TOO_LONG = "prompt_too_long", 5
     ENGINE = "engine", 6
     SCORING = "scoring", 7
+    SANDBOX = "sandbox", 8
 
 
 class OutcomeStatus(ContractEnum):
@@ -41,6 +43,8 @@ class ChoiceScore:
 class Answer:
     """What the model said: a text, or a score for each choice.
 
+    `code_result`: of its code, where a worker executed that.
+
     `body_json` is the provider's whole answer in the form of the OpenAI protocol, where a row asked for more
     than a text; "" otherwise.
     """
@@ -49,6 +53,7 @@ class Answer:
     finish_reason: str = ""
     choices: tuple[ChoiceScore, ...] = ()
     body_json: str = ""
+    code_result: CodeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from proctor.values.code import CodeCheck
+
 MAX_FEWSHOT = 100
 # Samples are rendered one after the other, so a preview of a far one takes long.
 LAST_PREVIEWED_ROW = 20_000
@@ -59,7 +61,7 @@ class Sample:
 
     `choices` are continuations, delimiter included. Samples of one passage share a `cluster`. `doc_json` is
     the row itself, no part of the digest. `row_id` and `params_json` (the row's own parameters, a JSON
-    object as text) are set for rows of a data set.
+    object as text) are set for rows of a data set, `code_check` where the answer is executed.
     """
 
     position: int
@@ -72,3 +74,4 @@ class Sample:
     doc_json: str = ""
     row_id: str = ""
     params_json: str = ""
+    code_check: CodeCheck | None = None

@@ -1,6 +1,7 @@
 """The codecs of values whose messages are the same for every service."""
 
 from proctor.v1 import model_pb2, outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
+from proctor.values.code import CodeCheck, CodeResult
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Answer, Failure
 from proctor.values.providers.models import EngineLoad, ModelInfo
@@ -18,7 +19,9 @@ PRICE = Codec(ModelPrice, run_pb2.ModelPrice)
 PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
 TARGET = Codec(Target, sample_pb2.Target)
+CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
+CODE_RESULT = Codec(CodeResult, outcome_pb2.CodeResult)
 METRIC_USE = Codec(MetricUse, sample_pb2.MetricUse)
 SCORING = Codec(TaskScoring, sample_pb2.TaskScoring)
 GROUP = Codec(TaskGroup, sample_pb2.TaskGroup)

@@ -51,5 +51,7 @@ class WorkerSettings(BaseSettings):
     """Time until a model that could not be loaded is tried again."""
     list_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
+    sandbox_slots: int = Field(default=0, ge=0)
+    """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     heartbeat_seconds: float = Field(default=3.0, gt=0)
     """Interval of the worker's heartbeats."""

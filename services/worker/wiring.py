@@ -53,7 +53,10 @@ from services.worker.models.pools_file import read_key, read_pool
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
+from services.worker.verification.check_code import CheckCode
 
 _PUBLISH_SECONDS = 5.0
 _HEARTBEAT_CHECK_SECONDS = 0.25
@@ -71,6 +74,7 @@ class WorkerResources:
     identity: WorkerIdentity
     connection: Client
     clock: ServerClock
+    sandboxes: SandboxEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(NatsAccess.of(settings), identity.worker_id)
         opened.push_async_callback(connection.close)
-        around = WorkerResources(settings, identity, connection, ServerClock())
+        sandboxes = BubblewrapEngine(find_bubblewrap())
+        opened.push_async_callback(sandboxes.close)
+        around = WorkerResources(settings, identity, connection, ServerClock(), sandboxes)
         limiters = make_rate_limiters(pool, around.clock)
         engine = make_engine(pool, settings, limiters)
         opened.push_async_callback(engine.close)
@@ -257,7 +263,12 @@ def connect_parts(around: WorkerResources, engine: Engine, limiters: RateLimiter
 def _make_execute_sample(
     around: WorkerResources, context: WorkerContext, engines: EngineCache, limiters: RateLimiters
 ) -> ExecuteSample:
+    slots = around.settings.sandbox_slots or os.cpu_count() or 1
+    check_code = CheckCode(
+        engine=around.sandboxes, slots=asyncio.Semaphore(slots), new_word=lambda: uuid.uuid4().hex
+    )
     return ExecuteSample(
+        check_code=check_code,
         engines=engines,
         clock=around.clock,
         retry_policy=RetryPolicy(backoff=Backoff(), max_tries=around.settings.max_tries),

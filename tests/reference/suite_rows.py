@@ -97,6 +97,23 @@ _OF_DATA_SETS: dict[str, dict[str, Row]] = {
     "aps/super_glue": _SUPERGLUE,
     "truthfulqa/truthful_qa": _TRUTHFULQA,
     "allenai/ai2_arc": {"ARC-Easy": _ARC, "ARC-Challenge": _ARC},
+    "openai/openai_humaneval": {
+        "": {
+            "task_id": "HumanEval/made",
+            "prompt": 'def twice(n: int) -> int:\n    """ Two of it.\n    >>> twice(2)\n    4\n    """\n',
+            "entry_point": "twice",
+            "canonical_solution": "    return 2 * n\n",
+            "test": "\n\ndef check(candidate):\n    assert candidate(3) == 6\n\n",
+        }
+    },
+    "google-research-datasets/mbpp": {
+        "full": {
+            "task_id": 11,
+            "text": "Write a function to double a number.",
+            "code": "def twice(n):\r\n  return 2 * n",
+            "test_list": ["assert twice(1) == 2", "assert twice(2) == 4", "assert twice(3) == 6"],
+        }
+    },
     "openai/gsm8k": {"main": {"question": "What is 2 + 2?", "answer": "It is <<2+2=4>>4.\n#### 4"}},
     "GBaker/MedQA-USMLE-4-options-hf": {
         "": {

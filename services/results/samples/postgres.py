@@ -159,6 +159,7 @@ def _row(set_id: str, sample: Sample) -> dict[str, object]:
         "doc_json": sample.doc_json,
         "row_id": sample.row_id,
         "params_json": sample.params_json,
+        "code_check": sample.code_check,
     }
 
 
@@ -219,6 +220,8 @@ def _message_from_row(row: asyncpg.Record) -> sample_pb2.Sample:
         row_id=row["row_id"],
         params_json=row["params_json"],
     )
+    if row["code_check"]:
+        sample.code_check.ParseFromString(row["code_check"])
     prompt = sample.prompt
     if row["prompt_messages"] is None:
         prompt.text = row["prompt_text"]

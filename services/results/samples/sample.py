@@ -11,7 +11,8 @@ class Sample:
     """`target` holds the choices too: together they are all that scoring needs.
 
     `doc_json` is the row it was made from; it is kept, and empty when samples are read to be sent. `row_id`
-    and `params_json`, the row's own parameters as JSON object text, are those of a data set.
+    and `params_json`, the row's own parameters as JSON object text, are those of a data set. `code_check` is
+    the message by which a worker executes the answer, and is only stored and sent.
     """
 
     position: int
@@ -23,6 +24,7 @@ class Sample:
     doc_json: str = ""
     row_id: str = ""
     params_json: str = ""
+    code_check: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

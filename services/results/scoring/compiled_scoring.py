@@ -14,6 +14,9 @@ from services.results.scoring.choice_metrics import GENERATED_METRICS
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
+PASSES = "pass@1"
+"""Whether the code of an answer passed its tests, which a worker ran."""
+
 
 class Average(StrEnum):
     """How f1 averages over labels: label 1 only, all labels alike, all answers, or by frequency."""
@@ -62,10 +65,11 @@ class CompiledScoring:
 
     @cached_property
     def is_quick(self) -> bool:
-        """Any answer takes microseconds: by its log-probabilities, or by whether it equals the target."""
+        """Any answer takes microseconds: by log-probabilities, by equality, or as executed already."""
         has_patterns = any(step.regex for pipeline in self.pipelines for step in pipeline.steps)
         compares = all(
-            metric.name == "exact_match" and metric.match == TextMatch() for metric in self.metrics
+            metric.name == PASSES or (metric.name == "exact_match" and metric.match == TextMatch())
+            for metric in self.metrics
         )
         is_text = self.output_type is OutputType.GENERATE_UNTIL
         return self.is_loglikelihood or (is_text and compares and not has_patterns)

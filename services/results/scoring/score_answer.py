@@ -75,7 +75,11 @@ class _ReadChoice:
 
 
 def score_text(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
-    return _score(scoring, lambda pipeline: ReadText(target, read_answer(pipeline, answer.text)))
+    return _score(scoring, lambda pipeline: _read_text(pipeline, target, answer))
+
+
+def _read_text(pipeline: FilterPipeline, target: Target, answer: Answer) -> ReadText:
+    return ReadText(target, read_answer(pipeline, answer.text), answer.code_result)
 
 
 def score_generated_choice(

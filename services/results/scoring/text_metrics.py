@@ -7,9 +7,10 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from proctor.values.code import CodeResult
 from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
 from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
-from services.results.scoring.compiled_scoring import Metric
+from services.results.scoring.compiled_scoring import PASSES, Metric
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 
@@ -143,19 +144,31 @@ MATCH_METRICS: Mapping[str, Callable[[Metric, str, str], float]] = {
 """Scores of a reading against one accepted text; the best one counts."""
 
 
-TEXT_METRICS = frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS
+TEXT_METRICS = (
+    frozenset(MATCH_METRICS)
+    | frozenset(OVERLAP_METRICS)
+    | NUMBER_METRICS
+    | RULE_METRICS
+    | frozenset({PASSES})
+)
 
 
 @dataclass(frozen=True)
 class ReadText:
-    """`prediction`: the answer as filtered; None where the filter found nothing, which matches no text."""
+    """`prediction`: the answer as filtered; None where the filter found nothing, which matches no text.
+
+    `code_result` is set where a worker executed the answer.
+    """
 
     target: Target
     prediction: str | None
+    code_result: CodeResult | None = None
 
     def score(self, metric: Metric) -> Taken:
         if metric.rule:
             return self._judged(metric.rule)
+        if metric.name == PASSES:
+            return self._passed()
         if metric.name in MATCH_METRICS:
             return self._taken(self._best_match(metric))
         if metric.name in NUMBER_METRICS:
@@ -168,6 +181,12 @@ class ReadText:
     def _taken(self, value: float | NumberPair | None) -> Taken:
         """Without a value the answer names no number, which the metric needs."""
         return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
+
+    def _passed(self) -> Taken:
+        if self.code_result is None:
+            raise ScoringImpossible("its code was not executed with it; retry the run instead")
+        detail = self.code_result.detail
+        return Taken(float(self.code_result.is_passed), detail, _vote(detail))
 
     def _judged(self, rule: AnswerRule) -> Taken:
         judged = rule.judge(self.prediction or "", self.target.texts)

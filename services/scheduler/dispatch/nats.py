@@ -119,12 +119,14 @@ class NatsShardStream:
         message.shard, message.attempt, message.rollout = shard.number, shard.attempt, shard.rollout
         for number in shard.samples:
             sample = found[number]
-            message.samples.add(
+            work = message.samples.add(
                 sample=number,
                 prompt=sample.prompt,
                 choices=sample.choices,
                 params_json=sample.params_json,
             )
+            if sample.HasField("code_check"):
+                work.code_check.CopyFrom(sample.code_check)
         if self._shard_key:
             prove_dispatch(message, self._shard_key)
         return message.SerializeToString()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from proctor.values.code import CodeAnswer
 from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
 from services.scheduler.suites.errors import UnknownTask, listed
 from services.scheduler.suites.rows.row_source import Row, RowsReference
@@ -61,6 +62,15 @@ class TaskTemplates:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeRule:
+    """How answers are executed: `prefix` is program text before the answer, the target is what follows it."""
+
+    prefix: PromptTemplate | None = None
+    answer: CodeAnswer = CodeAnswer.WHOLE
+    timeout_seconds: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
 class TaskDefinition:
     """`definition_digest` is the SHA-256 of the merged declaration; runs store it."""
 
@@ -74,6 +84,7 @@ class TaskDefinition:
     generation: Generation | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     definition_digest: str = ""
+    code: CodeRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

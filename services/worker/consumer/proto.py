@@ -7,7 +7,7 @@ from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.wire.capabilities import ranges_from_proto
-from proctor.wire.values import PARAMS, PROMPT
+from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.execution.shard import Method, Shard, ShardSample
@@ -54,7 +54,8 @@ def _samples(
             params = read_row_params(own)
             shared[own] = (apply_row_params(params, sampling, work.rollout), params.refusal)
         prompt = _prompt(sample.prompt, is_chat=is_chat)
-        samples.append(ShardSample(sample.sample, prompt, tuple(sample.choices), *shared[own]))
+        check = CODE_CHECK.from_proto(sample.code_check) if sample.HasField("code_check") else None
+        samples.append(ShardSample(sample.sample, prompt, tuple(sample.choices), *shared[own], check))
     return tuple(samples)
 
 

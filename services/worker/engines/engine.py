@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from proctor.values.code import CodeResult
 from proctor.values.outcome import ChoiceScore, FailureClass
 from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
@@ -49,13 +50,17 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """`body_json` is the whole answer in the form of the OpenAI protocol, where it is more than the text."""
+    """`body_json` is the whole answer in the form of the OpenAI protocol, where it is more than the text.
+
+    `code_result` is set by the worker where it executed the code of the answer; no engine sets it.
+    """
 
     text: str
     finish_reason: str
     usage: TokenUsage
     timing: Timing
     body_json: str = ""
+    code_result: CodeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

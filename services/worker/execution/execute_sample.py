@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from proctor.values.outcome import Failure, FailureClass
@@ -16,6 +16,8 @@ from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
+from services.worker.sandboxes.errors import SandboxError
+from services.worker.verification.check_code import CheckCode
 
 log = get_logger()
 
@@ -46,6 +48,7 @@ class ExecuteSample:
     rate_limiters: RateLimiters
     run_states: RunStates
     refused_runs: RefusedRuns
+    check_code: CheckCode
 
     async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """The outcome; None where the sample is left to its run: the deadline came before the first try, or
@@ -70,7 +73,8 @@ class ExecuteSample:
             if reason := self.refused_runs.reason(shard):
                 raise engine.ModelRefused(reason)
             try:
-                return Outcome(shard, sample.number, await self._send(limiter, shard, sample))
+                answer = await self._send(limiter, shard, sample)
+                return Outcome(shard, sample.number, await self._judged(sample, answer))
             except (engine.EngineDied, engine.ModelCannotLoad):
                 raise
             except EngineFailure as error:
@@ -102,6 +106,17 @@ class ExecuteSample:
         limiter.on_accepted(result.usage.prompt_tokens + result.usage.completion_tokens)
         self.refused_runs.on_answer(shard)
         return _bounded(result)
+
+    async def _judged(
+        self, sample: ShardSample, answer: Generated | ScoredChoices | Failure
+    ) -> Generated | ScoredChoices | Failure:
+        """With the result of its code, where it is code."""
+        if sample.code_check is None or not isinstance(answer, Generated):
+            return answer
+        try:
+            return replace(answer, code_result=await self.check_code.check(sample.code_check, answer.text))
+        except SandboxError as error:
+            return Failure(FailureClass.SANDBOX, str(error))
 
     def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
         if isinstance(failure, engine.ModelRefused):

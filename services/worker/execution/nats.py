@@ -12,7 +12,7 @@ from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
 from proctor.wire.capabilities import ranges_to_proto
-from proctor.wire.values import ANSWER, FAILURE, TIMING, USAGE
+from proctor.wire.values import ANSWER, CODE_RESULT, FAILURE, TIMING, USAGE
 from services.common.clock import ServerClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket, BucketEntry
@@ -81,6 +81,9 @@ def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
             result.finish_reason,
             result.body_json,
         )
+        if result.code_result is not None:
+            CODE_RESULT.fill(answer.code_result, result.code_result)
+            answer.code_result.SetInParent()
     else:
         ANSWER.fill(answer, Answer(choices=result.choices))
     message.usage.SetInParent()

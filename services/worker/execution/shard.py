@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
@@ -20,13 +21,17 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShardSample:
-    """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid."""
+    """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid.
+
+    `code_check` is set where the answer is code, which is executed.
+    """
 
     number: int
     prompt: Prompt
     choices: tuple[str, ...] = ()
     sampling: Sampling | None = None
     refusal: str = ""
+    code_check: CodeCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,3 +123,37 @@ def test_gsm8k_reads_its_answers_strictly_and_flexibly() -> None:
     assert '"flexible-extract"' in task.scoring.filters_json
     assert task.generation is not None
     assert task.generation.until == ("Question:", "</s>", "<|im_end|>")
+
+
+def test_humaneval_is_continued_and_executed_as_the_reference_does() -> None:
+    sample = asked("humaneval", "humaneval")
+    assert sample.prompt.as_text.startswith("def twice(n: int)")
+    assert sample.prompt.as_text.endswith('    4\n    """\n')
+    check = sample.code_check
+    assert check is not None
+    assert check.program("    return 2 * n\n") == (
+        f"{sample.prompt.as_text}    return 2 * n\n\n\n\n"
+        "def check(candidate):\n    assert candidate(3) == 6\n\n\ncheck(twice)"
+    )
+
+
+_MBPP_END = (
+    "[DONE]\n\nYou are an expert Python programmer, and here is your task: Write a function to double a number. "
+    "Your code should pass these tests:\n\n"
+    "assert twice(1) == 2\nassert twice(2) == 4\nassert twice(3) == 6\n[BEGIN]\n"
+)
+
+
+def test_mbpp_shows_solutions_and_executes_tests_as_the_reference_does() -> None:
+    sample = asked("mbpp", "mbpp", shots=3)
+    prompt = sample.prompt.as_text
+    assert prompt.endswith(_MBPP_END)
+    assert prompt.count("[BEGIN]\n") == 4
+    assert "\n[BEGIN]\ndef similar_elements(test_tup1, test_tup2):\r\n  res = tuple(" in prompt
+    assert (
+        "heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],5)==[85, 75, 65, 58, 35]\n[BEGIN]\n"
+        in prompt
+    )
+    check = sample.code_check
+    assert check is not None
+    assert check.program("CODE") == "CODE\nassert twice(1) == 2\nassert twice(2) == 4\nassert twice(3) == 6"

@@ -36,6 +36,7 @@ from services.worker.wiring import (
     start_loops,
 )
 from tests.fakes.eventually import eventually
+from tests.fakes.worker.refusing_sandboxes import RefusingSandboxes
 from tests.harness.servers import POOLS, RunningServer
 
 POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
@@ -175,7 +176,8 @@ async def worker_in_process(
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
-        around = WorkerResources(settings, WorkerIdentity(worker_id, pool), connection, ServerClock())
+        identity = WorkerIdentity(worker_id, pool)
+        around = WorkerResources(settings, identity, connection, ServerClock(), RefusingSandboxes())
         limiters = make_rate_limiters(pool, around.clock)
         parts = connect_parts(around, engine, limiters)
         tasks = start_loops(around, parts, limiters)

@@ -15,7 +15,7 @@ _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom
 _SAME_KEYS = (
     *("task", "output_type", "doc_to_text", "doc_to_choice", "doc_to_target", "description"),
     *("target_delimiter", "fewshot_delimiter", "num_fewshot", "fewshot_config", "generation_kwargs"),
-    *("filter_list", "metric_list", "metadata"),
+    *("filter_list", "metric_list", "metadata", "unsafe_code", "code"),
 )
 _DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *_SPLIT_KEYS, "fewshot_split")
 # Other names of the task, and checks for rows in training data.
@@ -29,7 +29,6 @@ _UNSUPPORTED = {
     "doc_to_audio": "models are asked in text only",
     "gen_prefix": "there is no way to begin the model's answer for it",
     "use_prompt": "prompts are written in the task, not taken from promptsource",
-    "unsafe_code": "code that a model writes is not run",
     "group": "groups are files of their own",
 }
 # Keys that lm-evaluation-harness can override for few-shot examples.

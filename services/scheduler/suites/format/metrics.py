@@ -52,6 +52,7 @@ METRICS: Mapping[str, Metric] = {
     "choice": Metric(_TEXT, options=frozenset({"choices"})),
     "squad_em": Metric(_BOTH, needs=_OVER_ANSWERS),
     "squad_f1": Metric(_BOTH, needs=_OVER_ANSWERS),
+    "pass@1": Metric(_TEXT, needs={OutputType.GENERATE_UNTIL: "code"}),
     "pearson": Metric(_TEXT, "pearson"),
     "spearman": Metric(_TEXT, "spearman"),
     **{f"{overlap}_max": Metric(_TEXT) for overlap in _OVERLAPS},

@@ -71,6 +71,22 @@ def _output_faults(fields: Fields) -> Iterator[Fault]:
             yield Fault((key,), f"only {only_type} has it")
 
 
+def _code_faults(fields: Fields) -> Iterator[Fault]:
+    """Who reads the file sees that it has code executed."""
+    if "code" not in fields:
+        return
+    if fields.get("unsafe_code") is not True:
+        yield Fault(("code",), "answers are executed, in a sandbox: unsafe_code: true says so")
+    if fields["output_type"] != OutputType.GENERATE_UNTIL:
+        yield Fault(("code",), f"only {OutputType.GENERATE_UNTIL} has it")
+    prefix = cast("Mapping[str, object]", fields["code"]).get("prefix")
+    if prefix is not None:
+        try:
+            compiled(str(prefix))
+        except InvalidTemplate as error:
+            yield Fault(("code", "prefix"), f"template error: {error}")
+
+
 def _target_faults(fields: Fields) -> Iterator[Fault]:
     target, choices = fields["doc_to_target"], fields.get("doc_to_choice")
     if isinstance(target, list) and fields["output_type"] != OutputType.MULTIPLE_CHOICE:
@@ -160,6 +176,7 @@ class _Check:
 _CHECKS = (
     _Check(frozenset(), _template_faults),
     _Check(frozenset({"output_type"}), _output_faults),
+    _Check(frozenset({"output_type", "code", "unsafe_code"}), _code_faults),
     _Check(frozenset({"output_type", "doc_to_target", "doc_to_choice"}), _target_faults),
     _Check(frozenset({"dataset"}), _dataset_faults),
     _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_faults),

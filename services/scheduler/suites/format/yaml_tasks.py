@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from proctor.values.code import CodeAnswer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metrics import NON_OPTION_KEYS
@@ -16,6 +17,7 @@ from services.scheduler.suites.format.task_checks import compiled, sent_rows_fau
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.row_source import Row, RowsReference
 from services.scheduler.suites.suite import (
+    CodeRule,
     FewshotRule,
     FewshotSampler,
     Generation,
@@ -71,6 +73,7 @@ def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:
         fewshot=_fewshot(fields),
         generation=_generation(fields),
         metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
+        code=_code(fields),
         definition_digest=hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest(),
     )
 
@@ -109,6 +112,17 @@ def _templates(fields: Fields) -> TaskTemplates:
         wrong_texts=_template(fields, "doc_to_wrong_target"),
         target_indexes=indexes,
         choice_texts=_template(fields, "doc_to_choice_text"),
+    )
+
+
+def _code(fields: Fields) -> CodeRule | None:
+    if "code" not in fields:
+        return None
+    rule = cast("Mapping[str, object]", fields["code"])
+    return CodeRule(
+        prefix=compiled(str(rule["prefix"])) if "prefix" in rule else None,
+        answer=CodeAnswer(str(rule.get("answer", CodeAnswer.WHOLE))),
+        timeout_seconds=cast("float", rule.get("timeout", CodeRule().timeout_seconds)),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 
+from proctor.values.code import CodeCheck
 from proctor.values.sample import Prompt
 from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
@@ -14,6 +15,7 @@ from services.scheduler.suites.rendering.sample import (
     RenderedSample,
     digest_of,
     encode_question,
+    netstrings,
     row_as_json,
 )
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
@@ -167,7 +169,8 @@ def _sample(
     task: TaskDefinition, writer: QuestionWriter, position: int, row: Row, examples: str
 ) -> RenderedSample:
     question = writer.question(row, examples)
-    encoded = _encoded(task, question)
+    check = _code_check(task, row, question)
+    encoded = _encoded(task, question, check)
     kept_row = _kept(row)
     return RenderedSample(
         position=position,
@@ -180,12 +183,25 @@ def _sample(
         size_bytes=len(encoded),
         doc_json=kept_row.decode(),
         stored_bytes=len(encoded) + len(kept_row),
+        code_check=check,
     )
 
 
-def _encoded(task: TaskDefinition, question: Question) -> bytes:
+def _code_check(task: TaskDefinition, row: Row, question: Question) -> CodeCheck | None:
+    rule = task.code
+    if rule is None:
+        return None
+    prefix = rule.prefix.text(row) if rule.prefix else ""
+    return CodeCheck(prefix, question.target.texts[0], rule.answer, rule.timeout_seconds)
+
+
+def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None) -> bytes:
     try:
         encoded = encode_question(task.name, task.version, question)
+        if check is not None:
+            encoded += netstrings(
+                [check.prefix.encode(), check.answer.encode(), repr(check.timeout_seconds).encode()]
+            )
     except UnicodeEncodeError as error:
         raise FieldProblem("its text is not valid Unicode (a lone surrogate)") from error
     if b"\0" in encoded:

@@ -36,7 +36,8 @@ def encode_question(task: str, version: str, question: Question) -> bytes:
     Each part is a netstring (`<length in bytes>:<UTF-8 bytes>`), so boundaries are unambiguous: the format's
     name, the task, its version, the prompt, the number of choices, each choice, the index of the right
     choice (decimal, empty if none, comma-separated if several), the number of accepted texts, each text. If
-    there are any, the number of wrong texts, each of them, and the text of each choice follow.
+    there are any, the number of wrong texts, each of them, and the text of each choice follow. Where the
+    answer is executed, the program text before it, the part that is code and the time limit come last.
     """
     target = question.target
     right_choice = "" if target.choice is None else str(target.choice)

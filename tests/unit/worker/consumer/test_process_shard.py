@@ -21,6 +21,7 @@ from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.held_message import FakeShardMessage, HeldBackPublisher, a_shard
+from tests.fakes.worker.refusing_sandboxes import refusing_check
 from tests.fakes.worker.scripted_engine import ScriptedEngine, echo
 
 
@@ -42,6 +43,7 @@ class Bench:
             rate_limiters=RateLimiters(clock, Backoff()),
             run_states=self.context.run_states,
             refused_runs=self.context.refused_runs,
+            check_code=refusing_check(),
         )
         self.concurrency = ConcurrencyLimit(4)
         executor = ExecuteShard(execute_sample, self.batcher, self.concurrency, prefetch)

@@ -29,6 +29,7 @@ from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 from tests.fakes.worker.held_message import a_shard
+from tests.fakes.worker.refusing_sandboxes import refusing_check
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,6 +68,7 @@ def executor_of(
         rate_limiters=RateLimiters(clock, backoff),
         run_states=states or RunStates(),
         refused_runs=refused or RefusedRuns(clock),
+        check_code=refusing_check(),
     )
 
 

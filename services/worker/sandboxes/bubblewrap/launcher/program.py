@@ -56,6 +56,7 @@ class Launcher:
         self._waiting: dict[int, Request] = {}
         self._closing: dict[int, list[Request]] = {}
         self._to_remove: list[Group] = []
+        self._sweep()
 
     def serve(self) -> None:
         """Until the worker is gone."""

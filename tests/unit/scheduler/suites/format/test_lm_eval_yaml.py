@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from proctor.values.code import CodeAnswer
 from proctor.values.scoring import GroupMetric, OutputType, TaskGroup
 from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
 from tests.fakes.suites.suite_documents import problems_of, suite_of
@@ -233,7 +234,9 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
         ("repeats: 8", "repeats", "order the run with as many rollouts instead"),
         ("gen_prefix: 'So '", "gen_prefix", "there is no way to begin the model's answer"),
         ("doc_to_image: image", "doc_to_image", "models are asked in text only"),
-        ("unsafe_code: true", "unsafe_code", "code that a model writes is not run"),
+        ("code: {}", "code", "unsafe_code: true says so"),
+        ("metric_list: [{metric: pass@1}]", "metric_list.0.metric", "pass@1 needs code"),
+        ("code: {answer: best}\nunsafe_code: true", "code.answer", "'best' is none of whole"),
         ("use_prompt: a/b", "use_prompt", "not taken from promptsource"),
         ("dataset_kwargs: {num_proc: 3}", "dataset_kwargs.num_proc", "rows are read without this option"),
         ("description: '{{x}}'", "description", "it cannot be a template"),
@@ -246,6 +249,14 @@ def test_what_cannot_be_loaded_says_why_and_where(more: str, key: str, problem: 
     [(_, line, reported, sentence)] = [one for one in found if one[2] == key]
     assert (line, reported) == (6, key)
     assert problem in sentence
+
+
+def test_code_is_executed_where_the_file_says_so() -> None:
+    text = "unsafe_code: true\ncode: {prefix: '{{question}}', timeout: 5}\nmetric_list: [{metric: pass@1}]\n"
+    code = task_of(WORDS + text).code
+    assert code is not None
+    assert (code.answer, code.timeout_seconds) == (CodeAnswer.WHOLE, 5)
+    assert task_of(WORDS + "unsafe_code: true\n").code is None
 
 
 def test_keys_without_effect_may_be_empty() -> None:

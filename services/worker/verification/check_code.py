@@ -1,0 +1,94 @@
+"""Executes code that a model wrote, with the tests of its sample: each answer in a sandbox of its own."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from proctor.values.code import CodeCheck, CodeResult
+from services.worker.sandboxes.errors import SandboxLost, SandboxNotOpened
+from services.worker.sandboxes.ports import SandboxEngine
+from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
+
+_TRIES = 3
+# Time on the clock is no measure of a program on a machine with other work.
+_WALL_PER_CPU_SECOND = 5
+_LEAST_WALL_SECONDS = 10.0
+_MIB = 1024**2
+_SPEC = SandboxSpec(
+    limits=SandboxLimits(cpus=1.0, memory_bytes=512 * _MIB, disk_bytes=64 * _MIB, processes=32),
+    lifetime_seconds=900.0,
+)
+_CPU_TIME_IS_OVER = 128 + 24
+_DETAIL_CHARACTERS = 300
+
+# The word that says that the tests ran to their end is in no module and no variable of the program's; a
+# program that ends itself does not write it. What searches the frames of its callers finds it: code and tests
+# share a process.
+_PROGRAM = """
+import os, resource, sys
+def main():
+    word, program = sys.stdin.buffer.read().split(b"\\n", 1)
+    seconds = int(sys.argv.pop())
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    said, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    try:
+        exec(compile(program.decode(), "<answer>", "exec", dont_inherit=True), {})
+    except BaseException as error:
+        os.write(said, f"{type(error).__name__}: {error}".rstrip(": ")[:1000].encode("utf-8", "replace"))
+    else:
+        os.write(said, word)
+    os._exit(0)
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCode:
+    """`new_word` gives a word that no answer can hold; `slots` bounds the open sandboxes."""
+
+    engine: SandboxEngine
+    slots: asyncio.Semaphore
+    new_word: Callable[[], str]
+
+    async def check(self, check: CodeCheck, answer: str) -> CodeResult:
+        """Whatever the program does is its own result. Raises SandboxError where no sandbox held."""
+        async with self.slots:
+            for _ in range(_TRIES - 1):
+                try:
+                    return await self._check(check, answer)
+                except (SandboxLost, SandboxNotOpened):
+                    continue
+            return await self._check(check, answer)
+
+    async def _check(self, check: CodeCheck, answer: str) -> CodeResult:
+        word = self.new_word()
+        seconds = ceil(check.timeout_seconds)
+        command = Command(
+            ("python3", "-I", "-c", _PROGRAM, str(seconds)),
+            stdin=f"{word}\n{check.program(answer)}".encode("utf-8", "replace"),
+            timeout_seconds=max(_LEAST_WALL_SECONDS, seconds * _WALL_PER_CPU_SECOND),
+            output_bytes=4000,
+        )
+        sandbox = await self.engine.open(_SPEC)
+        try:
+            return _result(await sandbox.run(command), word)
+        finally:
+            await asyncio.shield(sandbox.close())
+
+
+def _result(result: CommandResult, word: str) -> CodeResult:
+    if result.ended is Ended.TIMED_OUT or result.exit_code == _CPU_TIME_IS_OVER:
+        return CodeResult(is_passed=False, detail="timed out")
+    if result.ended is not Ended.EXITED:
+        return CodeResult(is_passed=False, detail=result.ended.value.replace("_", " "))
+    if result.head == word.encode():
+        return CodeResult(is_passed=True, detail="passed")
+    lines = result.text.strip().splitlines()
+    if result.exit_code or not lines:
+        return CodeResult(
+            is_passed=False, detail=f"ended itself with code {result.exit_code} before its tests ended"
+        )
+    return CodeResult(is_passed=False, detail=f"failed: {lines[0][:_DETAIL_CHARACTERS]}")
