@@ -138,8 +138,8 @@ def test_humaneval_is_continued_and_executed_as_the_reference_does() -> None:
 
 
 _MBPP_END = (
-    "[DONE]\n\nYou are an expert Python programmer, and here is your task: Write a function to double a number. "
-    "Your code should pass these tests:\n\n"
+    "[DONE]\n\nYou are an expert Python programmer, and here is your task: Write a function to double a "
+    "number. Your code should pass these tests:\n\n"
     "assert twice(1) == 2\nassert twice(2) == 4\nassert twice(3) == 6\n[BEGIN]\n"
 )
 
