@@ -35,3 +35,7 @@ class FilesRefused(SandboxError):
     """The files of {path} cannot be moved: {problem}"""
 
     kind = ErrorKind.INVALID
+
+
+class VerifierFailed(SandboxError):
+    """The tests gave no result, which is no score: {problem}"""

@@ -1,0 +1,60 @@
+"""What is verified of a task: the collected files, the tests that judge them, and what these said."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from services.worker.sandboxes.tar_files import ReadFile
+
+# Files that steer a runner of tests, wherever they lie.
+_STEERING = frozenset(
+    {"conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg"}
+    | {"sitecustomize.py", "usercustomize.py"}
+)
+_SHADOWING = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
+_IN_CODE = {
+    "uses the runner of its tests": re.compile(r"(?m)^\s*(import|from)\s+_?pytest\b|['\"]_?pytest['\"]"),
+    "looks into its callers": re.compile(r"\b(_getframe|f_back|get_objects|settrace|setprofile)\b"),
+    "is equal to everything": re.compile(r"def __(eq|ne)__\([^)]*\)[^:]*:\s*return\s+(True|False)\b"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PytestOrder:
+    """`files` is a tar of what the agent left in its working folder, `tests` one of the tests.
+
+    `expected_tests`: how many of them the task's own solution passes; 0 where that is not known.
+    """
+
+    files: bytes
+    tests: bytes
+    expected_tests: int = 0
+    timeout_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`is_passed`: every test passed, none was missing, and there was at least one. `detail` is one line."""
+
+    is_passed: bool
+    detail: str
+    passed_tests: int = 0
+    failed_tests: int = 0
+    output: str = ""
+    suspicions: tuple[str, ...] = ()
+
+
+def suspicions_of(files: Iterable[ReadFile]) -> tuple[str, ...]:
+    """What may steer or deceive the tests and cannot be held, file by file: reported beside a score."""
+    return tuple(sorted({f"{file.name} {what}" for file in files for what in _suspicions(file)}))
+
+
+def _suspicions(file: ReadFile) -> Iterator[str]:
+    *folders, name = file.name.split("/")
+    if name in _STEERING or name.endswith(".pth"):
+        yield "steers a runner of tests"
+    if _SHADOWING & {*folders, name.removesuffix(".py")}:
+        yield "has the name of a runner of tests"
+    if name.endswith(".py"):
+        text = file.content.decode("utf-8", "replace")
+        yield from (what for what, pattern in _IN_CODE.items() if pattern.search(text))

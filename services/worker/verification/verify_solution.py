@@ -1,0 +1,123 @@
+"""Judges collected files by tests, in a sandbox that the agent was never in.
+
+The sandbox gets the files first and the tests afterwards: no process, home or temporary file of the agent is
+there. The runner of the tests stands before the files on the path, and reads no configuration of theirs.
+"""
+
+import asyncio
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
+from services.worker.sandboxes.ports import Sandbox, SandboxEngine
+from services.worker.sandboxes.sandbox import (
+    Command,
+    CommandResult,
+    Ended,
+    SandboxLimits,
+    SandboxSpec,
+    TarLimits,
+)
+from services.worker.sandboxes.tar_files import read_files
+from services.worker.verification.solution import PytestOrder, Verification, suspicions_of
+
+_FILES, _TESTS, _RUNNER = "/app", "/tests", "/opt/runner"
+_MIB = 1024**2
+_OUTPUT_BYTES = 20_000
+# Passed, failed, interrupted, no test at all. The others are errors of pytest or of its caller.
+_GRADED_CODES = frozenset({0, 1, 2, 5})
+_LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
+
+# As for code of a single answer: the word is in no module, and a program that ends itself does not write it.
+_PROGRAM = f"""
+import json, os, sys
+def main():
+    word = sys.stdin.buffer.read()
+    said, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(1, 2)
+    sys.path.insert(0, {_RUNNER!r})
+    import pytest
+    class Count:
+        passed = failed = 0
+        def pytest_runtest_logreport(self, report):
+            self.failed += report.failed
+            self.passed += report.passed and report.when == "call"
+        def pytest_collectreport(self, report):
+            self.failed += report.failed
+    count = Count()
+    os.write(said, word)
+    sys.path.append({_FILES!r})
+    options = ["-c", os.devnull, "--rootdir", {_TESTS!r}, "--confcutdir", {_TESTS!r}, "-q", "--tb=short"]
+    options += ["-p", "no:cacheprovider", "--import-mode=append", {_TESTS!r}]
+    code = pytest.main(options, plugins=[count])
+    sys.stdout.flush()
+    os.write(said, word + json.dumps([int(code), count.passed, count.failed]).encode())
+    os._exit(0)
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySolution:
+    """`runner` gives a tar of pytest and what it needs; `new_word` a word that no solution can hold."""
+
+    engine: SandboxEngine
+    runner: Callable[[], bytes]
+    new_word: Callable[[], str]
+
+    async def verify(self, order: PytestOrder) -> Verification:
+        """Raises SandboxError where no sandbox could be opened or it was lost: that is no score."""
+        suspicions = suspicions_of(read_files(io.BytesIO(order.files), _FILES, TarLimits()))
+        spec = SandboxSpec(
+            workdir=_FILES,
+            writable=(_TESTS, _RUNNER),
+            limits=_LIMITS,
+            lifetime_seconds=order.timeout_seconds + 120.0,
+        )
+        sandbox = await self.engine.open(spec)
+        try:
+            await sandbox.put(_RUNNER, self.runner())
+            try:
+                await sandbox.put(_FILES, order.files)
+            except FilesRefused as refused:
+                return Verification(is_passed=False, detail=str(refused), suspicions=suspicions)
+            await sandbox.put(_TESTS, order.tests)
+            return await self._run(sandbox, order, suspicions)
+        finally:
+            await asyncio.shield(sandbox.close())
+
+    async def _run(self, sandbox: Sandbox, order: PytestOrder, suspicions: tuple[str, ...]) -> Verification:
+        word = self.new_word()
+        command = Command(
+            ("python3", "-I", "-B", "-c", _PROGRAM),
+            cwd=_FILES,
+            stdin=word.encode(),
+            timeout_seconds=order.timeout_seconds,
+            output_bytes=_OUTPUT_BYTES,
+        )
+        return _verification(await sandbox.run(command), word, order, suspicions)
+
+
+def _verification(
+    result: CommandResult, word: str, order: PytestOrder, suspicions: tuple[str, ...]
+) -> Verification:
+    """The tests' own count. Files that end the process before it is said have failed them."""
+    before, *said = (result.head + result.tail).split(word.encode())
+    if not said or before:
+        raise VerifierFailed(problem=f"the runner of tests did not start: {result.text[-300:].strip()}")
+    if result.ended is Ended.TIMED_OUT:
+        raise VerifierFailed(problem=f"the tests did not end within {order.timeout_seconds:g} s.")
+    output = said[0].decode("utf-8", "replace")
+    if len(said) != 2:
+        detail = f"the files ended the tests ({result.ended.value}, exit code {result.exit_code})"
+        return Verification(is_passed=False, detail=detail, output=output, suspicions=suspicions)
+    code, passed, failed = json.loads(said[1])
+    if code not in _GRADED_CODES:
+        raise VerifierFailed(problem=f"pytest ended with code {code}: {output[-300:].strip()}")
+    missing = max(order.expected_tests - passed - failed, 0)
+    is_passed = code == 0 and passed > 0 and not failed and not missing
+    detail = f"{passed} passed, {failed} failed" + (f", {missing} did not run" if missing else "")
+    return Verification(is_passed, detail, passed, failed, output, suspicions)
