@@ -1,7 +1,6 @@
 """The process engine: sandboxes by bubblewrap on the worker's own machine, without a daemon or an image."""
 
 import shutil
-import sys
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,7 +104,6 @@ def _facts(described: Reply, program: str) -> dict[str, str]:
         "bubblewrap": program,
         "user": "one of its own for each sandbox" if described["is_root"] else "the worker's own",
         "limits": groups if described["cgroups"] else f"per process; {described['problem']}",
-        "python": sys.version.split()[0],
     }
 
 

@@ -65,6 +65,10 @@ class LauncherClient:
             await asyncio.to_thread(_end, process)
 
     def _start(self) -> socket.socket:
+        if self._process is not None:
+            # It is dead, or ends now that its socket is closed.
+            self._process.kill()
+            self._process.wait()
         own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         own.settimeout(0)
         own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)

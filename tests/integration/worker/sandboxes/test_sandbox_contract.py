@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import io
+import os
+import signal
 import time
 from dataclasses import replace
 
 import pytest
 
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine
 from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, FilesRefused, SandboxLost
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command, Ended, Network, SandboxSpec, TarLimits
@@ -174,6 +177,23 @@ async def test_a_closed_sandbox_is_lost_and_closes_again(engine: SandboxEngine) 
     await opened.close()
     with pytest.raises(SandboxLost):
         await opened.run(Command(("true",)))
+
+
+async def test_after_their_holder_was_killed_sandboxes_are_lost_and_new_ones_open(
+    engine: SandboxEngine,
+) -> None:
+    assert isinstance(engine, BubblewrapEngine)
+    opened = await engine.open(SMALL)
+    running = asyncio.create_task(opened.run(Command(("sleep", "300"))))
+    assert (await opened.run(Command(("true",)))).is_success
+    assert engine.launcher.process is not None
+    os.kill(engine.launcher.process, signal.SIGKILL)
+    with pytest.raises(SandboxLost):
+        await asyncio.wait_for(running, 20)
+    await opened.close()
+    again = await engine.open(SMALL)
+    assert (await again.run(Command(("echo", "new")))).text == "new\n"
+    await again.close()
 
 
 async def test_closing_ends_a_running_command(engine: SandboxEngine) -> None:

@@ -123,7 +123,7 @@ def _mounted(root: Path) -> Hierarchy:
             unified = _below(place, own[""], mount_root)
     if set(places) == set(_NEEDED):
         return Hierarchy(places, version=1)
-    if unified is not None and _delegate(unified):
+    if unified is not None and _delegate(unified, own[""]):
         return Hierarchy(dict.fromkeys(_NEEDED, unified), version=2)
     return Hierarchy(problem="no control group of its own with memory, pids and cpu was delegated")
 
@@ -142,13 +142,18 @@ def _below(place: Path, path: str, mount_root: str) -> Path:
     return inside if inside.is_dir() else place
 
 
-def _delegate(folder: Path) -> bool:
-    """Lets groups be made below `folder`: version 2 wants its processes in a group of their own then."""
+def _delegate(folder: Path, path: str) -> bool:
+    """Lets groups be made below `folder`: version 2 wants its processes in a group of their own then.
+
+    They are moved only where the folder is this process's to arrange, and not its session's.
+    """
     try:
         if not set(_NEEDED) <= set((folder / "cgroup.controllers").read_text(encoding="ascii").split()):
             return False
         if set(_NEEDED) <= set((folder / "cgroup.subtree_control").read_text(encoding="ascii").split()):
             return True
+        if not _is_delegated(folder, path):
+            return False
         leaf = folder / "proctor-services"
         leaf.mkdir(exist_ok=True)
         for process in _processes(folder):
@@ -157,6 +162,19 @@ def _delegate(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _is_delegated(folder: Path, path: str) -> bool:
+    """A container's own root, or marked so by systemd (`Delegate=yes`)."""
+    if path == "/":
+        return True
+    for mark in ("user.delegate", "trusted.delegate"):
+        try:
+            if os.getxattr(folder, mark) == b"1":
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def _settings(limits: GroupLimits, version: int) -> dict[str, list[tuple[str, str]]]:
