@@ -28,11 +28,12 @@ Reply = dict[str, Any]
 class LauncherClient:
     """Started on the first request, and again where it died. It gets no variable of the worker.
 
-    `python`: how an interpreter is started, which needs no package.
+    `python`: how an interpreter is started, which needs no package. `root`: the folder of `services`.
     """
 
-    def __init__(self, python: Sequence[str] = (sys.executable,)) -> None:
+    def __init__(self, python: Sequence[str] = (sys.executable,), root: str = _ROOT) -> None:
         self._python = tuple(python)
+        self._root = root
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = 0
@@ -72,7 +73,7 @@ class LauncherClient:
         own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         own.settimeout(0)
         own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)
-        arguments = ("-I", "-S", "-c", _START.format(root=_ROOT), str(os.getpid()), str(its.fileno()))
+        arguments = ("-I", "-S", "-c", _START.format(root=self._root), str(os.getpid()), str(its.fileno()))
         with its:
             # By vfork, which takes a moment and runs no handlers of a fork; it dies with this thread.
             self._process = subprocess.Popen(

@@ -5,7 +5,9 @@ and as a user who has nothing.
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,14 +23,25 @@ SMALL = SandboxSpec(
     network=Network.MODEL,
     lifetime_seconds=120.0,
 )
+_PACKAGE = ("services", "worker", "sandboxes", "bubblewrap", "launcher")
 _PLAIN_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
 _WITHOUT_RIGHTS = ("setpriv", "--reuid=200500", "--regid=200500", "--clear-groups", _PLAIN_PYTHON)
 
 
-def make_engine(kind: str) -> BubblewrapEngine:
+@pytest.fixture(scope="session")
+def readable_root() -> Iterator[str]:
+    """The launcher's code where any user may read it, wherever the checkout lies."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder, *_PACKAGE)
+        shutil.copytree(Path(__file__).parents[4].joinpath(*_PACKAGE), copied)
+        Path(folder).chmod(0o755)
+        yield folder
+
+
+def make_engine(kind: str, root: str) -> BubblewrapEngine:
     program = find_bubblewrap()
     if kind == "process without rights" and os.geteuid() == 0:
-        return BubblewrapEngine(program, launcher=LauncherClient(_WITHOUT_RIGHTS))
+        return BubblewrapEngine(program, launcher=LauncherClient(_WITHOUT_RIGHTS, root))
     return BubblewrapEngine(program)
 
 
@@ -36,8 +49,8 @@ ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("proc
 
 
 @pytest.fixture(params=ENGINES)
-async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
-    made = make_engine(request.param)
+async def engine(request: pytest.FixtureRequest, readable_root: str) -> AsyncIterator[SandboxEngine]:
+    made = make_engine(request.param, readable_root)
     yield made
     await made.close()
 
