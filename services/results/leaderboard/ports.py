@@ -128,6 +128,10 @@ class ClaimStore(Protocol):
         """Holds it from now on for so long; with 0 it is given back, and another may claim it."""
         ...
 
+    async def give_back(self, claim: Claim) -> None:
+        """As if it had not been claimed this time; another may claim it at once."""
+        ...
+
     async def drop(self, claim: Claim) -> None:
         """The work is done, or was never begun."""
         ...

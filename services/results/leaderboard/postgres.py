@@ -138,6 +138,9 @@ class PostgresClaims:
     async def renew(self, claim: Claim, seconds: float) -> None:
         await self._session.fetch("renew_claim", claim.run_id, claim.work, seconds)
 
+    async def give_back(self, claim: Claim) -> None:
+        await self._session.fetch("give_back_claim", claim.run_id, claim.work)
+
     async def drop(self, claim: Claim) -> None:
         await self._session.fetch("drop_claim", claim.run_id, claim.work)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from services.common.errors import DependencyUnavailable
 from services.results.leaderboard.ports import Claim, ClaimStore, Work
@@ -10,6 +10,7 @@ from services.results.leaderboard.ports import Claim, ClaimStore, Work
 # So soon after a crash another replica claims the run. It is renewed in time while the work goes on.
 CLAIM_SECONDS = 6.0
 RENEWALS = 3
+GIVE_BACK_SECONDS = 2.0
 # A run that was claimed more often ended the processes that worked on it.
 MOST_TRIES = 5
 
@@ -24,10 +25,21 @@ async def process_claims(claims: ClaimStore, work: Work, step: Callable[[Claim],
             # The run is not to blame: if this cannot be written either, the claim ends by itself.
             await claims.drop(claim)
             raise
+        except asyncio.CancelledError:
+            # This replica stops: another need not wait for the end of the claim, and the try does not count.
+            await _give_back(claims, claim)
+            raise
         if is_done:
             await claims.drop(claim)
         else:
             await claims.renew(claim, 0)
+
+
+async def _give_back(claims: ClaimStore, claim: Claim) -> None:
+    # Postgres may be away; then the claim ends by itself.
+    with suppress(DependencyUnavailable, TimeoutError):
+        async with asyncio.timeout(GIVE_BACK_SECONDS):
+            await claims.give_back(claim)
 
 
 @asynccontextmanager

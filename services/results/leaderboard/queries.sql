@@ -183,6 +183,10 @@ UPDATE closed_run_claims
 SET claimed_until = now() + make_interval(secs => $3::double precision)
 WHERE run_id = $1::uuid AND work = $2::text;
 
+-- name: give_back_claim: end a claim as if it had not been made ($1 run, $2 work)
+UPDATE closed_run_claims SET claimed_until = now(), tries = tries - 1
+WHERE run_id = $1::uuid AND work = $2::text;
+
 -- name: drop_claim: forget that a run was claimed ($1 run, $2 work)
 DELETE FROM closed_run_claims WHERE run_id = $1::uuid AND work = $2::text;
 

@@ -118,6 +118,9 @@ class MemoryClaims:
     async def renew(self, claim: Claim, seconds: float) -> None:
         """There is no other replica."""
 
+    async def give_back(self, claim: Claim) -> None:
+        self._tries[claim.run_id] -= 1
+
     async def drop(self, claim: Claim) -> None:
         del self._tries[claim.run_id]
 

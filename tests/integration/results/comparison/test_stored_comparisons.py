@@ -240,6 +240,27 @@ async def test_a_claim_is_renewed_while_its_run_is_compared(
     assert await runs.waiting_run() is None
 
 
+async def test_a_replica_that_stops_gives_its_claim_back(runs: PairedRuns) -> None:
+    await runs.compare_peers.compare()
+    record = await runs.stores.records.get((await runs.run(answers(10))).run_id)
+    has_begun = asyncio.Event()
+
+    async def compare(_: Claim) -> bool:
+        has_begun.set()
+        return await asyncio.Event().wait()
+
+    working = asyncio.ensure_future(process_claims.process_claims(runs.claims, Work.COMPARISON, compare))
+    await has_begun.wait()
+    assert await runs.claims.claim(Work.COMPARISON, 60) is None
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    again = await runs.claims.claim(Work.COMPARISON, 60)
+    assert again is not None
+    assert (again.run_id, again.tries) == (record.plan.run_id, 1)
+    await runs.claims.drop(again)
+    await runs.peers.mark_compared(record)
+
+
 async def test_a_leaderboard_of_best_runs_compares_what_was_not_compared_and_keeps_it(
     runs: PairedRuns,
 ) -> None:
