@@ -16,6 +16,7 @@ from tests.bench.scheduler import (
     spreading,
     uploading,
 )
+from tests.bench.worker import idling
 
 BENCHES = {
     "render": rendering.main,
@@ -28,6 +29,7 @@ BENCHES = {
     "queue": queueing.main,
     "cancel": cancelling.main,
     "spread": spreading.main,
+    "idle": idling.main,
     "traffic": traffic.main,
     "uploads": uploading.main,
     "export": exporting.main,

@@ -1,0 +1,138 @@
+"""What workers without work cost NATS: CPU, calls of JetStream's API, and messages, by the number of workers.
+
+A real nats-server; the workers are the service's own loops, each on a connection of its own, many in one
+process. `PROCTOR_IDLE_WORKERS` sets the numbers (default 100,1000).
+"""
+
+import asyncio
+import os
+import resource
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from rich.console import Console
+from rich.table import Table
+
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.common.nats.connection import connect_nats
+from services.common.nats.jetstream import JetStream
+from services.worker.settings import WorkerSettings
+from tests.bench.harness.process_tree import usage_of_tree
+from tests.fakes.eventually import eventually
+from tests.fakes.worker.scripted_engine import ScriptedEngine
+from tests.fakes.worker.worker_harness import worker_in_process
+from tests.harness.servers import RunningServer, nats_server
+
+COUNTS = tuple(map(int, os.environ.get("PROCTOR_IDLE_WORKERS", "100,1000").split(",")))
+# A worker that has just started asks more often.
+SETTLING_SECONDS = 30.0
+MEASURED_SECONDS = 60.0
+START_LIMIT_SECONDS = 300.0
+STARTED_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Per second of the time measured."""
+
+    workers: int
+    nats_cpu: float
+    nats_mib: float
+    api_calls: float
+    messages: float
+    workers_cpu: float
+
+
+@dataclass(frozen=True)
+class _Sample:
+    at: float
+    nats_cpu: float
+    api_calls: int
+    messages: int
+    own_cpu: float
+
+
+async def sample(connection: Client, server: RunningServer) -> _Sample:
+    info = await connection.jetstream().account_info()
+    heartbeats = await connection.jetstream().stream_info(f"KV_{streams.WORKERS_BUCKET.name}")
+    assert server.child.pid is not None
+    return _Sample(
+        time.monotonic(),
+        usage_of_tree(server.child.pid).cpu_seconds,
+        info.api.total,
+        heartbeats.state.last_seq,
+        time.process_time(),
+    )
+
+
+async def measure(count: int) -> Cost:
+    async with AsyncExitStack() as opened:
+        server = await opened.enter_async_context(nats_server())
+        connection = await connect_nats(server.address, "bench")
+        opened.push_async_callback(connection.close)
+        starting = asyncio.Semaphore(STARTED_AT_ONCE)
+
+        async def start(number: int) -> None:
+            async with starting:
+                worker = worker_in_process(
+                    server.address, ScriptedEngine(), settings=WorkerSettings(), worker_id=f"worker-{number}"
+                )
+                await opened.enter_async_context(worker)
+
+        await asyncio.gather(*[start(number) for number in range(count)])
+        heartbeats = Bucket(JetStream(connection), streams.WORKERS_BUCKET)
+
+        async def are_there() -> bool:
+            return len(await heartbeats.keys()) == count
+
+        await eventually(are_there, f"{count} workers have reported", START_LIMIT_SECONDS)
+        await asyncio.sleep(SETTLING_SECONDS)
+        before = await sample(connection, server)
+        await asyncio.sleep(MEASURED_SECONDS)
+        after = await sample(connection, server)
+        assert await are_there(), "a worker was lost"
+        assert server.child.pid is not None
+        seconds = after.at - before.at
+        return Cost(
+            count,
+            (after.nats_cpu - before.nats_cpu) / seconds,
+            usage_of_tree(server.child.pid).anon_mib,
+            (after.api_calls - before.api_calls) / seconds,
+            (after.messages - before.messages) / seconds,
+            (after.own_cpu - before.own_cpu) / seconds,
+        )
+
+
+def print_costs(costs: Sequence[Cost]) -> None:
+    table = Table(title=f"Idle workers over {MEASURED_SECONDS:g} s")
+    for column in (
+        "workers",
+        "NATS: cores",
+        "NATS: MiB",
+        "API calls/s",
+        "API calls/s and worker",
+        "heartbeats/s",
+        "all workers: cores",
+    ):
+        table.add_column(column, justify="right")
+    for cost in costs:
+        table.add_row(
+            f"{cost.workers:,}",
+            f"{cost.nats_cpu:.3f}",
+            f"{cost.nats_mib:.0f}",
+            f"{cost.api_calls:.1f}",
+            f"{cost.api_calls / cost.workers:.3f}",
+            f"{cost.messages:.0f}",
+            f"{cost.workers_cpu:.2f}",
+        )
+    Console(width=110).print(table)
+
+
+async def main() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    print_costs([await measure(count) for count in COUNTS])
