@@ -1,5 +1,6 @@
 """Answers are taken from run to run in Postgres: of the same request, sample, rollout and engine only."""
 
+import os
 import random
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,6 +30,8 @@ from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+# Of runs that are drawn, with up to 45 answers to be matched each.
+CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "60"))
 SIZE = 12
 MANY = 2000
 ENGINE = {"engine": "fake", "engine_version": "1"}
@@ -171,7 +174,7 @@ async def test_rollouts_of_equal_samples_are_matched_one_by_one(
     assert await harness.texts(second) == ["0.0", "0.1", "1.0", "2.0", "2.1"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(CASES))
 async def test_whatever_is_equal_each_answer_is_taken_once_and_the_nth_by_the_nth(
     harness: Stand, seed: int
 ) -> None:
