@@ -8,8 +8,8 @@ import pytest
 from proctor.values.sample import Prompt
 from proctor.values.scoring import TaskScoring
 from services.common.errors import DependencyUnavailable
+from services.scheduler.planning import plan_run
 from services.scheduler.planning.plan_run import (
-    CHUNK_SAMPLES,
     CHUNKS_ON_THEIR_WAY,
     NOTE_SECONDS,
     PlanningFailed,
@@ -23,6 +23,14 @@ from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
 from tests.fakes.suites.toy_suites import ToyRows
+
+# Rendering thousands of rows takes longer than a test waits where the machine is busy.
+CHUNK_SAMPLES = 50
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_run, "CHUNK_SAMPLES", CHUNK_SAMPLES)
 
 
 class HeldRecord(InMemoryRecord):
