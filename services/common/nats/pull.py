@@ -13,6 +13,9 @@ from services.common.structured_logs import get_logger
 
 log = get_logger()
 
+# How often a consumer that answers nothing is looked for: a pull of a busy one is empty after each batch.
+_CHECK_SECONDS = 1.0
+
 
 class Puller:
     """Pulls from one consumer, over outages and wiped streams."""
@@ -21,6 +24,7 @@ class Puller:
         self._jetstream = jetstream
         self._spec = spec
         self._subscription: nats.js.JetStreamContext.PullSubscription | None = None
+        self._checked_at = float("-inf")
 
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         """Up to `batch` messages; an empty list when none came in time or the server is away."""
@@ -44,8 +48,10 @@ class Puller:
             return []
 
     async def _check(self) -> None:
-        if self._subscription is None:
+        now = asyncio.get_running_loop().time()
+        if self._subscription is None or now < self._checked_at + _CHECK_SECONDS:
             return
+        self._checked_at = now
         try:
             await self._subscription.consumer_info()
         except TRANSIENT_NATS:
