@@ -50,6 +50,7 @@ SENT_ONCE = (
 _LONG_CALL_FACTOR = 10
 _PATH = "/grpc.health.v1.Health/Check"
 _TIMEOUT_SECONDS = 2.0
+_REPLICAS_ASKED = 3
 
 
 def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
@@ -212,6 +213,16 @@ def is_ready(health: Mapping[str, str]) -> bool:
 
 
 async def _state(channel: grpc.aio.Channel) -> str:
+    """Each question goes to the next replica: one that stops does not serve, and the others do."""
+    state = "unreachable"
+    for _ in range(_REPLICAS_ASKED):
+        state = await _state_of_one(channel)
+        if state != "not serving":
+            break
+    return state
+
+
+async def _state_of_one(channel: grpc.aio.Channel) -> str:
     check: grpc.aio.UnaryUnaryMultiCallable[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]
     check = channel.unary_unary(
         _PATH,
