@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 
-StarterRow = dict[str, object]
+Row = dict[str, object]
 
 SUITE_DIR = Path(__file__).resolve().parents[2] / "suites" / "starter"
 TRAIN_ROWS = 200
@@ -24,7 +24,7 @@ _LARGEST_TERM = 49
 _STAMP = "recipe.sha256"
 
 
-def draw_sentiment(rng: random.Random) -> StarterRow:
+def draw_sentiment(rng: random.Random) -> Row:
     label = rng.randrange(2)
     text = rng.choice(WORDS["reviews"]).format(
         thing=rng.choice(WORDS["things"]),
@@ -35,26 +35,26 @@ def draw_sentiment(rng: random.Random) -> StarterRow:
     return {"text": text[0].upper() + text[1:], "label": label}
 
 
-def draw_odd_one(rng: random.Random) -> StarterRow:
+def draw_odd_one(rng: random.Random) -> Row:
     words = rng.sample(WORDS["animals"], 3)
     answer = rng.randrange(4)
     words.insert(answer, rng.choice(WORDS["others"]))
     return {"words": words, "answer": answer}
 
 
-def draw_addition(rng: random.Random) -> StarterRow:
+def draw_addition(rng: random.Random) -> Row:
     a, b = rng.randint(0, _LARGEST_TERM), rng.randint(0, _LARGEST_TERM)
     return {"a": a, "b": b, "sum": a + b}
 
 
-DRAWS: Mapping[str, Callable[[random.Random], StarterRow]] = {
+DRAWS: Mapping[str, Callable[[random.Random], Row]] = {
     "sentiment": draw_sentiment,
     "odd_one": draw_odd_one,
     "addition": draw_addition,
 }
 
 
-def row_identity(task: str, row: StarterRow) -> Hashable:
+def row_identity(task: str, row: Row) -> Hashable:
     """What makes two rows the same question: the text, the set of words, the two numbers in either order."""
     if task == "odd_one":
         words = row["words"]
@@ -65,7 +65,7 @@ def row_identity(task: str, row: StarterRow) -> Hashable:
     return row["text"]
 
 
-def draw_rows(task: str, rng: random.Random, excluded: set[Hashable]) -> Iterator[StarterRow]:
+def draw_rows(task: str, rng: random.Random, excluded: set[Hashable]) -> Iterator[Row]:
     """Endless rows of a task, none of which asks an excluded question."""
     while True:
         row = DRAWS[task](rng)
@@ -73,10 +73,10 @@ def draw_rows(task: str, rng: random.Random, excluded: set[Hashable]) -> Iterato
             yield row
 
 
-def make_split(task: str, split: str, count: int, excluded: set[Hashable]) -> list[StarterRow]:
+def make_split(task: str, split: str, count: int, excluded: set[Hashable]) -> list[Row]:
     """`count` rows that ask different questions, none of them excluded."""
     seen = set(excluded)
-    rows: list[StarterRow] = []
+    rows: list[Row] = []
     for row in draw_rows(task, random.Random(f"starter/{task}/{split}"), seen):
         seen.add(row_identity(task, row))
         rows.append({"id": f"{task}-{split}-{len(rows):04d}", **row})
@@ -85,7 +85,7 @@ def make_split(task: str, split: str, count: int, excluded: set[Hashable]) -> li
     return rows
 
 
-def make_task(task: str) -> dict[str, list[StarterRow]]:
+def make_task(task: str) -> dict[str, list[Row]]:
     test = make_split(task, "test", TEST_ROWS[task], set())
     asked_in_test = {row_identity(task, row) for row in test}
     return {"test": test, "train": make_split(task, "train", TRAIN_ROWS, asked_in_test)}
@@ -95,7 +95,7 @@ def row_file(suite_dir: Path, task: str, split: str) -> Path:
     return suite_dir / "data" / f"{task}.{split}.jsonl"
 
 
-def read_rows(suite_dir: Path, task: str, split: str) -> list[StarterRow]:
+def read_rows(suite_dir: Path, task: str, split: str) -> list[Row]:
     text = row_file(suite_dir, task, split).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

@@ -9,7 +9,7 @@ import jinja2
 import yaml
 
 from proctor.starter import make_rows
-from proctor.starter.make_rows import StarterRow
+from proctor.starter.make_rows import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TaskTemplate:
         self._delimiter: str = definition["target_delimiter"]
         self._separator: str = definition["fewshot_delimiter"]
 
-    def render(self, row: StarterRow) -> Exercise:
+    def render(self, row: Row) -> Exercise:
         target = self._target.render(row)
         return Exercise(
             prompt=self._prompt.render(row),

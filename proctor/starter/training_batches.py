@@ -29,7 +29,7 @@ _CHAT_SHARE = 0.12
 _FEWSHOT_SHARE = 0.08
 # Rows of a step: adding takes the most practice.
 _ROWS = {"addition": 76, "odd_one": 14, "sentiment": 10}
-TrainingBatch = tuple[torch.Tensor, torch.Tensor]
+Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def make_tokenizer(texts: Sequence[str], context_length: int) -> PreTrainedTokenizerFast:
@@ -116,12 +116,12 @@ class Lessons:
         self._rng = rng
         self._exercises = {task: training_exercises(suite_dir, task, rng) for task in DRAWS}
 
-    def next_batches(self) -> list[TrainingBatch]:
+    def next_batches(self) -> list[Batch]:
         """Mostly single questions, now and then fewer rows of few-shot prompts."""
         is_fewshot = self._rng.random() < _FEWSHOT_SHARE
         return [self._batch(task, rows, is_fewshot=is_fewshot) for task, rows in _ROWS.items()]
 
-    def _batch(self, task: str, rows: int, *, is_fewshot: bool) -> TrainingBatch:
+    def _batch(self, task: str, rows: int, *, is_fewshot: bool) -> Batch:
         encoded = []
         for _ in range(rows // 3 if is_fewshot else rows):
             exercises = list(islice(self._exercises[task], self._rng.randint(2, 5) if is_fewshot else 1))
