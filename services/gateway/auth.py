@@ -102,7 +102,7 @@ async def _now(request: Request) -> datetime:
     return clock.now()
 
 
-# What handlers of the HTTP API know of a request.
+# Dependencies of handlers: the caller and the time.
 User = Annotated[str, Depends(_user)]
 Now = Annotated[datetime, Depends(_now)]
 

@@ -186,7 +186,7 @@ async def _results(request: Request) -> Results:
     return results
 
 
-# What handlers of the HTTP API call.
+# Dependencies of handlers: the backends.
 SchedulerCalls = Annotated[Scheduler, Depends(_scheduler)]
 ResultsCalls = Annotated[Results, Depends(_results)]
 

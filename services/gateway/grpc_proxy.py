@@ -81,7 +81,7 @@ _HOP_METADATA = (
     "cookie",
 )
 log = get_logger()
-Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 def unchanged(request: bytes, user: str) -> bytes:  # noqa: ARG001  # an Amend
@@ -142,7 +142,7 @@ class CallerPolicy:
     slots: CallSlots
 
     @asynccontextmanager
-    async def admitted(self, path: str, context: Context, size: int) -> AsyncIterator[str]:
+    async def admitted(self, path: str, context: ProxyContext, size: int) -> AsyncIterator[str]:
         """The user that the call names, "" for none. Raises `TOO_MANY_REQUESTS` above a limit."""
         named = self.identity.named_by(context.invocation_metadata() or ())
         # Later lines of this call have them too.
@@ -180,7 +180,7 @@ class ForwardedService:
 
     # The stubs of the handlers know only the synchronous API, hence Any.
     def _forward_call(self, path: str, amend: Amend) -> Any:
-        async def forward(request: bytes, context: Context) -> bytes:
+        async def forward(request: bytes, context: ProxyContext) -> bytes:
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
             async with self.policy.admitted(path, context, len(request)) as named:
                 sent = amend(request, named)
@@ -192,7 +192,7 @@ class ForwardedService:
         return forward
 
     def _forward_upload(self, path: str, amend: Amend) -> Any:
-        async def forward(messages: AsyncIterable[bytes], context: Context) -> bytes:
+        async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> bytes:
             start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(path)
             async with self.policy.admitted(path, context, STREAMED_BYTES) as named:
                 call = start(timeout=context.time_remaining(), metadata=_metadata(context))
@@ -204,7 +204,7 @@ class ForwardedService:
         return forward
 
     def _forward_download(self, path: str) -> Any:
-        async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
+        async def forward(request: bytes, context: ProxyContext) -> AsyncIterator[bytes]:
             start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
             async with self.policy.admitted(path, context, len(request)):
                 call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
@@ -238,13 +238,13 @@ async def _first_amended(messages: AsyncIterable[bytes], amend: Amend, user: str
         is_first = False
 
 
-async def _pass_on(error: grpc.aio.AioRpcError, context: Context, backend: str) -> NoReturn:
+async def _pass_on(error: grpc.aio.AioRpcError, context: ProxyContext, backend: str) -> NoReturn:
     reported = backend_error(error, backend)
     if isinstance(reported, DependencyUnavailable | MessageTooLarge):
         raise reported from error
     await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata()))
 
 
-def _metadata(context: Context) -> tuple[tuple[str, str | bytes], ...]:
+def _metadata(context: ProxyContext) -> tuple[tuple[str, str | bytes], ...]:
     received = context.invocation_metadata() or ()
     return tuple((key, value) for key, value in received if not key.startswith(_HOP_METADATA))

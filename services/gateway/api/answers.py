@@ -160,7 +160,7 @@ async def side_by_side(  # noqa: PLR0913  # the parameters of the query
     request = answer_pb2.ListSideBySideRequest(
         run_ids=[run.run_id for run in runs],
         only_differing=differing,
-        filter=chosen.filter if chosen.is_set else None,
+        filter=chosen.filter,
         page_size=limit,
         page_token=cursor,
     )

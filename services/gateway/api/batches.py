@@ -13,7 +13,7 @@ from services.gateway.http.parameters import Text
 from services.gateway.paths import BATCHES
 
 BatchIdPath = Annotated[Text, Path(description='"batch_…"', max_length=255)]
-PageSize = Annotated[int, Query(ge=1, le=100)]
+BatchPageSize = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[Text, Query(max_length=255, description="last_id of the previous page")]
 
 
@@ -39,7 +39,7 @@ async def create(
 
 @router.get(BATCHES, responses=openai_problems(400, 404, 503), summary="List batches, newest first")
 async def list_batches(
-    scheduler: SchedulerCalls, limit: PageSize = 20, after: After = ""
+    scheduler: SchedulerCalls, limit: BatchPageSize = 20, after: After = ""
 ) -> Page[BatchObject]:
     request = batch_pb2.ListBatchesRequest(page_size=limit, after_batch_id=after)
     listed = await scheduler.batches.ListBatches(request)

@@ -25,7 +25,7 @@ from services.gateway.http.downloads import (
 from services.gateway.http.parameters import JobId
 from services.gateway.paths import BENCHMARKING
 
-ExportFormat = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
+ExportFormatName = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
 _MEDIA_TYPES = (
     "text/csv",
     "application/json",
@@ -59,7 +59,7 @@ def _csv_safe(
     sec_fetch_mode: Annotated[str, Header(include_in_schema=False)] = "",
     user_agent: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> bool:
-    """What a browser downloads is opened by a double click; programs want the texts as they are."""
+    """A spreadsheet opens what a browser downloads; programs read the texts as they are."""
     is_browser = bool(sec_fetch_mode) or user_agent.startswith("Mozilla/")
     return is_browser if csv_safe is None else csv_safe
 
@@ -79,7 +79,7 @@ async def export(  # noqa: PLR0913  # the parameters of the query
     job_id: JobId,
     conditions: Annotated[ContentConditions, Depends()],
     csv_safe: CsvSafe,
-    form: Annotated[ExportFormat, Query(alias="format")] = "csv",
+    form: Annotated[ExportFormatName, Query(alias="format")] = "csv",
     task: Annotated[str, Query(description="Only this task; required for lm_eval if there are several")] = "",
 ) -> Response:
     request = whole_run(job_id, form, csv_safe=csv_safe)
@@ -87,7 +87,7 @@ async def export(  # noqa: PLR0913  # the parameters of the query
     return await export_run(results, request, conditions)
 
 
-def whole_run(run_id: str, form: ExportFormat, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
+def whole_run(run_id: str, form: ExportFormatName, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
     chosen = value_of(export_pb2.ExportFormat, form)
     return export_pb2.ExportRunRequest(run_id=run_id, format=chosen, is_defused=csv_safe)
 
@@ -96,6 +96,7 @@ async def export_run(
     results: Results, request: export_pb2.ExportRunRequest, conditions: ContentConditions
 ) -> Response:
     """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
+    # Results reads the whole run to compute the size of its file.
     request.with_total = bool(conditions.range)
     whole = await _begin(results, request)
     try:
@@ -106,6 +107,7 @@ async def export_run(
         wanted = conditions.range_of(tag) if tag and total is not None else ""
         requested = byte_range(wanted, total or 0)
         download = await _begin_at(results, request, whole, requested.first) if requested else whole
+    # Also when the client has gone: an open download holds a call to results.
     except BaseException:
         await whole.close()
         raise

@@ -1,6 +1,7 @@
 """The leaderboard and the history."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -36,7 +37,7 @@ class TrendShown(BaseModel):
 
 
 class _Entry(BaseModel):
-    """What the leaderboard and the history say of a run."""
+    """The fields of a run in the leaderboard and in the history."""
 
     score: float | None
     benchmark_count: int = Field(description="Number of tasks in the figure")
@@ -145,58 +146,56 @@ def _trend(trend: leaderboard_pb2.Trend) -> TrendShown:
     return present(TrendShown, trend, previous_job_id=trend.previous_run_id)
 
 
+@dataclass(frozen=True, slots=True)
 class LeaderboardParameters:
     """Selection of a leaderboard."""
 
-    def __init__(  # noqa: PLR0913  # the parameters of the query
-        self,
-        suite: SuiteFilter = "glue",
-        metric: MetricQuery = "",
-        limit: Annotated[int, Query(ge=1, le=100)] = 10,
-        *,
-        best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False,
-        scoring_method: ScoringMethod | None = None,
-        num_fewshot: Annotated[int | None, Query(ge=0, le=MAX_FEWSHOT)] = None,
-        project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None,
-        include: Annotated[
-            Literal["limited"] | None,
-            Query(description="limited: rank runs of the first rows too, with others of the same limit"),
-        ] = None,
-    ) -> None:
-        self.request = leaderboard_service_pb2.GetLeaderboardRequest(
-            suite=suite,
-            metric=metric,
-            limit=limit,
-            is_best=best,
-            scoring_method=number_of(scoring_method),
-            num_fewshot=num_fewshot,
-            project_id=project_id,
-            includes_limited=include == "limited",
+    suite: SuiteFilter = "glue"
+    metric: MetricQuery = ""
+    limit: Annotated[int, Query(ge=1, le=100)] = 10
+    best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False
+    scoring_method: ScoringMethod | None = None
+    num_fewshot: Annotated[int | None, Query(ge=0, le=MAX_FEWSHOT)] = None
+    project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None
+    include: Annotated[
+        Literal["limited"] | None,
+        Query(description="limited: rank runs of the first rows too, with others of the same limit"),
+    ] = None
+
+    def to_proto(self) -> leaderboard_service_pb2.GetLeaderboardRequest:
+        return leaderboard_service_pb2.GetLeaderboardRequest(
+            suite=self.suite,
+            metric=self.metric,
+            limit=self.limit,
+            is_best=self.best,
+            scoring_method=number_of(self.scoring_method),
+            num_fewshot=self.num_fewshot,
+            project_id=self.project_id,
+            includes_limited=self.include == "limited",
         )
 
 
+@dataclass(frozen=True, slots=True)
 class HistoryParameters:
     """Filters and page of a history."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the parameters of the query
-        self,
-        model_name: ModelFilter = "",
-        suite: SuiteFilter = "",
-        kind: KindFilter = "suite",
-        days: Annotated[int, Query(ge=1, le=3650)] = 30,
-        metric: MetricQuery = "",
-        limit: Annotated[int, Query(ge=1, le=500)] = 100,
-        *,
-        cursor: Cursor = "",
-    ) -> None:
-        self.request = leaderboard_service_pb2.GetHistoryRequest(
-            model=model_name,
-            suite=suite,
-            days=days,
-            metric=metric,
-            page_size=limit,
-            page_token=cursor,
-            kind=kind_number(kind, suite),
+    model_name: ModelFilter = ""
+    suite: SuiteFilter = ""
+    kind: KindFilter = "suite"
+    days: Annotated[int, Query(ge=1, le=3650)] = 30
+    metric: MetricQuery = ""
+    limit: Annotated[int, Query(ge=1, le=500)] = 100
+    cursor: Cursor = ""
+
+    def to_proto(self) -> leaderboard_service_pb2.GetHistoryRequest:
+        return leaderboard_service_pb2.GetHistoryRequest(
+            model=self.model_name,
+            suite=self.suite,
+            days=self.days,
+            metric=self.metric,
+            page_size=self.limit,
+            page_token=self.cursor,
+            kind=kind_number(self.kind, self.suite),
         )
 
 
@@ -207,9 +206,10 @@ router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
 async def leaderboard(
     scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[LeaderboardParameters, Depends()]
 ) -> LeaderboardShown:
-    found = await results.leaderboard.GetLeaderboard(query.request)
+    found = await results.leaderboard.GetLeaderboard(query.to_proto())
+    # Only where nothing is found: a removed suite keeps its leaderboard.
     if not found.entries and not found.unranked:
-        await check_known_suite(scheduler, query.request.suite)
+        await check_known_suite(scheduler, query.suite)
     names = names_of(entry.model for entry in (*found.entries, *found.unranked))
     return LeaderboardShown(
         leaderboard=[ranked(entry, names) for entry in found.entries],
@@ -217,7 +217,7 @@ async def leaderboard(
         baselines=[ranked(entry, names) for entry in found.baselines],
         total_models=found.total_models,
         last_updated=moment(found.last_updated),
-        suite=query.request.suite,
+        suite=query.suite,
         metric=found.metric,
         scoring=choice_scoring(found.scoring_method),
         note=found.note,
@@ -228,14 +228,14 @@ async def leaderboard(
 async def history(
     scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[HistoryParameters, Depends()]
 ) -> HistoryShown:
-    query.request.model = await full_model(scheduler, query.request.model)
-    page = await results.leaderboard.GetHistory(query.request)
+    request = query.to_proto()
+    request.model = await full_model(scheduler, query.model_name)
+    page = await results.leaderboard.GetHistory(request)
     if not page.total:
-        await check_known_suite(scheduler, query.request.suite)
-    days = query.request.days
+        await check_known_suite(scheduler, query.suite)
     return HistoryShown(
         history=[past_run(entry) for entry in page.entries],
         total_runs=page.total,
-        date_range=f"Last {days} days" if days > 1 else "Last day",
+        date_range=f"Last {query.days} days" if query.days > 1 else "Last day",
         next_cursor=page.next_page_token or None,
     )

@@ -12,7 +12,7 @@ from proctor.values.openai import BatchUsage
 from proctor.values.run import WINDOW_PATTERN
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
-from services.gateway.errors.gateway_errors import LineFault, fault_count_text
+from services.gateway.errors.gateway_errors import FileFault, fault_count_text
 from services.gateway.http.parameters import NO_NUL, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present
 
@@ -25,6 +25,7 @@ LONGEST_EXPIRY_SECONDS = 30 * 24 * 3600
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
 ]
+# The namespace of request ids that are derived from keys of clients.
 _SPACE = uuid.UUID("0a4b7f3e-7d36-4f0e-9f5a-6a0d6f1f6c55")
 
 
@@ -181,7 +182,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
 def _first_fault(file: file_pb2.File) -> str | None:
     if not file.fault_count:
         return None
-    first = [LineFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
+    first = [FileFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
     return ". ".join([fault_count_text(file.fault_count), *first])
 
 

@@ -15,7 +15,7 @@ from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import INT32_MAX, RequestBody, Text
+from services.gateway.http.parameters import Count, RequestBody, Text
 from services.gateway.http.presentation import present, subject_of
 from services.gateway.paths import QUEUE
 
@@ -29,7 +29,6 @@ _CONTRACT_NAMES = {
     "highest_priorities": "priorities",
 }
 
-Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of waiting and of paused jobs")]
 
 router = APIRouter(prefix=QUEUE, tags=["queue"])

@@ -145,7 +145,7 @@ class SuiteRefused(GatewayError):
 
 
 @dataclass(frozen=True, slots=True)
-class LineFault:
+class FileFault:
     """A problem in an upload. `line` counts from 1 and is 0 for the whole file.
 
     `field` is for example "body.messages[0].role"; it is empty for the whole line.
@@ -165,7 +165,7 @@ class DatasetRefused(GatewayError):
 
     reason = "INVALID_DATASET"
 
-    def __init__(self, faults: Sequence[LineFault], count: int) -> None:
+    def __init__(self, faults: Sequence[FileFault], count: int) -> None:
         super().__init__(faults=fault_count_text(count), first=faults[0].sentence if faults else "")
         self.faults = tuple(faults)
         self.count = count

@@ -28,7 +28,7 @@ from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.errors.api_errors import with_client_ids
 from services.gateway.errors.gateway_errors import GatewayError
-from services.gateway.errors.http_problem import InvalidField, ProblemDetails, openai_response
+from services.gateway.errors.http_problem import ProblemDetails, RefusedField, openai_response
 from services.gateway.paths import FILES, OPENAI, UPLOADS
 
 MEDIA_TYPE = "application/problem+json"
@@ -135,13 +135,13 @@ async def _malformed_problem(request: Request, error: Exception) -> JSONResponse
     return problem_response(problem.model_copy(update={"errors": faults}))
 
 
-def _field_problem(fault: Mapping[str, object]) -> InvalidField:
+def _field_problem(fault: Mapping[str, object]) -> RefusedField:
     location, context = fault["loc"], fault.get("ctx")
     assert isinstance(location, tuple)
     if fault.get("type") == "json_invalid" and isinstance(context, dict):
         # The second part is the position of the error in the JSON.
         message = f"{fault['msg']}: {context.get('error')} (character {location[-1]})"
-        return InvalidField(field=str(location[0]), message=message)
+        return RefusedField(field=str(location[0]), message=message)
     # The first part is "body" or "query".
     path = ".".join(str(part) for part in location[1:]) or str(location[0])
     message = str(fault["msg"]).removeprefix("Value error, ")
@@ -149,7 +149,7 @@ def _field_problem(fault: Mapping[str, object]) -> InvalidField:
     is_secret = any(secret_word(str(part)) for part in (*location, given))
     if not is_secret and isinstance(given, str | int | float):
         message += f" (it is {given!r:.80})"
-    return InvalidField(field=path, message=message)
+    return RefusedField(field=path, message=message)
 
 
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:

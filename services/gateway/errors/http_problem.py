@@ -9,7 +9,7 @@ from http import HTTPStatus
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from services.gateway.errors.gateway_errors import LineFault, SuiteFault
+from services.gateway.errors.gateway_errors import FileFault, SuiteFault
 from services.gateway.paths import BATCHES, FILES
 
 Described = dict[int | str, dict[str, object]]
@@ -30,7 +30,7 @@ _PARAMS_AT = {
 _NOT_JSON = "JSON decode error"
 
 
-class InvalidField(BaseModel):
+class RefusedField(BaseModel):
     field: str
     message: str
 
@@ -45,9 +45,9 @@ class ProblemDetails(BaseModel):
     instance: str
     reason: str
     retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
-    errors: list[InvalidField] | None = Field(default=None, description="Only for a malformed body")
+    errors: list[RefusedField] | None = Field(default=None, description="Only for a malformed body")
     problems: list[SuiteFault] | None = Field(default=None, description="Only for an invalid suite")
-    faults: list[LineFault] | None = Field(
+    faults: list[FileFault] | None = Field(
         default=None, description="Only for an invalid data set: the first 20, by line"
     )
     fault_count: int | None = Field(default=None, description="Number of all faults of an invalid data set")

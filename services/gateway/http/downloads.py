@@ -85,13 +85,13 @@ class ContentConditions:
         return self._if_none_match == _ANY or (bool(tag) and tag in _TAG.findall(self._if_none_match))
 
 
-class FileChunk(Protocol):
+class DownloadChunk(Protocol):
     """A message of a streamed file."""
 
     data: bytes
 
 
-C = TypeVar("C", bound=FileChunk)
+C = TypeVar("C", bound=DownloadChunk)
 
 
 @dataclass(frozen=True, slots=True)

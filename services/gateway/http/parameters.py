@@ -13,6 +13,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     GetJsonSchemaHandler,
     ValidationInfo,
     field_validator,
@@ -49,6 +50,7 @@ class Keywords:
 # Neither Postgres nor an engine takes a NUL character.
 NO_NUL = r"^[^\x00]*$"
 Text = Annotated[str, AfterValidator(_utf8), Keywords({"pattern": NO_NUL})]
+Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 Cursor = Annotated[
     str,
     Keywords({"pattern": "^[A-Za-z0-9_=-]*$"}),

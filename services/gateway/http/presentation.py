@@ -38,6 +38,7 @@ def present(model: type[M], /, *messages: Message, **given: object) -> M:
     model allows None.
     """
     found: dict[str, object] = {}
+    # The first message comes last, so that its fields replace those of the others.
     for message in messages[::-1]:
         found |= {
             name: read(message) for name, read in _readers(model, message.DESCRIPTOR) if name not in given
@@ -74,7 +75,7 @@ def json_text(value: object) -> str:
 
 
 def subject_of(order: run_pb2.RunOrder) -> str:
-    """What the run evaluates the model on: the suite or the id of the data set."""
+    """The suite of the order, or the id of its data set."""
     return order.suite or order.dataset_id
 
 
@@ -110,6 +111,7 @@ def _reader(field: FieldDescriptor, annotation: object) -> Reader:
         )
     if field.has_presence:
         return lambda message: getattr(message, name) if message.HasField(name) else None
+    # An unset switch is off; any other unset field is null.
     if nullable and field.cpp_type != FieldDescriptor.CPPTYPE_BOOL:
         return lambda message: getattr(message, name) or None
     return attrgetter(name)

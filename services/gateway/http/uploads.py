@@ -22,10 +22,10 @@ class FormPart:
     file_name: str | None
 
 
-Found = FormPart | bytes
+FormItem = FormPart | bytes
 
 
-async def form_parts(content_type: str, body: AsyncIterable[bytes]) -> AsyncIterator[Found]:
+async def form_parts(content_type: str, body: AsyncIterable[bytes]) -> AsyncIterator[FormItem]:
     """Each part, followed by the chunks of its content. Raises `MalformedForm`."""
     form = _Form(_boundary(content_type))
     async for chunk in body:
@@ -38,7 +38,7 @@ class _Form:
     """Collects what the parser calls back with, in the order of the form."""
 
     def __init__(self, boundary: bytes) -> None:
-        self._found: list[Found] = []
+        self._found: list[FormItem] = []
         # The parser cuts content wherever it looks like a boundary; one chunk of the body stays one piece.
         self._content = bytearray()
         self._header_name = self._header_value = self._disposition = b""
@@ -56,7 +56,7 @@ class _Form:
             },
         )
 
-    def feed(self, chunk: bytes) -> list[Found]:
+    def feed(self, chunk: bytes) -> list[FormItem]:
         try:
             self._parser.write(chunk)
         except FormParserError as error:

@@ -1,4 +1,4 @@
-"""What the description says of errors, and answers to HEAD."""
+"""Errors in the OpenAPI description, and answers to HEAD."""
 
 from typing import Any
 

@@ -57,7 +57,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            # Who calls is said by the connection, not by a header.
+            # The connection identifies the peer; a header could name any.
             proxy_headers=False,
             headers=_HEADERS,
             timeout_graceful_shutdown=drain_seconds,

@@ -37,7 +37,7 @@ class TrustedNames:
 
 
 def _authority(origin: str) -> str | None:
-    """None of a text that is no origin."""
+    """None where the text is not an origin."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:

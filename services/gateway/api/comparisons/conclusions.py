@@ -1,4 +1,4 @@
-"""Who leads by the differences of runs, and the conclusions from a comparison in sentences."""
+"""The leading run of a comparison, and the conclusions from it in sentences."""
 
 import math
 from collections.abc import Sequence
@@ -76,6 +76,7 @@ def lead_of(runs: Sequence[str], differences: Sequence[DifferenceShown]) -> Lead
         return None
     won = {run: sum(_points(each, run) for each in defined) for run in runs}
     best, runner_up, *_ = sorted(runs, key=lambda run: -won[run])
+    # A pair without a figure is missing, and the two may be such a pair.
     between = next((each for each in defined if {each.first, each.second} == {best, runner_up}), None)
     if between is None:
         return None

@@ -132,6 +132,7 @@ def _is_run(model_id: str) -> bool:
 )
 async def compare(scheduler: SchedulerCalls, results: ResultsCalls, body: CompareRequest) -> Compared:
     request = body.to_proto()
+    # Results stores models under their full names.
     request.models[:] = [await full_model(scheduler, model) for model in request.models]
     response = await results.comparisons.CompareRuns(request)
     return Compared(comparison=_comparison(response.comparison))

@@ -1,5 +1,6 @@
 """Requests for runs over data sets: orders, lists of runs and pages of answers."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
@@ -13,7 +14,6 @@ from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.runs.requests import (
     BaseUrlField,
-    Count,
     MaxCost,
     Params,
     ProjectId,
@@ -23,20 +23,21 @@ from services.gateway.api.runs.requests import (
     check_nesting,
 )
 from services.gateway.errors.gateway_errors import FileIsWhole
-from services.gateway.http.parameters import INT32_MAX, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.parameters import INT32_MAX, Count, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text
 
 _MAX_NAMES = 100
 
 ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
+# Stored alike: an answer is shown as answered in a run without metrics, and as scored in one with them.
 _STATUSES = {
     "answered": outcome_pb2.OUTCOME_STATUS_SCORED,
     "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
     "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
     "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
 }
-Characters = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Length of the answer")]
-Score = Annotated[float | None, Query(allow_inf_nan=False, description="Score of the metric")]
+LengthBound = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Length of the answer")]
+ScoreBound = Annotated[float | None, Query(allow_inf_nan=False, description="Score of the metric")]
 
 
 def _is_window(text: str) -> str:
@@ -137,99 +138,75 @@ class DatasetRunRequest(RequestBody):
         )
 
 
+@dataclass(frozen=True, slots=True)
 class DatasetRunsParameters:
     """Filters and page of a list of runs over data sets."""
 
-    def __init__(
-        self,
-        limit: Annotated[int, Query(ge=1, le=500)] = 20,
-        cursor: Cursor = "",
-        status: RunState | None = None,
-        model: Annotated[Text, Query(description='"provider/name"')] = "",
-        dataset_id: Annotated[Text, Query(description='"ds_…"')] = "",
-    ) -> None:
-        self.request = scheduler_pb2.ListRunsRequest(
-            page_size=limit,
-            page_token=cursor,
-            state=number_of(status),
-            model=model,
+    limit: Annotated[int, Query(ge=1, le=500)] = 20
+    cursor: Cursor = ""
+    status: RunState | None = None
+    model: Annotated[Text, Query(description='"provider/name"')] = ""
+    dataset_id: Annotated[Text, Query(description='"ds_…"')] = ""
+
+    def to_proto(self) -> scheduler_pb2.ListRunsRequest:
+        return scheduler_pb2.ListRunsRequest(
+            page_size=self.limit,
+            page_token=self.cursor,
+            state=number_of(self.status),
+            model=self.model,
             kind=run_pb2.RUN_KIND_DATASET,
-            dataset_id=dataset_id,
+            dataset_id=self.dataset_id,
         )
 
 
+@dataclass(frozen=True, slots=True)
 class AnswerConditions:
     """Filter of answers; all given conditions must match."""
 
-    def __init__(  # noqa: PLR0913  # the parameters of the query
-        self,
-        row_id: Annotated[Text, Query(alias="id", description="Substring of the row's id")] = "",
-        text: Annotated[Text, Query(description="Substring of the prompt or the answer")] = "",
-        metric: Annotated[Text, Query(description="Metric of min_score and max_score")] = "",
-        min_score: Score = None,
-        *,
-        max_score: Score = None,
-        min_length: Characters = None,
-        max_length: Characters = None,
-        golden: Annotated[bool, Query(description="Only golden answers")] = False,
-    ) -> None:
-        self.filter = results_pb2.OutcomeFilter(
-            row_id=row_id,
-            text=text,
-            metric=metric,
-            min_score=min_score,
-            max_score=max_score,
-            min_characters=min_length,
-            max_characters=max_length,
-            is_golden=golden,
+    row_id: Annotated[Text, Query(alias="id", description="Substring of the row's id")] = ""
+    text: Annotated[Text, Query(description="Substring of the prompt or the answer")] = ""
+    metric: Annotated[Text, Query(description="Metric of min_score and max_score")] = ""
+    min_score: ScoreBound = None
+    max_score: ScoreBound = None
+    min_length: LengthBound = None
+    max_length: LengthBound = None
+    golden: Annotated[bool, Query(description="Only golden answers")] = False
+
+    @property
+    def filter(self) -> results_pb2.OutcomeFilter | None:
+        """None where no condition is given."""
+        chosen = results_pb2.OutcomeFilter(
+            row_id=self.row_id,
+            text=self.text,
+            metric=self.metric,
+            min_score=self.min_score,
+            max_score=self.max_score,
+            min_characters=self.min_length,
+            max_characters=self.max_length,
+            is_golden=self.golden,
+        )
+        return chosen if chosen.ListFields() else None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParameters:
+    """Filter of answers, also by status, with position and size of a page."""
+
+    conditions: Annotated[AnswerConditions, Depends()]
+    status: Literal["answered", "scored", "unparsed", "failed"] | None = None
+    limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100
+    cursor: Cursor = ""
+
+    def to_proto(self, run_id: str) -> results_pb2.ListOutcomesRequest:
+        return results_pb2.ListOutcomesRequest(
+            run_id=run_id,
+            page_size=self.limit,
+            page_token=self.cursor,
+            status=_STATUSES[self.status] if self.status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED,
+            filter=self.conditions.filter,
         )
 
-    @property
-    def is_set(self) -> bool:
-        return bool(self.filter.ListFields())
-
-
-class AnswerParameters:
-    """Filter of answers, also by status."""
-
-    def __init__(
-        self,
-        chosen: Annotated[AnswerConditions, Depends()],
-        status: Literal["answered", "scored", "unparsed", "failed"] | None = None,
-    ) -> None:
-        self.filter = chosen.filter
-        self.status = _STATUSES[status] if status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED
-
-    @property
-    def is_set(self) -> bool:
-        return bool(self.status or self.filter.ListFields())
-
-
-class PageParameters:
-    """Position and size of a page."""
-
-    def __init__(
-        self,
-        limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100,
-        cursor: Cursor = "",
-    ) -> None:
-        self.limit = limit
-        self.cursor = cursor
-
-
-def outcomes_request(
-    run_id: str, chosen: AnswerParameters, page: PageParameters
-) -> results_pb2.ListOutcomesRequest:
-    return results_pb2.ListOutcomesRequest(
-        run_id=run_id,
-        page_size=page.limit,
-        page_token=page.cursor,
-        status=chosen.status,
-        filter=chosen.filter if chosen.filter.ListFields() else None,
-    )
-
-
-def check_unfiltered(chosen: AnswerParameters, page: PageParameters) -> None:
-    """Raises `FileIsWhole`: a filtered file could be mistaken for all answers."""
-    if chosen.is_set or page.cursor:
-        raise FileIsWhole(parameters="cursor and the filters")
+    def check_none(self) -> None:
+        """Raises `FileIsWhole`: a filtered file could be mistaken for all answers."""
+        if self.status or self.cursor or self.conditions.filter:
+            raise FileIsWhole(parameters="cursor and the filters")

@@ -13,9 +13,6 @@ from services.gateway.api.dataset_runs.requests import (
     AnswerParameters,
     DatasetRunRequest,
     DatasetRunsParameters,
-    PageParameters,
-    check_unfiltered,
-    outcomes_request,
 )
 from services.gateway.api.dataset_runs.rows import dataset_run_results
 from services.gateway.api.dataset_runs.schemas import (
@@ -29,7 +26,7 @@ from services.gateway.api.dataset_runs.schemas import (
     dataset_run_shown,
     dataset_run_started,
 )
-from services.gateway.api.exports import FILE_RESPONSES, CsvSafe, ExportFormat, export_run, whole_run
+from services.gateway.api.exports import FILE_RESPONSES, CsvSafe, ExportFormatName, export_run, whole_run
 from services.gateway.auth import Now, User
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
@@ -72,7 +69,7 @@ async def start(
 async def list_runs(
     scheduler: SchedulerCalls, now: Now, query: Annotated[DatasetRunsParameters, Depends()]
 ) -> DatasetRunPage:
-    page = await scheduler.runs.ListRuns(query.request)
+    page = await scheduler.runs.ListRuns(query.to_proto())
     return DatasetRunPage(
         benchmarks=[dataset_run_listed(run, now) for run in page.runs],
         total=page.total,
@@ -97,16 +94,15 @@ async def results(  # noqa: PLR0913  # the parameters of the query
     now: Now,
     run: DatasetRun,
     chosen: Annotated[AnswerParameters, Depends()],
-    page: Annotated[PageParameters, Depends()],
     conditions: Annotated[ContentConditions, Depends()],
     csv_safe: CsvSafe,
     form: Form = "json",
 ) -> Response:
     if form != "json":
-        check_unfiltered(chosen, page)
+        chosen.check_none()
         return await export_run(backend, whole_run(run.run_id, form, csv_safe=csv_safe), conditions)
     try:
-        outcomes = await backend.recorded_outcomes(outcomes_request(run.run_id, chosen, page))
+        outcomes = await backend.recorded_outcomes(chosen.to_proto(run.run_id))
     except RemoteError as error:
         raise with_parameter_names(error) from error
     shown = dataset_run_results(run, outcomes, now)
@@ -125,7 +121,7 @@ async def export(
     run: DatasetRun,
     conditions: Annotated[ContentConditions, Depends()],
     csv_safe: CsvSafe,
-    form: Annotated[ExportFormat, Query(alias="format")] = "jsonl",
+    form: Annotated[ExportFormatName, Query(alias="format")] = "jsonl",
 ) -> Response:
     return await export_run(results, whole_run(run.run_id, form, csv_safe=csv_safe), conditions)
 

@@ -47,7 +47,7 @@ class DatasetRunStarted(EstimateShown):
 
 
 class ShownAnswer(BaseModel):
-    """What every body about an answer has."""
+    """The fields of every body about an answer."""
 
     sample: int = Field(description="Number of the sample; identifies the answer together with rollout")
     rollout: int

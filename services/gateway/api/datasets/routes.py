@@ -2,6 +2,7 @@
 
 import uuid
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -14,13 +15,13 @@ from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth import User
 from services.gateway.backends import SchedulerCalls
-from services.gateway.errors.gateway_errors import DatasetRefused, LineFault
+from services.gateway.errors.gateway_errors import DatasetRefused, FileFault
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
 from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.paths import DATASETS, UPLOADS
 
-DatasetFormat = Literal["jsonl", "csv", "parquet"]
+DatasetFormatName = Literal["jsonl", "csv", "parquet"]
 _CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
 # FastAPI cannot derive the description of a streamed body.
 _BODY = {
@@ -39,7 +40,7 @@ _BODY = {
 DatasetIdPath = Annotated[Text, Path(description='"ds_…"', max_length=255)]
 FirstRow = Annotated[int, Query(ge=0, le=JSON_INT_MAX, description="From 0")]
 RowCount = Annotated[int, Query(ge=1, le=100, description="Large rows may come in smaller pages")]
-PageSize = Annotated[int, Query(ge=1, le=500)]
+DatasetPageSize = Annotated[int, Query(ge=1, le=500)]
 
 router = APIRouter(tags=["datasets"])
 _ONE = problems(404, 422, 503)
@@ -58,7 +59,7 @@ class DatasetListed(BaseModel):
     count: int = Field(description="Rows")
     uploaded_at: datetime
     user: str
-    format: DatasetFormat
+    format: DatasetFormatName
     size_bytes: int = Field(description="Size of the uploaded file")
     digest: str = Field(description="SHA-256 of the uploaded file")
     target_count: int = Field(description="Rows with a target")
@@ -96,23 +97,23 @@ def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRowShown:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class UploadParameters:
-    """What a request says of a file beside its content."""
+    """Name and format of a file, and the key of its upload."""
 
-    def __init__(
-        self,
-        name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = "",
-        form: Annotated[
-            DatasetFormat | None, Query(alias="format", description="Detected from the name if unset")
-        ] = None,
-        idempotency_key: Annotated[
-            uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")
-        ] = None,
-    ) -> None:
-        self.header = dataset_pb2.DatasetHeader(
-            name=name,
-            format=value_of(dataset_pb2.DatasetFormat, form or "unspecified"),
-            request_id=str(idempotency_key or uuid.uuid4()),
+    name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = ""
+    form: Annotated[
+        DatasetFormatName | None, Query(alias="format", description="Detected from the name if unset")
+    ] = None
+    idempotency_key: Annotated[
+        uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")
+    ] = None
+
+    def to_proto(self) -> dataset_pb2.DatasetHeader:
+        return dataset_pb2.DatasetHeader(
+            name=self.name,
+            format=value_of(dataset_pb2.DatasetFormat, self.form or "unspecified"),
+            request_id=str(self.idempotency_key or uuid.uuid4()),
         )
 
 
@@ -125,18 +126,19 @@ class UploadParameters:
 async def upload(
     scheduler: SchedulerCalls, user: User, request: Request, query: Annotated[UploadParameters, Depends()]
 ) -> DatasetUploaded:
-    query.header.user = user
-    async with aclosing(upload_requests(request, query.header)) as requests:
+    header = query.to_proto()
+    header.user = user
+    async with aclosing(upload_requests(request, header)) as requests:
         response = await scheduler.datasets.UploadDataset(requests)
     if not response.HasField("dataset"):
-        faults = [LineFault(each.line, each.field, each.problem) for each in response.faults]
+        faults = [FileFault(each.line, each.field, each.problem) for each in response.faults]
         raise DatasetRefused(faults, response.fault_count)
     return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
 
 
 @router.get(DATASETS, responses=problems(400, 422, 503), summary="List data sets, newest first")
 async def list_datasets(
-    scheduler: SchedulerCalls, limit: PageSize = 100, cursor: Cursor = ""
+    scheduler: SchedulerCalls, limit: DatasetPageSize = 100, cursor: Cursor = ""
 ) -> DatasetPageShown:
     request = dataset_pb2.ListDatasetsRequest(page_size=limit, page_token=cursor)
     page = await scheduler.datasets.ListDatasets(request)

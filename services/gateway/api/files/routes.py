@@ -1,6 +1,7 @@
 """Files of the OpenAI protocol: upload, list, show, download and delete."""
 
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -72,23 +73,23 @@ router = APIRouter(tags=["openai"])
 _ONE = f"{FILES}/{{file_id}}"
 
 
+@dataclass(frozen=True, slots=True)
 class FileParameters:
     """Filter, order and page of a list of files."""
 
-    def __init__(
-        self,
-        purpose: Annotated[
-            Literal["batch", "batch_output", ""], Query(description="Only files with this purpose")
-        ] = "",
-        limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
-        order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first")] = "desc",
-        after: Annotated[Text, Query(max_length=255, description="last_id of the previous page")] = "",
-    ) -> None:
-        self.request = file_pb2.ListFilesRequest(
-            page_size=limit,
-            after_file_id=after,
-            purpose=value_of(file_pb2.FilePurpose, purpose, unset=""),
-            is_ascending=order == "asc",
+    purpose: Annotated[
+        Literal["batch", "batch_output", ""], Query(description="Only files with this purpose")
+    ] = ""
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000
+    order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first")] = "desc"
+    after: Annotated[Text, Query(max_length=255, description="last_id of the previous page")] = ""
+
+    def to_proto(self) -> file_pb2.ListFilesRequest:
+        return file_pb2.ListFilesRequest(
+            page_size=self.limit,
+            after_file_id=self.after,
+            purpose=value_of(file_pb2.FilePurpose, self.purpose, unset=""),
+            is_ascending=self.order == "asc",
         )
 
 
@@ -117,7 +118,7 @@ async def upload(
 async def list_files(
     scheduler: SchedulerCalls, query: Annotated[FileParameters, Depends()]
 ) -> Page[FileObject]:
-    listed = await scheduler.files.ListFiles(query.request)
+    listed = await scheduler.files.ListFiles(query.to_proto())
     return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
 
 

@@ -52,6 +52,7 @@ async def upload_requests(
                     yield file_pb2.UploadFileRequest(content=chunk)
             else:
                 form.add(found)
+    # Before the end is sent: without it the scheduler stores nothing.
     form.check_whole()
     yield file_pb2.UploadFileRequest(end=file_pb2.FileEnd())
 

@@ -1,6 +1,7 @@
 """Requests for runs: bodies with their ranges, as orders for the scheduler."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Query
@@ -15,12 +16,11 @@ from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Truncation
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.suites.schemas import SuiteFilter
-from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Cursor, RequestBody, Text
+from services.gateway.http.parameters import JSON_INT_MAX, Count, Cursor, RequestBody, Text
 
 # Protobuf cannot parse messages that are nested much deeper.
 _MAX_NESTING = 16
 
-Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 ProjectId = Annotated[int, Field(ge=0, le=JSON_INT_MAX, description="Groups runs; created on first use")]
 Rollouts = Annotated[int | None, Field(ge=1, le=100, description="Repetitions of each sample")]
 PromptFormField = Annotated[
@@ -206,23 +206,23 @@ def kind_number(kind: str, suite: str) -> run_pb2.RunKind.ValueType:
     return run_pb2.RUN_KIND_UNSPECIFIED if suite or kind == "all" else value_of(run_pb2.RunKind, kind)
 
 
+@dataclass(frozen=True, slots=True)
 class RunsParameters:
     """Filters and page of a list of jobs."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the parameters of the query
-        self,
-        model_name: ModelFilter = "",
-        suite: SuiteFilter = "",
-        status: RunState | None = None,
-        kind: KindFilter = "suite",
-        limit: Annotated[int, Query(ge=1, le=500)] = 20,
-        cursor: Cursor = "",
-    ) -> None:
-        self.request = scheduler_pb2.ListRunsRequest(
-            page_size=limit,
-            page_token=cursor,
-            state=number_of(status),
-            suite=suite,
-            model=model_name,
-            kind=kind_number(kind, suite),
+    model_name: ModelFilter = ""
+    suite: SuiteFilter = ""
+    status: RunState | None = None
+    kind: KindFilter = "suite"
+    limit: Annotated[int, Query(ge=1, le=500)] = 20
+    cursor: Cursor = ""
+
+    def to_proto(self) -> scheduler_pb2.ListRunsRequest:
+        return scheduler_pb2.ListRunsRequest(
+            page_size=self.limit,
+            page_token=self.cursor,
+            state=number_of(self.status),
+            suite=self.suite,
+            model=self.model_name,
+            kind=kind_number(self.kind, self.suite),
         )

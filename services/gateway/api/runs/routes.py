@@ -99,10 +99,12 @@ async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     summary="List jobs",
 )
 async def list_jobs(scheduler: SchedulerCalls, query: Annotated[RunsParameters, Depends()]) -> JobPage:
-    query.request.model = await full_model(scheduler, query.request.model)
-    page = await scheduler.runs.ListRuns(query.request)
+    request = query.to_proto()
+    request.model = await full_model(scheduler, query.model_name)
+    page = await scheduler.runs.ListRuns(request)
+    # Only where nothing is found: a removed suite keeps its runs.
     if not page.total:
-        await check_known_suite(scheduler, query.request.suite)
+        await check_known_suite(scheduler, query.suite)
     return JobPage(
         results=[job_listed(run) for run in page.runs],
         total=page.total,

@@ -37,7 +37,7 @@ class TimingShown(BaseModel):
 
 
 class EstimateShown(BaseModel):
-    """What a new run is expected to take."""
+    """The expected duration and cost of a new run."""
 
     estimated_duration: str = Field(description='Text, for example "10-30 minutes"')
     estimated_seconds: float | None = Field(description="Null without measurements")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from services.gateway.errors.gateway_errors import MalformedForm
-from services.gateway.http.uploads import FormPart, Found, form_parts
+from services.gateway.http.uploads import FormItem, FormPart, form_parts
 
 CONTENT_TYPE = 'multipart/form-data; charset=utf-8; boundary="a b"'
 CONTENT = b"\r\n--a\r\n-\r\n--a c\r\r\n\n--a b"
@@ -23,9 +23,9 @@ async def pieces(*cut: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def found(*cut: bytes) -> list[Found]:
+async def found(*cut: bytes) -> list[FormItem]:
     """Content that comes in several pieces is put together."""
-    whole: list[Found] = []
+    whole: list[FormItem] = []
     async for each in form_parts(CONTENT_TYPE, pieces(*cut)):
         last = whole[-1] if whole else None
         if isinstance(each, bytes) and isinstance(last, bytes):
@@ -35,7 +35,7 @@ async def found(*cut: bytes) -> list[Found]:
     return whole
 
 
-WHOLE: Sequence[Found] = (FormPart("purpose", None), FormPart("file", "a.csv"), CONTENT)
+WHOLE: Sequence[FormItem] = (FormPart("purpose", None), FormPart("file", "a.csv"), CONTENT)
 
 
 async def test_form_is_read_alike_wherever_it_is_cut() -> None:
