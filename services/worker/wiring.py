@@ -23,7 +23,7 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
-from services.worker.consumer.consume_shards import ShardConsumer
+from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
 from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource
@@ -68,7 +68,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class WorkerResources:
-    """What a worker is given; `clock` shows the time of NATS."""
+    """The settings and connections of a worker process; `clock` shows the time of NATS."""
 
     settings: WorkerSettings
     identity: WorkerIdentity
@@ -82,7 +82,7 @@ class Parts:
     """The connected parts of a worker."""
 
     context: WorkerContext
-    consumer: ShardConsumer
+    consumer: ConsumeShards
     batcher: OutcomeBatcher
     engines: EngineCache
     heartbeat: NatsHeartbeat
@@ -242,7 +242,7 @@ def connect_parts(around: WorkerResources, engine: Engine, limiters: RateLimiter
         ack_wait_seconds=settings.ack_wait_seconds,
         may_start=context.run_states.may_start,
     )
-    consumer = ShardConsumer(
+    consumer = ConsumeShards(
         source=source,
         loader=loader,
         processor=ProcessShard(executor=executor, batcher=batcher, context=context, clock=clock),
@@ -337,6 +337,6 @@ async def cancel_all(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 async def leave(heartbeat: NatsHeartbeat) -> None:
-    """Where NATS is unreachable, the last heartbeat expires by itself."""
+    """Deletes the heartbeat; if NATS is unreachable, it expires by itself."""
     with suppress(*TRANSIENT_NATS):
         await heartbeat.delete()

@@ -25,6 +25,7 @@ class ConcurrencyLimit:
         self._exclusive = asyncio.Lock()
 
     async def acquire(self) -> None:
+        # Otherwise new samples would take each free permit, and the exclusive one would wait for ever.
         if self._exclusive.locked():
             async with self._exclusive:
                 pass

@@ -19,8 +19,8 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_pull import LongPull
+from services.worker.consumer.ports import Backlog
 from services.worker.consumer.proto import only_samples, shard_from_proto
-from services.worker.consumer.select_model import Backlog
 from services.worker.execution.shard import Shard
 
 log = get_logger()
@@ -51,7 +51,7 @@ class NatsShardMessage:
         await self._message.term()
 
     async def forward(self) -> None:
-        """To the worker that pulls next. It was not executed here, so that this is no failed delivery."""
+        """Forwards it to the worker that pulls next. This does not count as a failed delivery."""
         samples = [sample.number for sample in self.shard.samples]
         await self.send_rest(samples, failed_deliveries=self.failed_deliveries)
         await self.acknowledge()
@@ -148,7 +148,7 @@ class NatsShardSource:
         subject = messaging.work_of_model(self._pool.name, messaging.model_token(model))
         waits = [await self._jetstream.waiting(self._consumer(model, priority)) for priority in Priority]
         sent = [wait.since for wait in waits if wait.since is not None]
-        # Where nothing waits, all of it is in flight, maybe on a worker that died.
+        # If nothing waits, everything is in flight, maybe on a worker that died.
         since = min(sent) if sent else await self._jetstream.sent_at(self._stream, subject)
         return None if since is None else Backlog(model, sum(wait.count for wait in waits), since)
 

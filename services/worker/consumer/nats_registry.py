@@ -14,9 +14,9 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
-from services.worker.consumer.consume_shards import ShardConsumer
+from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ConcurrencyLimit
-from services.worker.consumer.select_model import PeerWorker
+from services.worker.consumer.ports import PeerWorker
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.models.load_models import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters
@@ -39,9 +39,9 @@ class WorkerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatSources:
-    """What a heartbeat reports about."""
+    """The parts of a worker that a heartbeat reports about."""
 
-    consumer: ShardConsumer
+    consumer: ConsumeShards
     loader: ModelLoader
     concurrency: ConcurrencyLimit
     rate_limiters: RateLimiters
@@ -102,7 +102,7 @@ class NatsHeartbeat:
     def _status(self) -> work_messages_pb2.WorkerStatus:
         pool, sources, loader = self._identity.pool, self._sources, self._sources.loader
         refused_runs = sources.consumer.refused_runs
-        # What any outcome from here may say of the engine and of how choices are shown.
+        # Everything that an outcome from here may report as its environment.
         environment = loader.environment and {**loader.environment, "choice_instruction": INSTRUCTION_VERSION}
         status = work_messages_pb2.WorkerStatus(
             worker_id=self._identity.worker_id,

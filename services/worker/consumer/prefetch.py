@@ -29,7 +29,7 @@ class PrefetchLimits:
 
 
 class PrefetchDepth:
-    """As many samples as the worker finishes during one pull.
+    """The number of samples that the worker finishes during one pull.
 
     A fast engine would idle with fewer; behind a slow one, more would wait that another worker could execute.
     """

@@ -45,7 +45,7 @@ async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) ->
 
 
 class Disposition(StrEnum):
-    """What became of a delivery."""
+    """The end of a delivery."""
 
     ACKNOWLEDGED = "acknowledged"
     TERMINATED = "terminated"
@@ -138,7 +138,7 @@ async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Dispos
 
 
 async def _forward_rest(in_flight: InFlightShard, execution: Execution) -> Disposition:
-    """Answered samples are not sent again: only the rest is published, and a drain is no failed delivery."""
+    """Publishes the samples without an answer. A drain does not count as a failed delivery."""
     failed_deliveries = in_flight.failed_deliveries + (execution is Execution.ENGINE_DIED)
     in_flight.is_forwarded = True
     try:

@@ -97,12 +97,14 @@ def _prompt(message: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
 
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
     params, is_row = PARAMS.from_proto(work.params), work.use_engine_defaults
+    # Suites have the defaults of lm-evaluation-harness, rows of a data set those of the engine.
     max_tokens, temperature = (None, None) if is_row else (DEFAULT_MAX_TOKENS, 0.0)
     return Sampling(
         max_tokens=max_tokens if params.max_tokens is None else params.max_tokens,
         temperature=temperature if params.temperature is None else params.temperature,
         top_p=params.top_p,
         top_k=params.top_k,
+        # With one seed all rollouts of a sample would be the same answer.
         seed=None if params.seed is None else params.seed + work.rollout,
         stop=tuple(work.stop),
         repetition_penalty=params.repetition_penalty,

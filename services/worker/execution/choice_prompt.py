@@ -1,6 +1,6 @@
 """Shows the choices to a model that replies in text: its options are listed before the prompt.
 
-The instruction is no part of the sample (decision 0007): the same sample may be scored by log-likelihood.
+The instruction is not part of the sample (decision 0007): the same sample may be scored by log-likelihood.
 """
 
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ class RetryPolicy:
     max_tries: int = 8
 
     def delay_seconds(self, failure: EngineFailure, tries: int) -> float | None:
-        """Seconds to wait before the next try after `tries` of them; None where there is to be none."""
+        """Seconds to wait before the next try after `tries` of them; None after the last one."""
         if not failure.is_transient or tries >= self.max_tries:
             return None
         retry_after = failure.retry_after_seconds
@@ -176,7 +176,7 @@ async def _ask_engine(asked: engine.Engine, shard: Shard, sample: ShardSample) -
 async def _ask_constrained(
     asked: engine.Engine, shard: Shard, prompt: Prompt, choices: Sequence[str]
 ) -> Generated:
-    """A server may ignore the constraint: then its text is no answer."""
+    """A server may ignore the constraint: then its text is a failure."""
     sampling = constrained_sampling(shard.sampling, prompt, choices)
     generated = await asked.generate(shard.model, prompt, sampling)
     if generated.text.strip() not in option_texts(choices):

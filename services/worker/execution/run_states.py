@@ -1,4 +1,4 @@
-"""What the worker knows of live runs: their states, and those whose requests the provider refuses."""
+"""The states of live runs, and the runs whose requests the provider refuses."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

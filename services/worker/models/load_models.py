@@ -1,6 +1,7 @@
 """Which models of the pool the engine serves now, which comes next, and which it cannot load."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from proctor.values.providers.models import EngineLoad
 from services.common.clock import Clock
@@ -13,26 +14,30 @@ log = get_logger()
 _TRIES_OF_SERVED = 3
 
 
+@dataclass(slots=True)
 class ModelLoader:
     """Models of a group share an engine. Without groups the pool serves any model of its provider."""
 
-    def __init__(
-        self, engine: Engine, groups: Sequence[Sequence[str]], clock: Clock, retry_seconds: float
-    ) -> None:
-        self.models = tuple(model for group in groups for model in group)
-        self.is_loading = False
-        # The model that the worker has selected and does not serve yet.
-        self.switching_to: str | None = None
-        self.environment: dict[str, str] = {}
-        self._engine = engine
-        self._groups = groups
-        self._clock = clock
-        self._retry_seconds = retry_seconds
-        # Model to the engine's reason, and when it was refused.
-        self._refusals: dict[str, tuple[str, float]] = {}
-        self._served: set[str] = set()
-        self._ready: tuple[str, ...] = ()
-        self._ready_since = clock.monotonic()
+    engine: Engine
+    groups: Sequence[Sequence[str]]
+    clock: Clock
+    retry_seconds: float
+    is_loading: bool = field(default=False, init=False)
+    # The model that the worker has selected and does not serve yet.
+    switching_to: str | None = field(default=None, init=False)
+    environment: dict[str, str] = field(default_factory=dict, init=False)
+    # Model to the engine's reason, and when it was refused.
+    _refusals: dict[str, tuple[str, float]] = field(default_factory=dict, init=False)
+    _served: set[str] = field(default_factory=set, init=False)
+    _ready: tuple[str, ...] = field(default=(), init=False)
+    _ready_since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ready_since = self.clock.monotonic()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(model for group in self.groups for model in group)
 
     @property
     def serves_any(self) -> bool:
@@ -40,26 +45,26 @@ class ModelLoader:
 
     @property
     def loaded_model(self) -> str | None:
-        return self._engine.loaded_model
+        return self.engine.loaded_model
 
     @property
     def engine_load(self) -> EngineLoad | None:
-        return self._engine.current_load()
+        return self.engine.current_load()
 
     @property
     def ready_models(self) -> tuple[str, ...]:
         """The loaded model and those that share its engine: what can be served without a model switch."""
-        return self._ready if self._engine.loaded_model else ()
+        return self._ready if self.engine.loaded_model else ()
 
     @property
     def residency_seconds(self) -> float:
         """How long the engine has served this group."""
-        return self._clock.monotonic() - self._ready_since
+        return self.clock.monotonic() - self._ready_since
 
     @property
     def cannot_load(self) -> dict[str, str]:
         """Model to the engine's own reason; forgotten after a while, when loading is worth another try."""
-        oldest = self._clock.monotonic() - self._retry_seconds
+        oldest = self.clock.monotonic() - self.retry_seconds
         self._refusals = {model: refusal for model, refusal in self._refusals.items() if refusal[1] > oldest}
         return {model: reason for model, (reason, _) in self._refusals.items()}
 
@@ -74,7 +79,7 @@ class ModelLoader:
         finally:
             self.is_loading, self.switching_to = False, None
         if not set(loaded) & set(self._ready):
-            self._ready_since = self._clock.monotonic()
+            self._ready_since = self.clock.monotonic()
         self._ready = loaded
         if loaded:
             await self.describe()
@@ -82,11 +87,11 @@ class ModelLoader:
 
     async def describe(self) -> None:
         """Reads from the engine what a run stores so that it can be repeated."""
-        self.environment = {"release": release(), **await self._engine.describe()}
+        self.environment = {"release": release(), **await self.engine.describe()}
 
     async def _load_group(self, model: str) -> tuple[str, ...]:
         """Those of the group that are ready. An engine that does not start for one starts for none."""
-        group = next((group for group in self._groups if model in group), (model,))
+        group = next((group for group in self.groups if model in group), (model,))
         wanted = (model, *(other for other in group if other != model and self.may_load(other)))
         loaded: list[str] = []
         for each in wanted:
@@ -96,9 +101,9 @@ class ModelLoader:
                 self._served.add(each)
                 loaded.append(each)
                 continue
-            is_down = self._engine.loaded_model is None
+            is_down = self.engine.loaded_model is None
             for refused in wanted if is_down else (each,):
-                self._refusals[refused] = (str(refusal), self._clock.monotonic())
+                self._refusals[refused] = (str(refusal), self.clock.monotonic())
             if is_down:
                 return ()
         return tuple(loaded)
@@ -108,7 +113,7 @@ class ModelLoader:
         refusal: ModelCannotLoad | None = None
         for _ in range(_TRIES_OF_SERVED if model in self._served else 1):
             try:
-                await self._engine.load(model)
+                await self.engine.load(model)
             except ModelCannotLoad as error:
                 log.warning("model cannot be loaded", model=model, reason=str(error))
                 refusal = error

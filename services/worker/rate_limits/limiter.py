@@ -37,7 +37,7 @@ def rate_limit_key(provider: str, base_url: str, api_key: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AdvertisedLimits:
-    """What the provider's headers allow the key, per second; None where they name no limit."""
+    """The limits of the key in the provider's headers, per second; None where they name no limit."""
 
     requests: float | None = None
     tokens: float | None = None
@@ -45,7 +45,7 @@ class AdvertisedLimits:
 
 @dataclass(frozen=True, slots=True)
 class RateQuota:
-    """What this worker may send per second, from `resume_at` on; None while no limit is known."""
+    """Requests and tokens per second that this worker may send from `resume_at` on; None: no limit."""
 
     requests: float | None = None
     tokens: float | None = None

@@ -44,7 +44,7 @@ class NatsRateLimits:
                 self._reported[limiter.key] = (now, limiter.sent, limiter.rate_limited)
 
     async def follow_quotas(self) -> None:
-        """Runs until cancelled. The last quota stays in force while there is no leader."""
+        """Runs until cancelled. The last quota stays in force without a leader."""
         async for entry in self._bucket.watch():
             self._on_quota(entry)
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from proctor.values.priority import Priority
 from services.worker.consumer.in_flight import ShardMessage
-from services.worker.consumer.select_model import Backlog, PeerWorker, SelectModel, SwitchPolicy
+from services.worker.consumer.ports import Backlog, PeerWorker
+from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.models.load_models import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
@@ -136,6 +137,6 @@ async def test_model_that_cannot_be_loaded_is_passed_over() -> None:
     pool = await pool_at_a()
     pool.wait_for("vllm/broken", since=-9)
     pool.wait_for(B, since=0)
-    pool.loader.models = (A, "vllm/broken", B)
+    pool.loader.groups = ((A,), ("vllm/broken",), (B,))
     await pool.loader.load("vllm/broken")
     assert await pool.selector.select(is_idle=True) == B

@@ -1,0 +1,55 @@
+"""Ports of the consumer: the source of shards, and the registry of workers."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from proctor.values.priority import Priority
+from services.worker.consumer.in_flight import ShardMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The unacknowledged messages of a model, at least one.
+
+    `waiting` of them are not delivered yet. `since` is when the oldest of these was published, or the oldest
+    of all where none waits.
+    """
+
+    model: str
+    waiting: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PeerWorker:
+    """Another worker of the pool: what it serves, and the model that it switches to.
+
+    If two workers switch to the same model at once, the one with `has_precedence` continues.
+    """
+
+    ready_models: tuple[str, ...] = ()
+    loading_model: str = ""
+    has_precedence: bool = False
+
+    def serves(self, model: str) -> bool:
+        return not self.loading_model and model in self.ready_models
+
+
+class ShardSource(Protocol):
+    """The queue of shards. A model of None means any model of the pool."""
+
+    async def pull(self, model: str | None, priority: Priority) -> ShardMessage | None:
+        """The next shard of the priority; None after a short wait, though the pull goes on waiting."""
+
+    async def hold(self, model: str | None, priority: Priority) -> ShardMessage | None:
+        """Leaves what comes until the next pull to other workers; the shard that has come already."""
+
+    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
+        """Those of models that have unacknowledged messages."""
+
+
+class WorkerRegistry(Protocol):
+    async def peers(self) -> Sequence[PeerWorker]:
+        """The other live workers of the pool that are not draining, by their last heartbeat."""
