@@ -9,24 +9,20 @@ import typer
 from proctor.cli.datasets.commands import datasets_group
 from proctor.cli.gateway import Command, add_command, print_version
 from proctor.cli.models import models
-from proctor.cli.queue import limits, pause, queue, resume
+from proctor.cli.queue import limits, queue
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
 from proctor.cli.results.answers import results, side_by_side
 from proctor.cli.results.compare import compare
 from proctor.cli.results.export import export, golden_group
 from proctor.cli.results.leaderboard import history, leaderboard
 from proctor.cli.results.rescore import rescore
-from proctor.cli.runs.commands import cancel, retry, runs_group
+from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
 from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, status, up
 from proctor.cli.stack.nats_users import nats_users
 from proctor.cli.suites.commands import suites_group
 
-app = typer.Typer(
-    epilog=EXIT_CODES_HELP,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(epilog=EXIT_CODES_HELP, no_args_is_help=True, pretty_exceptions_enable=False)
 
 _RUNS = "Runs"
 _CATALOGUE = "Catalogue"

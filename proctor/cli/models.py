@@ -22,9 +22,7 @@ _COLUMNS = (
 
 
 async def models(
-    session: Session,
-    *,
-    provider: Annotated[str, typer.Option(help="Only this provider.")] = "",
+    session: Session, *, provider: Annotated[str, typer.Option(help="Only this provider.")] = ""
 ) -> None:
     """List the models that can be evaluated, as their pools and providers report them now."""
     session.terminal.show(await session.client.list_models(provider), print_models)

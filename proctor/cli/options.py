@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.render.words import Json
+from proctor.cli.render.words import JsonValue
 from proctor.client.errors import Refused
 from proctor.v1 import sample_pb2
 
@@ -49,17 +49,17 @@ def metric_use(text: str) -> sample_pb2.MetricUse:
     return sample_pb2.MetricUse(name=name, options_json=json_text({key: json_or_text(value)}))
 
 
-def json_text(value: Json) -> str:
+def json_text(value: JsonValue) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:  # YAML has dates and NaN
         raise Refused(f"This cannot be sent: {error}.") from error
 
 
-def json_or_text(text: str) -> Json:
+def json_or_text(text: str) -> JsonValue:
     """A number, a list, true; otherwise the text itself."""
     try:
-        value: Json = json.loads(text)
+        value: JsonValue = json.loads(text)
     except ValueError:
         return text
     return value

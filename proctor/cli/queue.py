@@ -1,6 +1,7 @@
-"""`proctor queue`, `limits`, `pause` and `resume`."""
+"""`proctor queue` and `limits`."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from textwrap import wrap
 from typing import Annotated
@@ -10,12 +11,11 @@ from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.gateway import Session, program_name
-from proctor.cli.options import RunIdArgument
+from proctor.cli.gateway import Session
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import document, option_value, priority_note
+from proctor.cli.render.words import option_value
 from proctor.client.errors import Refused
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
@@ -50,71 +50,55 @@ async def queue(
     session.terminal.show(await session.client.queue.show(limit), print_queue)
 
 
-async def limits(
-    session: Session,
-    *,
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """Limits to change; what is not given stays."""
+
     max_running: Annotated[
         int | None, typer.Option(min=1, max=_INT32_MAX, help="Runs that execute at a time.")
-    ] = None,
+    ] = None
     max_pending: Annotated[
         int | None, typer.Option(min=1, max=_INT32_MAX, help="Waiting and paused runs of a user.")
-    ] = None,
+    ] = None
     max_requests: Annotated[
         int | None, typer.Option(min=1, max=_INT32_MAX, help="Requests of a user per minute.")
-    ] = None,
+    ] = None
     time_limit: Annotated[
         float | None, typer.Option(min=0, max=_YEAR_SECONDS, help="Seconds that a run may take.")
-    ] = None,
+    ] = None
     min_run_time: Annotated[
         float | None,
         typer.Option(
             min=0, max=_YEAR_SECONDS, help="Seconds that a run executes before it may be preempted."
         ),
-    ] = None,
-    priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None,
+    ] = None
+    priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None
     reset: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help=f"Return a limit to its setting: {', '.join(_LIMITS)}."),
-    ] = None,
-) -> None:
+    ] = None
+
+
+async def limits(session: Session, options: LimitOptions) -> None:
     """Show the limits of the whole system, or change them at once, without a restart."""
     changes = queue_pb2.QueueLimits(
-        max_running_runs=max_running,
-        max_pending_runs_per_user=max_pending,
-        max_requests_per_minute=max_requests,
+        max_running_runs=options.max_running,
+        max_pending_runs_per_user=options.max_pending,
+        max_requests_per_minute=options.max_requests,
     )
-    for field, seconds in ((changes.run_time_limit, time_limit), (changes.min_run_time, min_run_time)):
+    for field, seconds in (
+        (changes.run_time_limit, options.time_limit),
+        (changes.min_run_time, options.min_run_time),
+    ):
         if seconds is not None:
             field.FromTimedelta(timedelta(seconds=seconds))
-    to_reset = [_limit_field(each) for each in reset or ()]
+    to_reset = [_limit_field(each) for each in options.reset or ()]
     shown = await session.client.queue.limits()
-    if priority:
-        changes.priorities.extend(_changed_priorities(shown.priorities, priority))
+    if options.priority:
+        changes.priorities.extend(_changed_priorities(shown.priorities, options.priority))
     if changes.ListFields() or to_reset:
         shown = await session.client.queue.change_limits(changes, to_reset)
     session.terminal.show(shown, print_limits)
-
-
-async def pause(
-    session: Session,
-    *,
-    run_id: RunIdArgument,
-) -> None:
-    """Pause a run: no further sample is sent; samples in flight are finished and recorded."""
-    run = await session.client.pause_run(run_id)
-    sentence = f"Run {run_id} is paused; `{program_name()} resume {run_id}` continues it."
-    session.terminal.report({"run": document(run)}, sentence)
-
-
-async def resume(
-    session: Session,
-    *,
-    run_id: RunIdArgument,
-) -> None:
-    """Put a paused run back into the queue; it continues where it stopped."""
-    run = await session.client.resume_run(run_id)
-    sentence = f"Run {run_id} is in the queue again{priority_note(run)}: `{program_name()} watch {run_id}`."
-    session.terminal.report({"run": document(run)}, sentence)
 
 
 def _limit_field(text: str) -> str:

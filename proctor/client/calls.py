@@ -42,10 +42,7 @@ class GatewayCalls:
         await self.channel.close()
 
     async def call(
-        self,
-        method: grpc.aio.UnaryUnaryMultiCallable[Q, A],
-        request: Q,
-        timeout_seconds: float | None = None,
+        self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
     ) -> A:
         """Retries while no gateway answers. An outage behind the gateway has been retried by the gateway."""
         for pause_seconds in _RETRY_PAUSES_SECONDS:
@@ -59,10 +56,7 @@ class GatewayCalls:
         return await self.call_once(method, request, timeout_seconds)
 
     async def call_once(
-        self,
-        method: grpc.aio.UnaryUnaryMultiCallable[Q, A],
-        request: Q,
-        timeout_seconds: float | None = None,
+        self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
     ) -> A:
         """For requests that are rejected when they arrive twice, although only the first answer was lost."""
         try:
@@ -72,7 +66,7 @@ class GatewayCalls:
             raise client_error(error, self.address) from error
 
     async def release(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q) -> str:
-        """What the gateway says of itself beside an answer; empty for none."""
+        """The release that the gateway sends with an answer; empty for none."""
         call = method(request, timeout=self._timeout_seconds, metadata=self._metadata)
         try:
             await call

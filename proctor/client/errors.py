@@ -1,4 +1,4 @@
-"""What a call of the client can raise, with the reason and the sentence of the service.
+"""Errors that a call of the client raises, with the reason and the sentence of the service.
 
 ClientError
 ├── Refused       the request is not acceptable as it is

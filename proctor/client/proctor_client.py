@@ -21,9 +21,7 @@ from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 
-FINAL_STATES = frozenset(
-    {run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED},
-)
+FINAL_STATES = frozenset({run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED})
 log = logging.getLogger(__name__)
 
 
@@ -103,15 +101,12 @@ class ProctorClient:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._calls.close()
 
     async def release(self) -> str:
-        """Of the gateway; empty for one that does not say. It is asked once."""
+        """The release of the gateway; empty for one that does not send it. The call is not retried."""
         limits = queue_grpc.QueueServiceStub(self._calls.channel).GetLimits
         return await self._calls.release(limits, queue_pb2.GetLimitsRequest())
 
@@ -189,6 +184,7 @@ class ProctorClient:
                 if lost_at is not None and loop.time() - lost_at > policy.give_up_seconds:
                     raise
                 log.info("watch lost the gateway: %s", outage)
+            # The outage counts from its first failure, however often the watch fails in it.
             if lost_at is None:
                 lost_at = loop.time()
                 if policy.on_lost:

@@ -22,6 +22,7 @@ from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, 
 from proctor.stack.supervision.process import ChildLogs
 from proctor.values.providers.pools_file import PoolsFile
 
+# Workers can still publish while they stop; the stores stop last.
 STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
 
 

@@ -1,4 +1,4 @@
-"""What a local stack is asked to be: its folder, addresses, pools and what runs as its services."""
+"""Options of a local stack: its folder, addresses, pools and the programs of its services."""
 
 import os
 import sys

@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.stack.errors import EnvironmentBroken
 from proctor.stack.options import is_own, project_dir, starter_model_dir
+from proctor.stack.supervision.child import Report
 from proctor.stack.supervision.process import log_tail
 from proctor.starter.make_rows import is_current
 
@@ -33,8 +34,6 @@ STAMP = "proctor-installed"
 # The progress of the model library itself says nothing to who waits for a model.
 _QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 WORKER_EXTRAS = ("service", "worker")
-
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def ensure_vllm_environment(report: Report, repository: Path = CHECKOUT) -> Path
 
 
 def wanted_digest(repository: Path) -> str:
-    """What decides what is installed, and the path: an environment cannot be moved."""
+    """A digest of everything that decides what is installed, and of the path: it cannot be moved."""
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     parts = [

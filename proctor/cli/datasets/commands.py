@@ -21,7 +21,7 @@ from proctor.exit_codes import ExitCode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.wire.enums import word_of
 
-DatasetId = Annotated[
+DatasetIdArgument = Annotated[
     str, typer.Argument(metavar="DATASET_ID", help="Id of the data set (see `proctor datasets list`).")
 ]
 
@@ -79,7 +79,7 @@ async def list_datasets(
 async def show(
     session: Session,
     *,
-    dataset_id: DatasetId,
+    dataset_id: DatasetIdArgument,
     row: Annotated[int, typer.Option(min=0, help="First row to show, from 0.")] = 0,
     rows: Annotated[int, typer.Option(min=1, max=100, help="Rows to show.")] = 3,
 ) -> None:
@@ -96,11 +96,7 @@ async def show(
         print_rows(session.terminal.out, shown)
 
 
-async def delete(
-    session: Session,
-    *,
-    dataset_id: DatasetId,
-) -> None:
+async def delete(session: Session, *, dataset_id: DatasetIdArgument) -> None:
     """Delete a data set that no run uses."""
     await session.client.datasets.delete(dataset_id)
     session.terminal.report({"dataset_id": dataset_id}, f"{dataset_id} is deleted.")

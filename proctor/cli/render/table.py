@@ -38,10 +38,7 @@ def is_wide(console: Console) -> bool:
 
 
 def table(
-    console: Console,
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Cell]] = (),
-    title: str | None = None,
+    console: Console, columns: Sequence[Column], rows: Iterable[Sequence[Cell]] = (), title: str | None = None
 ) -> Table:
     gap = 1 if is_wide(console) else 0
     made = Table(

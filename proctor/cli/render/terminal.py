@@ -1,4 +1,4 @@
-"""What a command prints: results on stdout, errors on stderr; with --json one document on stdout.
+"""The output of a command: results on stdout, errors on stderr; with --json one document on stdout.
 
 Texts of users and models are shown as they are, without effect on the terminal.
 """
@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from proctor.cli.render.words import Json, document
+from proctor.cli.render.words import JsonValue, document
 from proctor.client import errors
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
@@ -62,7 +62,7 @@ def write_verbatim(console: Console, text: str) -> None:
 
 
 def quoted(text: str) -> str:
-    """As a JSON string, so that spaces at its ends are visible."""
+    """The text as a JSON string, so that spaces at its ends are visible."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -87,7 +87,7 @@ def say(console: Console, text: str | Text, style: str = "") -> None:
     console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Terminal:
     is_json: bool
     out: Console = field(default_factory=lambda: _console(stderr=False))
@@ -102,7 +102,7 @@ class Terminal:
     def can_ask(self) -> bool:
         return sys.stdin.isatty() and self.progress.is_terminal
 
-    def emit(self, shown: Json) -> None:
+    def emit(self, shown: JsonValue) -> None:
         sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
@@ -113,7 +113,7 @@ class Terminal:
         else:
             render(self.out, message)
 
-    def report(self, shown: Json, sentence: str) -> None:
+    def report(self, shown: JsonValue, sentence: str) -> None:
         """A document with --json, else a sentence."""
         if self.is_json:
             self.emit(shown)

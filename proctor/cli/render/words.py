@@ -28,7 +28,7 @@ STATE_STYLES = {
 V_co = TypeVar("V_co", covariant=True)
 
 
-Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
 
 
 def option_value(enum: ProtoEnum[V_co], given: str, option: str, unset: str = "") -> V_co:
@@ -157,13 +157,13 @@ def _has_interval(figure: summary_pb2.MetricFigure) -> bool:
     return figure.HasField("ci_low") and figure.HasField("ci_high")
 
 
-def document(message: Message) -> dict[str, Json]:
+def document(message: Message) -> dict[str, JsonValue]:
     # The stubs have two classes of descriptors, one of them internal to the library.
     fields = cast("Iterable[FieldDescriptor]", message.DESCRIPTOR.fields)
     return {field.name: _field(message, field) for field in fields}
 
 
-def _field(message: Message, field: FieldDescriptor) -> Json:
+def _field(message: Message, field: FieldDescriptor) -> JsonValue:
     if field.has_presence and not message.HasField(field.name):
         return None
     value = getattr(message, field.name)
@@ -175,7 +175,7 @@ def _field(message: Message, field: FieldDescriptor) -> Json:
     return _single(value, field)
 
 
-def _single(value: object, field: FieldDescriptor) -> Json:
+def _single(value: object, field: FieldDescriptor) -> JsonValue:
     match value:
         case Timestamp():
             return value.ToDatetime(UTC).isoformat()

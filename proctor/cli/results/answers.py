@@ -13,7 +13,7 @@ from rich.text import Text
 from proctor.cli.gateway import Session
 from proctor.cli.options import PageOption, RunIdArgument
 from proctor.cli.render.terminal import quoted, say, write_verbatim
-from proctor.cli.render.words import Json, document, option_value
+from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
@@ -72,27 +72,31 @@ class AnswerOptions:
         return chosen if chosen.ListFields() else None
 
 
+@dataclass(frozen=True, slots=True)
+class ResultsOptions:
+    """Which answers of a run are listed below its figures."""
+
+    outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False
+    task: Annotated[str, typer.Option(help="Only answers of this task.")] = ""
+    status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = ""
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20
+    page: PageOption = ""
+
+
 async def results(
-    session: Session,
-    *,
-    run_id: RunIdArgument,
-    outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False,
-    task: Annotated[str, typer.Option(help="Only answers of this task.")] = "",
-    status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = "",
-    chosen: AnswerOptions,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20,
-    page: PageOption = "",
+    session: Session, run_id: RunIdArgument, options: ResultsOptions, chosen: AnswerOptions
 ) -> None:
     """Show the figures of a run, partial while it runs; with --outcomes or a filter also its answers."""
     request = results_service_pb2.ListOutcomesRequest(
         run_id=run_id,
-        page_size=limit,
-        page_token=page,
-        task=task,
+        page_size=options.limit,
+        page_token=options.page,
+        task=options.task,
         filter=chosen.message(),
-        status=option_value(outcome_pb2.OutcomeStatus, status, "--status"),
+        status=option_value(outcome_pb2.OutcomeStatus, options.status, "--status"),
     )
-    has_answers = bool(outcomes or task or status or page or chosen != AnswerOptions())
+    is_filtered = options.task or options.status or chosen != AnswerOptions()
+    has_answers = bool(options.outcomes or options.page or is_filtered)
     client, terminal = session.client, session.terminal
     run = await client.get_run(run_id)
     summary = await figures_so_far(client, run_id)
@@ -102,7 +106,7 @@ async def results(
         if has_answers:
             _print_outcomes(terminal.out, found, next_page)
         return
-    shown: dict[str, Json] = {"run": document(run), "summary": document(summary)}
+    shown: dict[str, JsonValue] = {"run": document(run), "summary": document(summary)}
     if has_answers:
         shown |= {"outcomes": [document(each) for each in found], "next_page_token": next_page}
     terminal.emit(shown)
@@ -180,28 +184,30 @@ def answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
     return text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"
 
 
-async def side_by_side(
-    session: Session,
-    *,
-    run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 2 to 6 runs.")],
-    task: Annotated[str, typer.Option(help="Task of the suite, if the runs have several.")] = "",
-    differing: Annotated[bool, typer.Option("--differing", help="Only rows with different answers.")] = False,
-    chosen: AnswerOptions,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10,
-    page: PageOption = "",
-) -> None:
+@dataclass(frozen=True, slots=True)
+class SideBySideOptions:
+    """Which rows of several runs are listed."""
+
+    run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 2 to 6 runs.")]
+    task: Annotated[str, typer.Option(help="Task of the suite, if the runs have several.")] = ""
+    differing: Annotated[bool, typer.Option("--differing", help="Only rows with different answers.")] = False
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10
+    page: PageOption = ""
+
+
+async def side_by_side(session: Session, options: SideBySideOptions, chosen: AnswerOptions) -> None:
     """Show the answers of several runs to the same rows, in the order of the first run."""
-    if not _MIN_RUNS <= len(run_ids) <= _MAX_RUNS:
+    if not _MIN_RUNS <= len(options.run_ids) <= _MAX_RUNS:
         raise Refused(f"Name {_MIN_RUNS} to {_MAX_RUNS} runs.")
     request = answer_pb2.ListSideBySideRequest(
-        run_ids=run_ids,
-        task=task,
-        only_differing=differing,
+        run_ids=options.run_ids,
+        task=options.task,
+        only_differing=options.differing,
         filter=chosen.message(),
-        page_size=limit,
-        page_token=page,
+        page_size=options.limit,
+        page_token=options.page,
     )
-    runs = [await session.client.get_run(run_id) for run_id in run_ids]
+    runs = [await session.client.get_run(run_id) for run_id in options.run_ids]
     rows, next_page = await session.client.answers.side_by_side(request)
     if session.terminal.is_json:
         session.terminal.emit({"rows": [document(row) for row in rows], "next_page_token": next_page})

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Annotated
 
@@ -24,45 +25,53 @@ _ALL_TASKS = "all tasks"
 _PAGE_SIZE = 500
 
 
-async def compare(
-    session: Session,
-    *,
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """The runs or models to compare, and by which metrics."""
+
     names: Annotated[
         list[str], typer.Argument(metavar="RUN|MODEL", help="Ids of runs, or models with --suite; 2 to 6.")
-    ],
-    suite: Annotated[str, typer.Option(help="Compare the models' latest complete runs of it.")] = "",
+    ]
+    suite: Annotated[str, typer.Option(help="Compare the models' latest complete runs of it.")] = ""
     metric: Annotated[
         list[str] | None,
         typer.Option(help="Only this metric; repeat for several. Default: each task's main metric."),
-    ] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Only this task; repeat for several.")] = None,
+    ] = None
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; repeat for several.")] = None
     flips: Annotated[
         str, typer.Option(metavar="TASK", help="Also list the samples of TASK with different scores.")
-    ] = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="Most samples listed.")] = None,
+    ] = ""
+    limit: Annotated[int | None, typer.Option(min=1, help="Most samples listed.")] = None
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs scored in different ways; the output says so.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+async def compare(session: Session, options: CompareOptions) -> None:
     """Compare runs or models, paired by sample: difference, interval, p and verdict per task."""
-    if flips and len(names) != 2:
+    if options.flips and len(options.names) != 2:
         raise Refused("--flips needs exactly two runs or models.")
-    runs, models = _runs_and_models(names, suite)
+    runs, models = _runs_and_models(options.names, options.suite)
     comparison = await session.client.comparisons.compare(
         comparing_pb2.CompareRunsRequest(
-            run_ids=runs, models=models, suite=suite, metrics=metric, tasks=task, is_forced=force
+            run_ids=runs,
+            models=models,
+            suite=options.suite,
+            metrics=options.metric,
+            tasks=options.task,
+            is_forced=options.force,
         )
     )
-    if not flips:
+    if not options.flips:
         session.terminal.show(comparison, print_comparison)
         return
     request = comparing_pb2.ListFlipsRequest(
         first_run_id=comparison.runs[0].run_id,
         second_run_id=comparison.runs[1].run_id,
-        task=flips,
-        metric=metric[0] if metric else "",
+        task=options.flips,
+        metric=options.metric[0] if options.metric else "",
     )
-    found = await _flips(session.client, request, limit)
+    found = await _flips(session.client, request, options.limit)
     if session.terminal.is_json:
         session.terminal.emit({**document(comparison), "flips": [document(flip) for flip in found]})
     else:
@@ -148,6 +157,7 @@ def _pair_table(console: Console, differences: Sequence[comparison_pb2.Differenc
     figures = numbers(first, second, f"{first} − {second}", "95 % interval", "p")
     columns = (Column("task"), Column("metric", "whole"), *figures, Column("verdict", "whole"))
     made = table(console, columns)
+    # The row of all tasks comes last, like a sum.
     for each in sorted(differences, key=lambda each: not each.task):
         made.add_row(*_cells(each), style="bold" if not each.task else "")
     return made

@@ -26,7 +26,7 @@ Chunks = AsyncGenerator[export_pb2.ExportRunResponse] | AsyncGenerator[export_pb
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a file goes."""
+    """The path of the file to write."""
 
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE|-", help="File to write; - is stdout.")
@@ -102,7 +102,7 @@ def _refuse_existing(path: Path, *, is_forced: bool) -> None:
 
 
 async def _write_stdout(chunks: AsyncIterator[bytes]) -> None:
-    """A reader that closes the pipe early, as `head` does, is no failure."""
+    """A reader may close the pipe early, as `head` does, without a failure."""
     try:
         async for chunk in chunks:
             sys.stdout.buffer.write(chunk)

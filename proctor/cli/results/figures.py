@@ -64,7 +64,7 @@ def _ordered(headers: list[str], rows: Iterator[Mapping[str, str]]) -> Iterator[
 
 
 def _task_rows(task: summary_pb2.TaskSummary) -> Iterator[dict[str, str]]:
-    """What the figures of a task share is only in its first row."""
+    """Only the first row of a task has what its figures share."""
     shared = {
         "task": f"{task.task} (stand-in)" if task.is_stand_in else task.task,
         "failed": str(task.failed),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ _TRENDS = {
 }
 _MAX_LIMIT = 100
 
-Metric = Annotated[
+MetricOption = Annotated[
     str,
     typer.Option(
         help="accuracy, score (the mean of each task's main metric), or any metric of the suite; "
@@ -43,37 +44,43 @@ Metric = Annotated[
 ]
 
 
-async def leaderboard(
-    session: Session,
-    *,
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite, such as glue.")],
-    metric: Metric = "",
+@dataclass(frozen=True, slots=True)
+class LeaderboardOptions:
+    """The runs that are ranked, and by which figure."""
+
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite, such as glue.")]
+    metric: MetricOption = ""
     best: Annotated[
         bool, typer.Option("--best", help="Rank by each model's best run, not its latest; it is marked.")
-    ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=_MAX_LIMIT, help="Models listed.")] = 10,
+    ] = False
+    limit: Annotated[int, typer.Option(min=1, max=_MAX_LIMIT, help="Models listed.")] = 10
     scoring: Annotated[
         str,
         typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto: the most frequent."),
-    ] = "auto",
-    num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None,
-    project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None,
+    ] = "auto"
+    num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None
+    project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None
     include_limited: Annotated[
         bool, typer.Option("--include-limited", help="Rank runs of the first rows too, those of one limit.")
-    ] = False,
-) -> None:
+    ] = False
+
+    def to_proto(self) -> service_pb2.GetLeaderboardRequest:
+        return service_pb2.GetLeaderboardRequest(
+            suite=self.suite,
+            metric=self.metric,
+            limit=self.limit,
+            is_best=self.best,
+            scoring_method=option_value(run_pb2.ScoringMethod, self.scoring, "--scoring", unset="auto"),
+            num_fewshot=self.num_fewshot,
+            project_id=self.project,
+            includes_limited=self.include_limited,
+        )
+
+
+async def leaderboard(session: Session, options: LeaderboardOptions) -> None:
     """Rank the models of a suite by their latest complete run; ties share a rank."""
-    request = service_pb2.GetLeaderboardRequest(
-        suite=suite,
-        metric=metric,
-        limit=limit,
-        is_best=best,
-        scoring_method=option_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
-        num_fewshot=num_fewshot,
-        project_id=project,
-        includes_limited=include_limited,
-    )
-    found = await session.client.leaderboard.get(request)
+    suite = options.suite
+    found = await session.client.leaderboard.get(options.to_proto())
     is_empty = not (found.entries or found.unranked)
     if is_empty:
         await refuse_unknown_suite(session.client, suite)
@@ -83,29 +90,37 @@ async def leaderboard(
         session.terminal.show(found, lambda console, shown: print_leaderboard(console, suite, shown))
 
 
-async def history(
-    session: Session,
-    *,
-    model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = "",
-    suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last N days.")] = 30,
-    metric: Metric = "",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
-    page: PageOption = "",
-) -> None:
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """Which closed runs are listed."""
+
+    model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
+    suite: Annotated[str, typer.Option(help="Only this suite.")] = ""
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last N days.")] = 30
+    metric: MetricOption = ""
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
+    page: PageOption = ""
+
+
+async def history(session: Session, options: HistoryOptions) -> None:
     """List closed runs with their figures, newest first."""
     request = service_pb2.GetHistoryRequest(
-        model=model, suite=suite, days=days, metric=metric, page_size=limit, page_token=page
+        model=options.model,
+        suite=options.suite,
+        days=options.days,
+        metric=options.metric,
+        page_size=options.limit,
+        page_token=options.page,
     )
 
     def show(console: Console, found: service_pb2.GetHistoryResponse) -> None:
         console.print(history_table(console, found.entries))
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
-        say(console, f"{found.total} runs in the last {days} days{rest}", style="dim")
+        say(console, f"{found.total} runs in the last {options.days} days{rest}", style="dim")
 
     found = await session.client.leaderboard.history(request)
     if not found.total:
-        await refuse_unknown_suite(session.client, suite)
+        await refuse_unknown_suite(session.client, options.suite)
     session.terminal.show(found, show)
 
 

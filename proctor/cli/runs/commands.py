@@ -1,5 +1,6 @@
-"""`proctor runs`, `runs delete`, `cancel` and `retry`."""
+"""`proctor runs`, `runs delete`, `cancel`, `retry`, `pause` and `resume`."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -16,66 +17,72 @@ from proctor.cli.suites.commands import refuse_unknown_suite
 from proctor.v1 import run_pb2, scheduler_service_pb2
 
 
-async def runs(
-    session: Session,
-    *,
-    state: Annotated[str, typer.Option(help="pending, running, completed, failed, cancelled.")] = "",
-    suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
-    dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = "",
-    model: Annotated[str, typer.Option(help="Only this model.")] = "",
-    project: Annotated[int | None, typer.Option(help="Only this project.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
-    page: PageOption = "",
-) -> None:
+@dataclass(frozen=True, slots=True)
+class RunsOptions:
+    """Which runs are listed."""
+
+    state: Annotated[str, typer.Option(help="pending, running, completed, failed, cancelled.")] = ""
+    suite: Annotated[str, typer.Option(help="Only this suite.")] = ""
+    dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = ""
+    model: Annotated[str, typer.Option(help="Only this model.")] = ""
+    project: Annotated[int | None, typer.Option(help="Only this project.")] = None
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
+    page: PageOption = ""
+
+
+async def runs(session: Session, options: RunsOptions) -> None:
     """List runs, newest first; or delete one."""
     chosen = scheduler_service_pb2.ListRunsRequest(
-        state=words.option_value(run_pb2.RunState, state, "--state"),
-        suite=suite,
-        model=model,
-        project_id=project,
-        dataset_id=dataset,
+        state=words.option_value(run_pb2.RunState, options.state, "--state"),
+        suite=options.suite,
+        model=options.model,
+        project_id=options.project,
+        dataset_id=options.dataset,
     )
     is_filtered = bool(chosen.ListFields())
-    chosen.page_size, chosen.page_token = limit, page
+    chosen.page_size, chosen.page_token = options.limit, options.page
     found = await session.client.list_runs(chosen)
     if not found.total:
-        await refuse_unknown_suite(session.client, suite or dataset)
-    if found.runs or page or session.terminal.is_json:
+        await refuse_unknown_suite(session.client, options.suite or options.dataset)
+    if found.runs or options.page or session.terminal.is_json:
         session.terminal.show(found, print_runs)
     else:
         say(session.terminal.out, "There is no such run." if is_filtered else "There is no run yet.")
 
 
-async def cancel(
-    session: Session,
-    *,
-    run_id: RunIdArgument,
-) -> None:
+async def cancel(session: Session, run_id: RunIdArgument) -> None:
     """Cancel a run: requests in flight are aborted, recorded answers are kept."""
-    run = await session.client.cancel_run(run_id)
-    sentence = f"Run {run_id} was cancelled; recorded answers are kept."
-    session.terminal.report({"run": document(run)}, sentence)
+    _report(session, await session.client.cancel_run(run_id), "was cancelled; recorded answers are kept.")
 
 
-async def retry(
-    session: Session,
-    *,
-    run_id: RunIdArgument,
-) -> None:
+async def retry(session: Session, run_id: RunIdArgument) -> None:
     """Run a failed or cancelled run again, for the missing answers only."""
     run = await session.client.retry_run(run_id)
-    again = f"Run {run_id} is pending again, for the missing answers only{words.priority_note(run)}"
-    session.terminal.report({"run": document(run)}, f"{again}: `{program_name()} watch {run_id}`.")
+    said = f"is pending again, for the missing answers only{words.priority_note(run)}"
+    _report(session, run, f"{said}: `{program_name()} watch {run_id}`.")
 
 
-async def delete(
-    session: Session,
-    *,
-    run_id: RunIdArgument,
-) -> None:
+async def pause(session: Session, run_id: RunIdArgument) -> None:
+    """Pause a run: no further sample is sent; samples in flight are finished and recorded."""
+    run = await session.client.pause_run(run_id)
+    _report(session, run, f"is paused; `{program_name()} resume {run_id}` continues it.")
+
+
+async def resume(session: Session, run_id: RunIdArgument) -> None:
+    """Put a paused run back into the queue; it continues where it stopped."""
+    run = await session.client.resume_run(run_id)
+    said = f"is in the queue again{words.priority_note(run)}: `{program_name()} watch {run_id}`."
+    _report(session, run, said)
+
+
+async def delete(session: Session, run_id: RunIdArgument) -> None:
     """Delete a run that is over, with its answers; comparisons and leaderboards lose it as well."""
     await session.client.delete_run(run_id)
     session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
+
+
+def _report(session: Session, run: run_pb2.Run, said: str) -> None:
+    session.terminal.report({"run": document(run)}, f"Run {run.run_id} {said}")
 
 
 def runs_group() -> typer.Typer:

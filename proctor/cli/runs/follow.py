@@ -18,7 +18,7 @@ from proctor.v1 import run_pb2
 
 
 class InterruptChoice(Enum):
-    """What a Ctrl-C does."""
+    """The effect of a Ctrl-C."""
 
     CANCEL = "cancel the run"
     DETACH = "stop watching; the run goes on"

@@ -15,7 +15,7 @@ from proctor.cli.options import AsJson, Gateway
 from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, complain_of, execute, say
-from proctor.cli.render.words import Json, document
+from proctor.cli.render.words import JsonValue, document
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -76,7 +76,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
 
     async def work() -> ExitCode:
         stack = _local_stack(is_needed=not gateway)
-        shown: dict[str, Json] = {"stack": stack_document(stack)}
+        shown: dict[str, JsonValue] = {"stack": stack_document(stack)}
         if stack and not as_json and not gateway:
             _print_stack(terminal, stack)
         async with ProctorClient(find_gateway(gateway), timeout_seconds=5) as client:
@@ -99,7 +99,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
 
 
 def _local_stack(*, is_needed: bool) -> StackState | None:
-    """Beside a gateway that was named, a state folder that cannot be believed is no stack."""
+    """None for a state folder that cannot be trusted, where a gateway was named."""
     try:
         return local_stack()
     except StackError:
@@ -108,7 +108,7 @@ def _local_stack(*, is_needed: bool) -> StackState | None:
         return None
 
 
-def stack_document(stack: StackState | None) -> Json:
+def stack_document(stack: StackState | None) -> JsonValue:
     """Without the environment, the DSN and the password of NATS."""
     if stack is None:
         return None

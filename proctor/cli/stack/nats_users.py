@@ -7,7 +7,7 @@ import typer
 
 from proctor.cli.options import AsJson
 from proctor.cli.render.terminal import Terminal, complain_of
-from proctor.cli.render.words import Json
+from proctor.cli.render.words import JsonValue
 from proctor.stack.errors import PoolsFileUnusable
 from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of, worker_user
 from proctor.values.providers.pools_file import InvalidPools, parse_pools
@@ -25,8 +25,8 @@ def nats_users(
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         raise typer.Exit(complain_of(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
     if as_json:
-        variables: dict[str, Json] = {user: password_variable(user) for user in rights_of(pools)}
-        workers: dict[str, Json] = {pool: worker_user(pool) for pool in pools}
+        variables: dict[str, JsonValue] = {user: password_variable(user) for user in rights_of(pools)}
+        workers: dict[str, JsonValue] = {pool: worker_user(pool) for pool in pools}
         terminal.emit({"password_variables": variables, "worker_users": workers})
     else:
         typer.echo(authorization_block(pools), nl=False)

@@ -27,9 +27,7 @@ SuiteFile = Annotated[
 ]
 
 
-async def suites(
-    session: Session,
-) -> None:
+async def suites(session: Session) -> None:
     """List the registered suites and their tasks; or check, add, show and delete suites of your own."""
     found = await session.client.list_suites()
     if session.terminal.is_json:
@@ -38,22 +36,14 @@ async def suites(
         session.terminal.out.print(suites_table(session.terminal.out, found))
 
 
-async def check(
-    session: Session,
-    *,
-    file: SuiteFile,
-) -> ExitCode:
+async def check(session: Session, *, file: SuiteFile) -> ExitCode:
     """Report what is wrong with a suite file, line by line. Nothing is stored."""
     checked = await session.client.suites.check(suite_document(file))
     _report_checked(session.terminal, file, checked)
     return ExitCode.REFUSED if checked.problems else ExitCode.OK
 
 
-async def add(
-    session: Session,
-    *,
-    file: SuiteFile,
-) -> ExitCode:
+async def add(session: Session, *, file: SuiteFile) -> ExitCode:
     """Register a suite of your own with its data files. New content becomes a new version."""
     sent = suite_document(file)
     checked = await session.client.suites.check(sent)

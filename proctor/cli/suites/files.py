@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from proctor.cli.render.words import Json
+from proctor.cli.render.words import JsonValue
 from proctor.client.errors import Refused
 from proctor.v1 import suite_service_pb2 as suite_pb2
 
@@ -32,7 +32,7 @@ def suite_document(path: Path) -> suite_pb2.SuiteDocument:
     return suite_pb2.SuiteDocument(text=text, file_name=path.name, files=files)
 
 
-def filter_list(path: Path) -> list[Json]:
+def filter_list(path: Path) -> list[JsonValue]:
     """A list of pipelines, or the `filter_list` of a task file. JSON is YAML."""
     try:
         document = yaml.safe_load(_read(path))

@@ -1,11 +1,11 @@
-"""What `proctor doctor` found out about one thing, and what to do about it."""
+"""A finding of `proctor doctor` about one thing, and the advice for it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """`missing`: without it there is no local stack; `warning`: something that is offered will not work."""
+    """`missing`: the local stack cannot run without it; `warning`: one of its features will not work."""
 
     OK = "ok"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""What the machine has: Python, packages, the programs of Postgres and NATS, disk, memory, data folder."""
+"""Checks of the machine: Python, packages, the programs of Postgres and NATS, disk, memory, data folder."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
 
 OLDEST_PYTHON = (3, 11)
-# What one machine needs; `hub` and `dev` are for more than that.
+# The extras for one machine; `hub` and `dev` are for more than that.
 _EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "stack"})
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[^'"]+)['"]""")

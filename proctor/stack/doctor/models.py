@@ -1,4 +1,4 @@
-"""What can serve a model: vLLM, the GPU, the starter model, providers. No key is sent, and none is shown."""
+"""Checks of vLLM, the GPU, the starter model and providers. No key is sent, and none is shown."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Where Postgres keeps its data and finds its programs, given that it refuses to run as root.
+"""The folders of Postgres for data and programs, since it refuses to run as root.
 
 For a normal user both stay where they are. Root starts Postgres as `nobody`, who must be able to reach them,
 and below a private folder (/root, say) he cannot. No permission of a foreign folder is changed for that. What

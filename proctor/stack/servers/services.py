@@ -20,7 +20,7 @@ from proctor.values.providers.pool import Pool
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
 WORKER_DRAIN_LIMIT_SECONDS = 30.0
 WORKER_READY_LIMIT_SECONDS = 600.0
-# What a service inherits is listed, so that a secret of the environment reaches only who needs it.
+# A service inherits listed variables only, so that a secret reaches no service that does not need it.
 _EVERYBODY = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*"),
     *("PYTHON*", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SSL_CERT_*", "OTEL_*", "COVERAGE_*"),
@@ -96,7 +96,7 @@ def service_children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
 
 
 def server_environment(service: str, options: StackOptions, wiring: Wiring) -> dict[str, str]:
-    """What a person sets wins over our defaults, but not over what this stack has wired together."""
+    """Variables of the user replace our defaults, but not the addresses that this stack chose."""
     defaults = {"PATH": os.defpath, "PYTHONUNBUFFERED": "1"}
     if service == "scheduler":
         # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.

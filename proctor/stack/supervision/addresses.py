@@ -30,7 +30,7 @@ def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
 
 
 def socket_folder(state_dir: Path) -> Path:
-    """Where services listen for each other. No other account enters it; a port is open to every account."""
+    """A folder for the sockets of services. Other accounts cannot enter it, unlike a port on loopback."""
     folder = state_dir.absolute() / "run"
     if len(os.fsencode(folder)) > LONGEST_SOCKET_FOLDER_BYTES:
         digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
@@ -76,7 +76,7 @@ def _candidates() -> Iterator[int]:
 
 def _hold(held: ExitStack, host: str, port: int) -> None:
     probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-    # As servers do: an address whose old connections linger in TIME_WAIT is free.
+    # Servers set this too: an address with old connections in TIME_WAIT is free.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     probe.bind((host, port))
     probe.listen()

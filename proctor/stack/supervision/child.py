@@ -36,7 +36,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a child has of the stack: its log file, its listener, and the children that start before it."""
+    """The parts of the stack that a child uses: its log, its listeners, and children that start before it."""
 
     log_path: Path
     report: Report

@@ -38,7 +38,7 @@ class ChildLogs:
         return self.folder / f"{child_name}.log"
 
     def note(self, sentence: str) -> None:
-        """What the supervisor reports is kept too; a log that cannot be written must not stop it."""
+        """Logs a report of the supervisor, which must not stop where its log cannot be written."""
         with contextlib.suppress(OSError), open_log(self.path("stack")) as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {sentence}\n".encode())
 
@@ -74,7 +74,7 @@ def log_tail(path: Path, since_byte: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run and as whom; `death_signal` is what it gets when the supervisor dies without a word."""
+    """A command and its user; the kernel sends `death_signal` when the supervisor is killed."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
