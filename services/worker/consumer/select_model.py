@@ -46,7 +46,7 @@ class SelectModel:
     def _pick(self, backlogs: Sequence[Backlog], peers: Sequence[PeerWorker], *, is_idle: bool) -> str | None:
         if not is_idle:
             return oldest(unserved(backlogs, peers), before=self._ago(self.policy.min_residency_seconds))
-        # Models that nobody serves come first; then those with more shards than workers on the way.
+        # Models that no peer serves come first, then those with more shards than workers on the way.
         understaffed = oldest(behind(backlogs, peers), before=self._ago(self.policy.idle_seconds))
         return oldest(unserved(backlogs, peers)) or understaffed
 
