@@ -34,6 +34,7 @@ def main():
     said, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
+    os.write(said, word)
     try:
         exec(compile(program.decode(), "<answer>", "exec", dont_inherit=True), {})
     except BaseException as error:
@@ -80,13 +81,16 @@ class CheckCode:
 
 
 def _result(result: CommandResult, word: str) -> CodeResult:
+    """The word comes first when the program starts, and again when its tests have ended."""
+    if not result.head.startswith(word.encode()):
+        raise SandboxNotOpened(problem=f"python3 does not start in it ({result.text[:200].strip()}).")
     if result.ended is Ended.TIMED_OUT or result.exit_code == _CPU_TIME_IS_OVER:
         return CodeResult(is_passed=False, detail="timed out")
     if result.ended is not Ended.EXITED:
         return CodeResult(is_passed=False, detail=result.ended.value.replace("_", " "))
-    if result.head == word.encode():
+    if result.head == 2 * word.encode():
         return CodeResult(is_passed=True, detail="passed")
-    lines = result.text.strip().splitlines()
+    lines = result.text.removeprefix(word).strip().splitlines()
     if result.exit_code or not lines:
         return CodeResult(
             is_passed=False, detail=f"ended itself with code {result.exit_code} before its tests ended"

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.values.code import CodeCheck, CodeResult
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.worker.sandboxes.errors import CannotIsolate
+from services.worker.sandboxes.errors import CannotIsolate, SandboxNotOpened
 from services.worker.verification.check_code import CheckCode
 from tests.fakes.worker.refusing_sandboxes import refusing_check
 from tests.reference.golden_reference import folder_of
@@ -81,6 +81,15 @@ async def test_answers_share_no_state(checker: CheckCode) -> None:
     results = await asyncio.gather(*(checker.check(CHECK, finds) for _ in range(4)))
     assert first.is_passed
     assert [result.is_passed for result in results] == [False] * 4
+
+
+async def test_a_sandbox_without_python_gives_no_result() -> None:
+    """A place of its own for python3 hides that of the machine."""
+    engine = BubblewrapEngine(find_bubblewrap(), read_only=(("/dev/null", "/usr/bin/python3"),))
+    checker = CheckCode(engine=engine, slots=asyncio.Semaphore(1), new_word=lambda: "word")
+    with pytest.raises(SandboxNotOpened, match="python3 does not start"):
+        await checker.check(CHECK, "    return 4")
+    await engine.close()
 
 
 async def test_a_machine_that_cannot_isolate_gives_no_result() -> None:
