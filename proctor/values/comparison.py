@@ -1,10 +1,10 @@
-"""What a comparison of two runs shows."""
+"""Conclusions from a comparison of two runs."""
 
 from proctor.values.contract_enum import ContractEnum
 
 
 class Verdict(ContractEnum):
-    """What the difference of two runs proves; UNDEFINED where no figure can be made."""
+    """The conclusion from the difference of two runs; UNDEFINED where no figure can be computed."""
 
     FIRST_BETTER = "first_better", 1
     SECOND_BETTER = "second_better", 2

@@ -19,12 +19,12 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
 def inbox_prefix(user: str) -> str:
-    """Where a user of NATS receives answers: others may not listen there. No user has the library's own."""
+    """The prefix of the inboxes of a user of NATS. Others may not listen there."""
     return f"_INBOX_{user}" if user else "_INBOX"
 
 
 def inbox_prefix_of(url: str) -> str:
-    """Of the user that the URL of NATS names."""
+    """The prefix for the user that the URL of NATS names."""
     return inbox_prefix(urlsplit(url).username or "")
 
 

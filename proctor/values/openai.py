@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionHead:
-    """What stands above the choices. `created` is in seconds since 1970."""
+    """The fields of a completion before its choices. `created` is in seconds since 1970."""
 
     completion_id: str
     created: int
@@ -31,7 +29,7 @@ class OutputDetails:
 
 @dataclass(frozen=True, slots=True)
 class BatchUsage:
-    """Of a whole batch, which has other names for it than a completion."""
+    """The usage of a whole batch. Its names differ from those of a completion."""
 
     input_tokens: int
     input_tokens_details: InputDetails

@@ -1,4 +1,4 @@
-"""What came back for a sample: an answer, or a failure of the machinery."""
+"""The outcome of a sample: an answer, or a failure of the machinery."""
 
 from dataclasses import dataclass
 
@@ -41,7 +41,7 @@ class ChoiceScore:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model said: a text, or a score for each choice.
+    """The answer of the model: a text, or a score for each choice.
 
     `code_result`: of its code, where a worker executed that.
 
@@ -58,9 +58,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no score, in one sentence without secrets.
+    """The reason why there is no score, in one sentence without secrets.
 
-    `answer` is what the model said where the class is SCORING, None otherwise.
+    `answer` is the model's answer where the class is SCORING, None otherwise.
     """
 
     failure_class: FailureClass

@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+Json = dict[str, Any]
 
 # Next line, line separator and paragraph separator: within JSON they occur only in strings.
 _ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}

@@ -1,4 +1,4 @@
-"""What a row of a data set may ask for: fields of a request by name, type and size, and parts of messages.
+"""Fields of a request that a row of a data set may set, by name, type and size, and parts of messages.
 
 The list is checked when a file is uploaded, and again by the worker that asks. A row chooses neither the chat
 template nor what costs more than its tokens, and makes no server fetch an address.
@@ -15,7 +15,7 @@ from typing import TypeGuard
 MOST_CHOICES = 8
 MOST_TOP_LOGPROBS = 20
 MOST_CONTEXT_TOKENS = 128 * 1024
-# Of a field with structure, as JSON.
+# The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
 _MOST_ITEMS = 4096
 _LONGEST_TEXT = 4096

@@ -48,7 +48,7 @@ FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLE
 
 
 class RunKind(ContractEnum):
-    """What a run is over."""
+    """The kind of rows that a run is over."""
 
     SUITE = "suite", 1
     DATASET = "dataset", 2
@@ -87,7 +87,7 @@ class RunCounts:
 
 
 def window_seconds(text: str) -> int:
-    """Raises ValueError for what is no window; how long one may be the scheduler knows."""
+    """Raises ValueError for a text in another form. The scheduler limits its length."""
     found = _FORM.fullmatch(text)
     if not found:
         raise ValueError('a window is written in hours or minutes, such as "24h" or "90m"')

@@ -6,7 +6,7 @@ from proctor.values.contract_enum import ContractEnum
 
 
 class OutputType(ContractEnum):
-    """What comes back from the model: one of the given choices, or free text up to a stop."""
+    """The form of an answer: one of the given choices, or free text up to a stop."""
 
     MULTIPLE_CHOICE = "multiple_choice", 1
     GENERATE_UNTIL = "generate_until", 2
@@ -21,7 +21,7 @@ class ScoringMethod(ContractEnum):
 
 
 class Truncation(ContractEnum):
-    """What happens to a prompt that is longer than the model's context."""
+    """The treatment of a prompt that is longer than the model's context."""
 
     NONE = "none", 1
     LEFT = "left", 2

@@ -1,4 +1,4 @@
-"""What an answer took: tokens, times and money."""
+"""The cost of an answer: tokens, times and money."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class TokenUsage:
 
     @property
     def shown_tokens(self) -> int:
-        """Of the completion, without reasoning."""
+        """Tokens of the completion without reasoning."""
         return self.completion_tokens - self.reasoning_tokens
 
 

@@ -9,7 +9,7 @@ from proctor.v1 import work_messages_pb2
 
 @dataclass(frozen=True, slots=True)
 class DispatchedShard:
-    """What one message of the scheduler asks for; `samples` are ascending numbers in the run, as ranges."""
+    """The content of one message of the scheduler. `samples` are ascending numbers in the run, as ranges."""
 
     run_id: str
     epoch: int

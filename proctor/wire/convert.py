@@ -260,7 +260,7 @@ def _descriptors(message: Any, name: str) -> tuple[Any, ...]:
 
 
 def _map_item(field: Any) -> Any:
-    """The descriptor of a map's values; None for what is no map."""
+    """The descriptor of a map's values; None for other fields."""
     is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
     return field.message_type.fields_by_name["value"] if is_map else None
 
@@ -270,4 +270,5 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) not in {Union, UnionType}:
         return hint, False
     others = tuple(each for each in get_args(hint) if each is not NoneType)
+    # The union of one type is the type itself.
     return Union.__getitem__(others), len(others) < len(get_args(hint))

@@ -52,5 +52,5 @@ def value_of(enum: ProtoEnum[V_co], word: str, unset: str = "unspecified") -> V_
 
 
 def _prefix(enum: EnumDescriptor) -> str:
-    """Of all names of its values; the unspecified one comes first."""
+    """The prefix of the names of its values; the unspecified one comes first."""
     return enum.values[0].name.removesuffix("UNSPECIFIED")

@@ -27,7 +27,7 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
 
 
 def time_left_to_proto(deadline: datetime | None, now: datetime) -> Duration | None:
-    """What travels of a deadline: the reader's clock may differ."""
+    """The form of a deadline in messages: the reader's clock may differ."""
     if deadline is None:
         return None
     message = Duration()
@@ -48,7 +48,7 @@ def fill_struct(message: Struct, values: Mapping[str, object]) -> None:
 
 
 def read_struct(message: Struct) -> dict[str, Any]:
-    """As `json_format` reads it, but NaN stays a number: an order refuses it with a sentence."""
+    """Reads it like `json_format`, but NaN stays a number: an order refuses it with a sentence."""
     return {key: _plain(item) for key, item in message.items()}
 
 

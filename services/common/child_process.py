@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChildProcess:
     """A process beside the service: `input` is what it reads, `output` what it writes."""
 

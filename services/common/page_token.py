@@ -5,7 +5,7 @@ import binascii
 
 
 class InvalidToken(ValueError):
-    """The text is no page token."""
+    """The text is not a page token."""
 
 
 def write_page_token(*parts: str | int) -> str:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Connection = asyncpg.pool.PoolConnectionProxy
 log = get_logger()
 
-# What a restart, a failover, a full disk or a killed backend looks like from here: whole classes of
+# Errors after a restart, a failover, a full disk or a killed backend: whole classes of
 # SQLSTATE (08, 53, 57, 58), for none of them says that the statement was wrong. InternalClientError has no
 # closer base: asyncpg raises it when a backend dies between two protocol states.
 TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (

@@ -23,7 +23,7 @@ _LARGE_BLOCK_BYTES = 1024 * 1024
 
 
 class ProcessSettings(Protocol):
-    """What every service's settings have."""
+    """Settings that every service has."""
 
     model_config: ClassVar[SettingsConfigDict]
 
@@ -42,15 +42,13 @@ S = TypeVar("S", bound=ProcessSettings)
 
 
 def start_process(
-    name: str,
-    settings_class: type[S],
-    context: Callable[[S], AbstractAsyncContextManager[RunningService]],
+    name: str, settings_class: type[S], context: Callable[[S], AbstractAsyncContextManager[RunningService]]
 ) -> int:
     """Runs the service until a signal stops it; returns its exit code. A failed start is logged."""
     settings = read_settings(name, settings_class)
     if settings is None:
         return 1
-    # What was imported lives as long as the process: collections need not walk it again and again.
+    # Imported objects live as long as the process: garbage collections need not walk them again and again.
     gc.freeze()
     running = run_service(name, lambda: context(settings), notice_seconds=settings.notice_seconds)
     return uvloop.run(running)
@@ -98,7 +96,7 @@ def release() -> str:
 
 
 def return_freed_memory() -> None:
-    """For a process whose memory grows and shrinks by much.
+    """Gives large freed blocks back to the system, for a process whose memory grows and shrinks by much.
 
     Left alone, glibc learns from each large block that is freed to keep the next ones, and what lies before
     them: a process stays as large as its largest upload made it. Where there is no glibc, nothing is done.

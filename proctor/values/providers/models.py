@@ -1,4 +1,4 @@
-"""What is known of a model and of the engine that serves it."""
+"""Facts about a model and about the engine that serves it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class ModelCapabilities:
-    """What every model behind an engine can be asked for. `logprobs` are those of generated tokens."""
+    """Kinds of requests that each model of an engine supports. `logprobs` are those of generated tokens."""
 
     chat: bool = False
     completion: bool = False

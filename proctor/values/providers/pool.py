@@ -1,4 +1,4 @@
-"""A pool: what serves its models, and what those can be asked for."""
+"""A pool: the engine or provider of its models, and the requests that they support."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class PoolModel:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Whose server is asked, and the environment variable with the key for it."""
+    """The provider whose server is called, and the environment variable with its key."""
 
     name: str
     base_url: str
@@ -60,7 +60,7 @@ class Pool:
 
     @property
     def providers(self) -> frozenset[str]:
-        """What the names of its models begin with."""
+        """The first parts of the names of its models."""
         if self.provider:
             return frozenset({self.provider.name})
         return frozenset(model.name.partition("/")[0] for model in self.models)

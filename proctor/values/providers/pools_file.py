@@ -18,7 +18,7 @@ _POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class InvalidPools(ValueError):
-    """The text is no pools file; the message says why in one line."""
+    """The text is not a valid pools file; the message says why in one line."""
 
 
 class UnknownPool(LookupError):
@@ -56,7 +56,7 @@ def parse_pool(text: str, name: str) -> Pool:
 
 
 def format_pools(file: PoolsFile) -> str:
-    """As `parse_pools` reads it."""
+    """The text that `parse_pools` reads back."""
     document: dict[str, object] = {"pools": [_pool_entry(pool) for pool in file.pools]}
     if file.aliases:
         document["aliases"] = dict(file.aliases)
@@ -166,8 +166,10 @@ def _models(entries: Sequence[Mapping[str, Any]]) -> tuple[PoolModel, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ValueError(f"lists the model {twice} twice")
+    # Whole models first: an adapter may stand before its base.
     whole = {str(entry["name"]): _whole(entry) for entry in entries if not entry.get("lora")}
     adapters = [_adapter(entry, whole) for entry in entries if entry.get("lora")]
+    # Without adapters each model has an engine of its own, also beside another of the same weights.
     shared = {adapter.engine_key for adapter in adapters}
     for model in whole.values():
         key = _engine_key(model)

@@ -1,4 +1,4 @@
-"""What engines and providers can, and the parameters that they take.
+"""Abilities of engines and providers, and the parameters that they take.
 
 The scheduler refuses an order by these rules when it is submitted, the worker a request before it is sent.
 """

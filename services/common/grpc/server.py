@@ -35,7 +35,7 @@ log = get_logger()
 
 Registration = Callable[[grpc.aio.Server], None]
 # Makes of a request on the wire what a handler takes.
-Read = Callable[[Any], Any]
+ReadRequest = Callable[[Any], Any]
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -63,19 +63,19 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         return handler
 
 
-def _reader(deserializer: Read | None) -> Read:
+def _reader(deserializer: ReadRequest | None) -> ReadRequest:
     """By the message whose `FromString` it is; bytes as they are where a handler takes those."""
     kind = getattr(deserializer, "__self__", None)
     return partial(parsed, kind) if kind is not None else bytes
 
 
-async def _read_pieces(read: Read, pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+async def _read_pieces(read: ReadRequest, pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     async for piece in pieces:
         yield read(piece)
 
 
 def _guarded_call(
-    method: str, read: Read, call: Callable[[Any, Any], Awaitable[Any]]
+    method: str, read: ReadRequest, call: Callable[[Any, Any], Awaitable[Any]]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     async def guarded(request: Any, context: Any) -> Any:  # messages of any service
         async with _mapped_errors(method, context):
@@ -85,7 +85,7 @@ def _guarded_call(
 
 
 def _guarded_stream(
-    method: str, read: Read, call: Callable[[Any, Any], AsyncIterator[Any]]
+    method: str, read: ReadRequest, call: Callable[[Any, Any], AsyncIterator[Any]]
 ) -> Callable[[Any, Any], AsyncIterator[Any]]:
     async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:  # messages of any service
         async with _mapped_errors(method, context):

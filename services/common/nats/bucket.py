@@ -25,7 +25,7 @@ log = get_logger()
 _WATCH_CHECK_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BucketEntry:
     """A key as it is now; no value means that it was deleted or expired. `put_at` is the server's time."""
 

@@ -32,7 +32,7 @@ MESSAGE_ID = "Nats-Msg-Id"
 _PUBLISH_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Messages of a consumer that were never delivered, and when the first of them was sent."""
 
@@ -71,10 +71,7 @@ class JetStream:
         while True:
             try:
                 await self._js.publish(
-                    subject,
-                    payload,
-                    timeout=_PUBLISH_SECONDS,
-                    headers={MESSAGE_ID: message_id},
+                    subject, payload, timeout=_PUBLISH_SECONDS, headers={MESSAGE_ID: message_id}
                 )
             except MaxPayloadError as error:
                 raise MessageTooLarge(
@@ -101,7 +98,7 @@ class JetStream:
         return info.state.subjects or {}
 
     async def waiting(self, spec: ConsumerSpec) -> Waiting:
-        """What waits for a consumer; everything under its subjects where it was never pulled from."""
+        """The backlog of a consumer; everything under its subjects before its first pull."""
         try:
             info = await self._js.consumer_info(spec.stream.name, spec.durable)
         except NotFoundError:
@@ -126,7 +123,7 @@ class JetStream:
             await self._js.purge_stream(spec.name, subject=subject_filter)
 
     async def max_bytes(self, spec: StreamSpec) -> float:
-        """What the stream may hold, as it is configured now; infinite without a limit or a stream."""
+        """The present limit of the stream; infinite without a limit or a stream."""
         try:
             limit = (await self._js.stream_info(spec.name)).config.max_bytes or 0
         except NotFoundError:
@@ -147,6 +144,7 @@ class JetStream:
         try:
             await self._js.add_consumer(spec.stream.name, config)
         except BadRequestError as error:
+            # Some settings of a consumer cannot change. It serves as it is, if there is one.
             await self._js.consumer_info(spec.stream.name, spec.durable)
             log.warning("consumer left as it is", consumer=spec.durable, error=repr(error))
 

@@ -1,9 +1,9 @@
-"""What streams, consumers and buckets of JetStream are like."""
+"""Names and settings of streams, consumers and buckets of JetStream."""
 
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StreamSpec:
     """A work-queue stream that refuses new messages when it is full."""
 
@@ -11,7 +11,7 @@ class StreamSpec:
     subjects: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConsumerSpec:
     """A durable pull consumer."""
 
@@ -24,7 +24,7 @@ class ConsumerSpec:
     max_waiting: int = 512
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BucketSpec:
     """A key-value bucket; with a ttl its keys expire."""
 

@@ -53,7 +53,7 @@ def outcome_consumer(ack_wait_seconds: float) -> ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """Of the streams that are made; those that there are keep theirs. `work_bytes` are for each pool."""
+    """Limits of the streams that are made; existing streams keep theirs. `work_bytes` are for each pool."""
 
     replicas: int = 1
     work_bytes: int = 256 * 1024**2
@@ -61,7 +61,7 @@ class StreamLimits:
 
 
 class StreamMaker:
-    """Makes what is missing. What there is may have been changed by an operator, so it stays as it is."""
+    """Makes what is missing. An operator may have changed what exists, so it is left alone."""
 
     def __init__(self, connection: Client, pools: Iterable[str], limits: StreamLimits | None = None) -> None:
         self._jetstream = connection.jetstream()

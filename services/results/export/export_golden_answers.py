@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import orjson
 
+from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.errors import DomainError, ErrorKind
 from services.results.answers.golden import ChosenAnswer, GoldenAnswer, latest_marks
@@ -21,8 +21,6 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import Sample
-
-Json = dict[str, Any]
 
 
 class GoldenForm(Enum):

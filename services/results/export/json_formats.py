@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, fields
 
 import orjson
 
-from proctor.values.openai import CompletionHead, Json, choice, completion
-from proctor.values.plain import with_line_feeds_only
+from proctor.values.openai import CompletionHead, choice, completion
+from proctor.values.plain import Json, with_line_feeds_only
 from proctor.values.usage import TokenUsage
 from services.results.export.format import ExportedRun, MissingAnswer, Row, RowFormat, RowKind
 from services.results.runs.run_plan import UNSPECIFIED

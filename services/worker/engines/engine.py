@@ -32,7 +32,7 @@ class Sampling:
     truncate_left: bool = False
     # Streaming over HTTP measures the time to the first token; the answer is the same.
     is_streamed: bool = False
-    # Where set, exactly one of them is generated.
+    # If set, exactly one of them is generated.
     allowed_texts: tuple[str, ...] = ()
     # The run's provider parameters, by the provider's own names.
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """What decides the size of a model's keys and values for each token; 0 is unknown."""
+    """The dimensions that decide the size of a model's key-value cache; 0 is unknown."""
 
     layers: int
     heads: int

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
+from proctor.values.plain import Json
 from services.worker.engines import engine
-
-Json = dict[str, Any]
 
 _LARGEST_COUNT = 2**63 - 1
 # More than any answer has, so that sums over a run fit a message.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import orjson
 
@@ -56,9 +57,9 @@ _MORE_THAN_TEXT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RowParams:
-    """The parsed parameters; `refusal` says in one sentence why they are invalid."""
+    """`known` are fields of Sampling, `extra` are others; `refusal` is why they are invalid, a sentence."""
 
-    known: Mapping[str, object] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, object] = field(default_factory=dict)
     refusal: str = ""
 
@@ -98,7 +99,7 @@ _kept = lru_cache(maxsize=_KEPT_TEXTS)(_read)
 def apply_row_params(params: RowParams, sampling: Sampling, rollout: int) -> Sampling:
     """The row wins, field by field. Rollout n adds n to the seed of a row, as to that of a run."""
     known = params.known
-    laid = replace(sampling, row_extra=params.extra, **known)  # type: ignore[arg-type]  # as _READERS has them
+    laid = replace(sampling, row_extra=params.extra, **known)
     if laid.seed is None or "seed" not in known:
         return laid
     return replace(laid, seed=laid.seed + rollout)

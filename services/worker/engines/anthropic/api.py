@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
@@ -17,7 +18,7 @@ from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import Dialect
-from services.worker.engines.parsed_json import Json, objects_of, text_of
+from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
     refuse_constraint,
     refuse_parameters,

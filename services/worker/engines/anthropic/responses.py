@@ -1,5 +1,6 @@
 """Reads responses of the Messages API: answers, streams, errors, models."""
 
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
@@ -8,7 +9,6 @@ from services.worker.engines.http.event_stream import ServerSentEvents, StreamEv
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.parsed_json import (
-    Json,
     count_of,
     moment_of,
     object_of,
@@ -18,6 +18,7 @@ from services.worker.engines.parsed_json import (
     word_of,
 )
 
+# An error in the middle of a stream has a type and no HTTP status.
 _STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -51,7 +52,7 @@ def status_of_error(document: Json) -> int:
 
 
 def read_generated(document: Json) -> engine.Generated:
-    """A refusal is no answer, whatever text precedes it; an empty content is an empty answer."""
+    """A refusal is a failure, whatever text precedes it; an empty content is an empty answer."""
     stop_reason = word_of(document.get("stop_reason"))
     if stop_reason == "refusal":
         raise engine.RequestRefused(f"The provider refused to answer{_refusal(document)}.")

@@ -1,5 +1,6 @@
 """Reads responses of generateContent: answers, streams, errors, models."""
 
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
@@ -15,7 +16,6 @@ from services.worker.engines.http.event_stream import ServerSentEvents, StreamEv
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import gemini_usage
 from services.worker.engines.parsed_json import (
-    Json,
     count_of,
     object_of,
     objects_of,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import aiohttp
 import orjson
 
+from proctor.values.plain import Json
 from services.worker.engines.http.responses import (
     AnswerStream,
     HttpResponse,
@@ -15,7 +16,6 @@ from services.worker.engines.http.responses import (
     read_body,
 )
 from services.worker.engines.http.server import Server
-from services.worker.engines.parsed_json import Json
 
 
 class HttpClient:

@@ -9,8 +9,9 @@ from enum import StrEnum, auto
 
 import orjson
 
+from proctor.values.plain import Json
 from services.worker.engines import engine
-from services.worker.engines.parsed_json import Json, count_of, object_of, objects_of
+from services.worker.engines.parsed_json import count_of, object_of, objects_of
 
 _TOO_LONG_TEXT = re.compile(
     r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"
@@ -40,7 +41,7 @@ _NO_HELP = "asking again will not help"
 
 
 class ErrorMeaning(StrEnum):
-    """What the body of an error adds to its status."""
+    """The meaning that the body of an error adds to its status."""
 
     TOO_LONG = auto()
     FILTERED = auto()

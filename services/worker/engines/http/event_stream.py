@@ -66,7 +66,7 @@ class JsonLines:
 
 
 class ServerSentEvents:
-    """As in the HTML standard: comments and unknown fields are skipped, lines of data are joined."""
+    """Follows the HTML standard: comments and unknown fields are skipped, lines of data are joined."""
 
     def __init__(self) -> None:
         self._lines = LineReader()

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NoReturn, Protocol, TypeVar
 
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing
@@ -12,7 +13,6 @@ from services.worker.engines.http.client import HttpClient
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.responses import AnswerStream
 from services.worker.engines.http.server import Dialect, Endpoint, Server
-from services.worker.engines.parsed_json import Json
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
@@ -24,7 +24,7 @@ T = TypeVar("T", Generated, ScoredChoices)
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """What is sent, and how its answer is read; `stream` assembles the document of a streamed one."""
+    """A request, and how its answer is read; `stream` assembles the document of a streamed one."""
 
     path: str
     body: Json
@@ -35,7 +35,7 @@ class Request(Generic[T]):
 
 
 class ProviderApi(Protocol):
-    """What differs between providers. Names of models are the server's own."""
+    """The part of an engine that differs between providers. Names of models are the server's own."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -45,7 +45,7 @@ class ProviderApi(Protocol):
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What a run stores besides the server."""
+        """Facts that a run stores besides the server."""
 
     def generation(self, model: str, prompt: Prompt, sampling: Sampling, /) -> Request[Generated]: ...
 

@@ -1,4 +1,4 @@
-"""The HTTP client of all that is no sample: lists of models, and by them whether a server can be reached.
+"""The HTTP client for everything but samples: lists of models, and by them whether a server can be reached.
 
 Samples go through aiohttp, which was measured for them (decision 0015).
 """
@@ -11,9 +11,9 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 import orjson
 
+from proctor.values.plain import Json
 from services.worker.engines.engine import ProviderFailed
 from services.worker.engines.http.server import Server
-from services.worker.engines.parsed_json import Json
 
 _CONNECTIONS = 4
 _PLAIN = "identity"

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import aiohttp
 
+from proctor.values.plain import Json
 from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.engine import LONGEST_ANSWER_CHARACTERS, ProviderFailed
 from services.worker.engines.http.event_stream import END_OF_STREAM, EventReader, StreamEvent
-from services.worker.engines.parsed_json import Json
 
 # The longest answer may be a million characters, each written as an escape of twelve bytes.
 MOST_BYTES = 16 * 1024 * 1024

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import aiohttp
 from yarl import URL
 
+from proctor.values.plain import Json
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
     ErrorResponse,
@@ -17,7 +18,7 @@ from services.worker.engines.http.errors import (
 )
 from services.worker.engines.http.key_redaction import KeyRedactor
 from services.worker.engines.http.rate_limit_headers import parse_limits
-from services.worker.engines.parsed_json import Json, read_document
+from services.worker.engines.parsed_json import read_document
 from services.worker.rate_limits.limiter import AdvertisedLimits
 
 
@@ -46,7 +47,7 @@ class Endpoint:
         return model.removeprefix(f"{self.provider}/")
 
     def secrets(self) -> Iterator[str]:
-        """What it sends and must not leak: the key, and the user information of the URL."""
+        """The texts that it sends and must not leak: the key, and the user information of the URL."""
         yield self.api_key or ""
         url = URL(self.base_url)
         yield url.password or url.user or ""
@@ -61,7 +62,7 @@ class Endpoint:
         return (str(url.with_user(None)) if basic else self.base_url).rstrip("/"), headers
 
     def facts(self) -> Mapping[str, str]:
-        """What a run stores; never a key or a password."""
+        """Facts that a run stores; never a key or a password."""
         return {
             "engine_version": f"aiohttp {aiohttp.__version__}",
             "provider": self.provider,

@@ -1,7 +1,8 @@
 """Token counts as each provider reports them: one that is counted anew is read here only."""
 
+from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
-from services.worker.engines.parsed_json import Json, object_of, tokens_of
+from services.worker.engines.parsed_json import object_of, tokens_of
 
 
 def openai_usage(document: Json) -> TokenUsage:

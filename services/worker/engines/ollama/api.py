@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
@@ -20,7 +21,7 @@ from services.worker.engines.ollama.responses import (
     read_loaded,
     read_model,
 )
-from services.worker.engines.parsed_json import Json, choice_schema, objects_of
+from services.worker.engines.parsed_json import choice_schema, objects_of
 from services.worker.engines.row_params import pop_json_schema, refuse_unsupported, row_fields
 
 _NAME = RULES["ollama"].name

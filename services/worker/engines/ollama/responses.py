@@ -1,5 +1,6 @@
 """Reads responses of Ollama: answers, streams, models."""
 
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
@@ -8,7 +9,6 @@ from services.worker.engines.http.event_stream import JsonLines, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.parsed_json import (
-    Json,
     count_of,
     moment_of,
     object_of,

@@ -6,6 +6,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from proctor.values.outcome import ChoiceScore
+from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.pool import ConstrainedField
 from proctor.values.providers.rules import ProviderRules, rules_for
@@ -21,7 +22,6 @@ from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.openai import responses
 from services.worker.engines.openai.responses import STREAM_FIELDS, OpenAIStream
 from services.worker.engines.parsed_json import (
-    Json,
     choice_schema,
     count_of,
     moment_of,
@@ -36,7 +36,7 @@ _PARAMETERS = {name: name for name in ("temperature", "top_p", "top_k", "seed", 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIServer:
-    """What is known of a server by its host."""
+    """Facts about a server that its host tells."""
 
     rules: ProviderRules
     needs_key: bool = False
@@ -59,7 +59,7 @@ def server_at(base_url: str) -> OpenAIServer:
     return _SERVERS.get(urlsplit(base_url).hostname or "", ANY_SERVER)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OpenAIApi:
     has_loglikelihood: bool = True
     constrained_field: ConstrainedField | None = None
@@ -143,7 +143,7 @@ class OpenAIApi:
 
 
 def constraint_fields(field: ConstrainedField | None, texts: Sequence[str]) -> Json:
-    """The fields that constrain the answer to these texts; none where there are no texts."""
+    """The fields that constrain the answer to these texts; none without texts."""
     if not texts:
         return {}
     match field:

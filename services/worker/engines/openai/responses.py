@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from proctor.values.outcome import ChoiceScore
+from proctor.values.plain import Json
 from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
@@ -20,7 +21,6 @@ from services.worker.engines.http.event_stream import ServerSentEvents, StreamEv
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.parsed_json import (
-    Json,
     object_of,
     objects_of,
     read_document,
@@ -106,7 +106,7 @@ def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> en
 
 
 def _chat_text(choice: Json, finish_reason: str) -> object:
-    """A tool call or a refusal has no content: an empty answer. An incomplete message is no answer."""
+    """A tool call or a refusal has no content: an empty answer. An incomplete message is a failure."""
     message = choice.get("message")
     if not isinstance(message, dict):
         raise engine.ProviderFailed("The server's answer holds no message.")

@@ -96,6 +96,7 @@ class VllmEngine:
     @asynccontextmanager
     async def _serving(self, model: str) -> AsyncIterator["VllmRuntime"]:
         """The runtime of the model, which is not stopped meanwhile."""
+        # A switch in progress goes first: a stream of requests would hold it up for ever.
         while self._switch.locked() or not (runtime := self._view_of(model)):
             await self.load(model)
         self._in_flight += 1

@@ -19,7 +19,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def reason_in_output(lines: Sequence[str]) -> str | None:
-    """The last exception that is no echo of another one; None where there is none."""
+    """The last exception that does not repeat another one; None without any."""
     found = (_EXCEPTION.match(_LOG_PREFIX.sub("", line)) for line in reversed(lines))
     messages = (match["message"] for match in found if match)
     cause = next((message for message in messages if not any(word in message for word in _ELSEWHERE)), None)

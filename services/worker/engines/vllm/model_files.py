@@ -33,7 +33,7 @@ def is_folder(path: str) -> bool:
 
 
 def model_source(model: PoolModel) -> str:
-    """What vLLM loads the weights from: a folder or a hub id."""
+    """The folder or hub id from which vLLM loads the weights."""
     return str(Path(model.path).expanduser()) if is_folder(model.path) else model.path
 
 
@@ -82,7 +82,7 @@ class VllmSettings:
 
 
 def read_model_config(model: PoolModel) -> Mapping[str, object]:
-    """The model's config.json; empty for a hub id. Raises ModelCannotLoad for a folder that is no model."""
+    """The model's config.json; empty for a hub id. Raises ModelCannotLoad for a folder without a model."""
     if not is_folder(model.path):
         return {}
     folder = Path(model_source(model))
@@ -95,7 +95,7 @@ def read_model_config(model: PoolModel) -> Mapping[str, object]:
 
 
 def _read_config(kind: str, name: str, file: Path) -> Mapping[str, object]:
-    """Empty for what is no JSON object."""
+    """Empty for a file without a JSON object."""
     if not file.parent.is_dir():
         raise engine.ModelCannotLoad(f"The folder of the {kind} {name} does not exist: {file.parent}.")
     if not file.is_file():
@@ -174,7 +174,7 @@ def adapter_arguments(group: Iterable[PoolModel]) -> Mapping[str, object]:
 
 
 def read_adapter_rank(model: PoolModel) -> int:
-    """Raises ModelCannotLoad for a folder that is no adapter."""
+    """Raises ModelCannotLoad for a folder without an adapter."""
     folder = Path(model.lora).expanduser()
     rank = _read_config("adapter", model.name, folder / "adapter_config.json").get("r")
     if not isinstance(rank, int) or not 0 < rank <= _RANKS[-1]:

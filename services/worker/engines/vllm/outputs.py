@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import orjson
 from vllm import SamplingParams
@@ -13,11 +12,11 @@ from vllm.sampling_params import RequestOutputKind
 
 from proctor.values import openai
 from proctor.values.outcome import ChoiceScore
+from proctor.values.plain import Json
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.vllm.token_split import TokenSplit
 
-Json = dict[str, Any]
 # JSON has no infinity; the protocol uses this for an impossible token.
 _LEAST_LOGPROB = -9999.0
 
@@ -117,11 +116,7 @@ def _choice(completion: CompletionOutput, *, is_chat: bool) -> Json:
     if completion.logprobs is not None:
         logprobs = {"content": _chat_logprobs(completion)} if is_chat else _text_logprobs(completion)
     return openai.choice(
-        completion.text,
-        completion.finish_reason,
-        is_chat=is_chat,
-        index=completion.index,
-        logprobs=logprobs,
+        completion.text, completion.finish_reason, is_chat=is_chat, index=completion.index, logprobs=logprobs
     )
 
 

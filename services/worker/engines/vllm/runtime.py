@@ -81,6 +81,7 @@ class VllmRuntime:
         return self._copy_for(model, adapter)
 
     def _copy_for(self, model: PoolModel, adapter: LoRARequest | None) -> "VllmRuntime":
+        # Engine, tokenizer and request numbers stay shared.
         runtime = copy(self)
         runtime.model, runtime.adapter = model, adapter
         return runtime
@@ -226,7 +227,7 @@ class VllmRuntime:
         self._async_llm.shutdown(timeout=_CPU_STOP_SECONDS if current_platform.is_cpu() else None)
 
     def facts(self) -> Mapping[str, str]:
-        """What a run stores so that its figures can be repeated."""
+        """Facts that a run stores so that its figures can be repeated."""
         config = self._async_llm.model_config
         return {
             "engine": "vllm",

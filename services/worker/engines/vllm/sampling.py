@@ -64,9 +64,7 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
             asked["structured_outputs"] = StructuredOutputsParams(choice=list(sampling.allowed_texts))
         # Used for one request only, so vLLM need not copy it.
         return SamplingParams(
-            output_kind=RequestOutputKind.FINAL_ONLY,
-            skip_clone=True,
-            **{**sampling.extra, **chosen, **asked},
+            output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **{**sampling.extra, **chosen, **asked}
         )
     except (VLLMClientError, ValueError, TypeError) as error:
         reason = reason_in_error(str(error)) or type(error).__name__

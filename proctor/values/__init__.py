@@ -1,1 +1,0 @@
-"""Values that more than one part of Proctor spells: frozen types, enums, parse and format. No I/O."""

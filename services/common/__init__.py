@@ -1,1 +1,0 @@
-"""Plumbing that every service uses and that knows no run."""
