@@ -58,6 +58,8 @@ class ExecuteSample:
         """
         if sample.refusal:
             return Outcome(shard, sample.number, Failure(FailureClass.REFUSED, sample.refusal))
+        if sample.code_check and (problem := await self.check_code.problem()):
+            return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
         return await self._execute_until_answered(shard, sample)
 
     async def _execute_until_answered(self, shard: Shard, sample: ShardSample) -> Outcome | None:

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 
 from proctor.values.code import CodeCheck, CodeResult
-from services.worker.sandboxes.errors import SandboxLost, SandboxNotOpened
+from services.worker.sandboxes.errors import CannotIsolate, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
 
@@ -46,13 +46,22 @@ main()
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CheckCode:
     """`new_word` gives a word that no answer can hold; `slots` bounds the open sandboxes."""
 
     engine: SandboxEngine
     slots: asyncio.Semaphore
     new_word: Callable[[], str]
+    can_isolate: bool = field(default=False, init=False)
+
+    async def problem(self) -> str:
+        """Why no answer could be executed, in one sentence; to be asked before a model is paid for one."""
+        if self.can_isolate:
+            return ""
+        isolation = await self.engine.check()
+        self.can_isolate = not isolation.problem
+        return isolation.problem and str(CannotIsolate(problem=isolation.problem))
 
     async def check(self, check: CodeCheck, answer: str) -> CodeResult:
         """Whatever the program does is its own result. Raises SandboxError where no sandbox held."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure, FailureClass
 from proctor.values.sample import Prompt
 from services.common.clock import Clock
@@ -70,6 +71,18 @@ def executor_of(
         refused_runs=refused or RefusedRuns(clock),
         check_code=refusing_check(),
     )
+
+
+async def test_a_machine_that_cannot_isolate_asks_no_model_for_code() -> None:
+    engine = ScriptedEngine()
+    shard = a_shard(7)
+    sample = replace(shard.samples[0], code_check=CodeCheck("", "assert True"))
+    outcome = await executor_of(engine, FrozenClock()).execute(shard, sample)
+    assert outcome is not None
+    assert isinstance(outcome.result, Failure)
+    assert outcome.result.failure_class is FailureClass.SANDBOX
+    assert "cannot isolate code" in outcome.result.message
+    assert not engine.asked
 
 
 async def ask(engine: ScriptedEngine, shard: Shard, states: RunStates | None = None) -> Outcome | None:
