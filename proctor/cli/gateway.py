@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from proctor.cli.options import ConnectionOptions
+from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
 from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
@@ -78,7 +78,7 @@ def _typer_form(command: Command) -> Command:
 
         async def connected() -> ExitCode | None:
             address = find_gateway(connection.gateway)
-            async with ProctorClient(address, user=connection.user) as client:
+            async with ProctorClient(address, user=connection.user, api_key=api_key()) as client:
                 code: ExitCode | None = await command(Session(client, terminal), **given)
                 return code
 
@@ -87,6 +87,10 @@ def _typer_form(command: Command) -> Command:
     options = [*_options(own), *_options_of(ConnectionOptions)]
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # read by inspect
     return run
+
+
+def api_key() -> str:
+    return os.environ.get(API_KEY_VARIABLE, "").strip()
 
 
 def _alone(command: Command) -> Command:
@@ -159,7 +163,7 @@ def print_version(is_asked: bool) -> None:  # as typer calls it
         address, release = "", ""
         with contextlib.suppress(ClientError, StackError):
             address = find_gateway(os.environ.get("PROCTOR_GATEWAY"))
-            async with ProctorClient(address, timeout_seconds=_VERSION_SECONDS) as client:
+            async with ProctorClient(address, api_key=api_key(), timeout_seconds=_VERSION_SECONDS) as client:
                 release = await client.release()
         beside = f"; the gateway at {address} is {release}" if release else ""
         say(terminal.out, f"{_NAME} {version(_NAME)}{beside}")

@@ -20,8 +20,14 @@ Gateway = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
 UserOption = Annotated[
-    str, typer.Option(envvar="PROCTOR_USER", help="Name of the user, for limits per user.")
+    str,
+    typer.Option(
+        envvar="PROCTOR_USER",
+        help="Name of the user at a gateway without API keys; others take it from PROCTOR_API_KEY.",
+    ),
 ]
+# Only by environment: other accounts of a machine see the arguments of a program.
+API_KEY_VARIABLE = "PROCTOR_API_KEY"
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 PageOption = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.cli.gateway import Session, program_name
+from proctor.cli.gateway import Session, api_key, program_name
 from proctor.cli.render.terminal import Terminal, complain_of, say
 from proctor.cli.runs.follow import Ask, cancel, detach
 from proctor.cli.runs.order import OrderOptions, order_of, refuse_out_of_range
@@ -125,7 +125,7 @@ async def _evaluate_on_own_stack(evaluation: Evaluation) -> ExitCode:
 
 
 async def _evaluate(evaluation: Evaluation, gateway: str, on_interrupt: Ask) -> ExitCode:
-    async with ProctorClient(gateway) as client:
+    async with ProctorClient(gateway, api_key=api_key()) as client:
         session = Session(client, evaluation.terminal)
         return await submit_and_follow(session, evaluation.order, on_interrupt=on_interrupt)
 

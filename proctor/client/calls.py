@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import grpc
 
-from proctor.client.errors import ClientError, Unreachable, client_error
+from proctor.client.errors import ClientError, Refused, Unreachable, client_error
 
 # A gateway that restarts is back within these pauses.
 _RETRY_PAUSES_SECONDS = (0.2, 0.5, 1.0)
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 class GatewayCalls:
     """A channel to a gateway, and the ways to call it."""
 
-    def __init__(self, address: str, timeout_seconds: float, user: str = "") -> None:
+    def __init__(self, address: str, timeout_seconds: float, *, user: str = "", api_key: str = "") -> None:
         self.address = address
-        self._metadata = _user_metadata(user)
+        self._metadata = (*_user_metadata(user), *_key_metadata(api_key))
         self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         self._timeout_seconds = timeout_seconds
 
@@ -127,6 +127,15 @@ async def _send(call: grpc.aio.StreamUnaryCall[Q, A], chunks: AsyncIterable[Q]) 
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             return  # The call has ended, and its answer says why.
     await call.done_writing()
+
+
+def _key_metadata(api_key: str) -> tuple[tuple[str, str | bytes], ...]:
+    """Raises `Refused` for a text that no header can hold; the message does not repeat it."""
+    if not api_key:
+        return ()
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise Refused("The API key holds characters that no key has; check PROCTOR_API_KEY.")
+    return (("authorization", f"Bearer {api_key}"),)
 
 
 def _user_metadata(user: str) -> tuple[tuple[str, str | bytes], ...]:

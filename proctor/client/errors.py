@@ -2,6 +2,7 @@
 
 ClientError
 ├── Refused       the request is not acceptable as it is
+│   ├── NotAllowed  no API key, an unknown one, or a caller who may not do this
 │   └── NotFound  something that the request names does not exist
 ├── Unreachable   the gateway, or a service behind it, does not answer; a retry may help
 └── ServerFault   an internal error of a service
@@ -52,6 +53,10 @@ class NotFound(Refused):
     """Something that the request names does not exist."""
 
 
+class NotAllowed(Refused):
+    """The caller has no API key or an unknown one, or may not do this."""
+
+
 class Unreachable(ClientError):
     """No answer; a retry may help."""
 
@@ -90,6 +95,8 @@ def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
 def _kind(code: grpc.StatusCode, reason: str) -> type[ClientError]:
     if code == grpc.StatusCode.NOT_FOUND or reason in _UNKNOWN_NAMES:
         return NotFound
+    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        return NotAllowed
     if code in _REFUSALS:
         return Refused
     return Unreachable if code == grpc.StatusCode.UNAVAILABLE else ServerFault

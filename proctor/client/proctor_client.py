@@ -81,12 +81,17 @@ class Reconnect:
 
 
 class ProctorClient:
-    """An async context manager. Every method raises only ClientError and its subclasses."""
+    """An async context manager. Every method raises only ClientError and its subclasses.
 
-    def __init__(self, address: str, *, user: str = "", timeout_seconds: float = 30.0) -> None:
+    A gateway with API keys takes the user from `api_key`; `user` is the name for one without keys.
+    """
+
+    def __init__(
+        self, address: str, *, user: str = "", api_key: str = "", timeout_seconds: float = 30.0
+    ) -> None:
         self.address = address
         self._user = user
-        self._calls = GatewayCalls(address, timeout_seconds, user)
+        self._calls = GatewayCalls(address, timeout_seconds, user=user, api_key=api_key)
         channel = self._calls.channel
         self._scheduler = scheduler_grpc.SchedulerServiceStub(channel)
         self._results = results_grpc.ResultsServiceStub(channel)

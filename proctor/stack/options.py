@@ -29,7 +29,11 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "PROCTOR_CACHE_DIR": ("`~/.cache/proctor`", "Folder of what can be rebuilt: the starter model."),
         "PROCTOR_VLLM_PYTHON": ("`.venv-vllm/bin/python`", "Python of the environment that has vLLM."),
         "PROCTOR_GATEWAY": ("the local stack's", "gRPC address of the gateway that commands call."),
-        "PROCTOR_USER": ("`local`", "Name of the user who orders, for limits per user."),
+        "PROCTOR_USER": ("`local`", "Name of the user at a gateway without API keys, for limits per user."),
+        "PROCTOR_API_KEY": (
+            "none",
+            "API key that commands send: a gateway with keys finds the user by it.",
+        ),
     }
 )
 

@@ -130,6 +130,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
     ERROR_REASON_RANGE_NOT_READY: _ErrorReason.ValueType  # 52
     """FAILED_PRECONDITION. {"run_id": "…"}: the file may still change, so a byte range is undefined."""
+    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 53
+    """UNAUTHENTICATED. {}: no API key, or an unknown one."""
+    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
+    """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -242,4 +246,8 @@ ERROR_REASON_BATCH_ALREADY_ENDED: ErrorReason.ValueType  # 51
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
 ERROR_REASON_RANGE_NOT_READY: ErrorReason.ValueType  # 52
 """FAILED_PRECONDITION. {"run_id": "…"}: the file may still change, so a byte range is undefined."""
+ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
+"""UNAUTHENTICATED. {}: no API key, or an unknown one."""
+ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
+"""PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

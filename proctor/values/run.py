@@ -1,4 +1,4 @@
-"""A run's id and user, its states, what it is over, its time limit, and how much of it is recorded.
+"""Callers and users, a run's id, its states, what it is over, its time limit, and how much of it is recorded.
 
 Counts are absolute: a report that arrives twice changes nothing.
 """
@@ -12,6 +12,8 @@ from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import TokenUsage
 
 MAX_USER_LETTERS = 128
+# The user of a call that names none.
+LOCAL_USER = "local"
 # In the list of priorities: all users that it does not name.
 EVERYBODY = "*"
 RunId = NewType("RunId", str)
@@ -27,6 +29,19 @@ def is_user_name(text: str) -> bool:
     """Whether it is 1 to 128 printable characters without blanks around them, and not `*`."""
     has_form = 0 < len(text) <= MAX_USER_LETTERS and text.isprintable() and text == text.strip()
     return has_form and text != EVERYBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user, who may be an operator of the installation. `is_verified`: an API key proved the name."""
+
+    name: str = LOCAL_USER
+    is_operator: bool = False
+    is_verified: bool = False
+
+    def may_change(self, owner: str) -> bool:
+        """Whether it may change or delete what belongs to `owner`."""
+        return self.is_operator or self.name == owner
 
 
 class RunState(ContractEnum):

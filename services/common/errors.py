@@ -14,6 +14,8 @@ class ErrorKind(StrEnum):
     CONFLICT = "conflict"
     EXHAUSTED = "exhausted"
     UNAVAILABLE = "unavailable"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
     INTERNAL = "internal"
 
 

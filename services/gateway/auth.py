@@ -1,32 +1,41 @@
-"""The user of a request and its request limit.
+"""Who calls, what they may call, and their limits: one place for HTTP and gRPC.
 
-The user is the name of the API key, else X-Proctor-User, else `local`. Names are unverified and serve
-limits only. gRPC calls carry the same names in their metadata. The scheduler counts requests for all
-replicas of the gateway.
+With API keys configured, each call outside of the public ones presents one, and the user is the holder of the
+key. Without keys the user is the name in X-Proctor-User, else `local`, and is an operator: this is the single
+person of a local stack. gRPC calls carry the same names in their metadata. The scheduler counts requests for
+all replicas of the gateway.
 """
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends
 from pydantic import SecretStr
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
-from proctor.values.run import is_user_name
+from proctor.values.run import LOCAL_USER, Principal, is_user_name
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends import Scheduler
-from services.gateway.errors.gateway_errors import GatewayFull, InvalidUserName, TooManyCalls
+from services.gateway.errors.gateway_errors import (
+    GatewayFull,
+    InvalidUserName,
+    KeyMissing,
+    KeyUnknown,
+    NotForUsers,
+    OperatorsOnly,
+    TooManyCalls,
+)
+from services.gateway.permissions import Permission
 
 USER_HEADER = "X-Proctor-User"
-DEFAULT_USER = "local"
 # Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
 log = get_logger()
@@ -36,40 +45,39 @@ STREAMED_BYTES = 2 * 1024 * 1024
 
 
 class Identity:
-    """Finds the user of a request by its API key and headers."""
+    """Finds the principal of a call by its API key and headers."""
 
-    def __init__(self, api_keys: Mapping[str, SecretStr]) -> None:
-        """`api_keys` maps the name of a user to its key."""
+    def __init__(self, api_keys: Mapping[str, SecretStr], operators: Collection[str] = ()) -> None:
+        """`api_keys` maps the name of a user to its key; `operators` are some of these users."""
         self._api_keys = api_keys
+        self._operators = frozenset(operators)
 
-    async def known_key(self, request: Request) -> None:
-        """A dependency of paths whose clients always send a key. Raises 401 for an unknown one."""
-        presented = _presented_key(request.headers)
-        if self._api_keys and presented and not self._key_holder(presented):
-            problem = "This API key is unknown; use one that the operator gave, or none."
-            raise HTTPException(401, problem, {"WWW-Authenticate": "Bearer"})
+    def principal_of(self, headers: Mapping[str, str]) -> Principal:
+        """`headers` are case-insensitive. Raises `KeyMissing`, `KeyUnknown` or `InvalidUserName`."""
+        if not self._api_keys:
+            return Principal(_given_name(headers) or LOCAL_USER, is_operator=True)
+        presented = _presented_key(headers)
+        if not presented:
+            raise KeyMissing
+        name = self._key_holder(presented)
+        if name is None:
+            raise KeyUnknown
+        return Principal(name, is_operator=name in self._operators, is_verified=True)
 
-    def user_of(self, headers: Mapping[str, str]) -> str:
-        """`headers` are case-insensitive. Raises `InvalidUserName`."""
-        return self._named(headers) or DEFAULT_USER
-
-    def named_by(self, metadata: Iterable[tuple[str, str | bytes]]) -> str:
-        """The user that the metadata of a gRPC call names; "" for none."""
-        return self._named(
+    def principal_of_metadata(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal:
+        """The same for the metadata of a gRPC call."""
+        return self.principal_of(
             {
                 key.removesuffix(_BINARY_SUFFIX): value if isinstance(value, str) else value.decode("latin-1")
                 for key, value in metadata
             }
         )
 
-    def _named(self, headers: Mapping[str, str]) -> str:
-        return self._key_holder(_presented_key(headers)) or _given_name(headers)
-
-    def _key_holder(self, presented: str) -> str:
+    def _key_holder(self, presented: str) -> str | None:
         for name, key in self._api_keys.items():
             if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
                 return name
-        return ""
+        return None
 
 
 def _presented_key(headers: Mapping[str, str]) -> str:
@@ -91,10 +99,14 @@ def _given_name(headers: Mapping[str, str]) -> str:
     return name
 
 
-async def _user(request: Request) -> str:
-    # Found once, by the middleware that counts requests.
-    user: str = request.state.user
-    return user
+async def _caller(request: Request) -> Principal:
+    # Found once, when the request was admitted.
+    caller: Principal = request.state.caller
+    return caller
+
+
+async def _user(caller: Annotated[Principal, Depends(_caller)]) -> str:
+    return caller.name
 
 
 async def _now(request: Request) -> datetime:
@@ -103,6 +115,7 @@ async def _now(request: Request) -> datetime:
 
 
 # Dependencies of handlers: the caller and the time.
+Caller = Annotated[Principal, Depends(_caller)]
 User = Annotated[str, Depends(_user)]
 Now = Annotated[datetime, Depends(_now)]
 
@@ -160,3 +173,34 @@ class CallSlots:
             counts[user] += change
             if not counts[user]:
                 del counts[user]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Decides of each call whether it is served: by its caller, its permission and the limits."""
+
+    identity: Identity
+    limit: RequestLimit
+    slots: CallSlots
+
+    @asynccontextmanager
+    async def admitted(self, caller: Principal, permission: Permission, size: int) -> AsyncIterator[None]:
+        """For one call that holds `size` bytes; malformed ones are counted too.
+
+        Raises `OperatorsOnly`, `NotForUsers`, or an error of a limit.
+        """
+        await self._count(caller, permission)
+        if permission is Permission.INTERNAL:
+            raise NotForUsers
+        if permission is Permission.OPERATOR and not caller.is_operator:
+            raise OperatorsOnly(user=caller.name)
+        with self.slots.slot(caller.name, size):
+            yield
+
+    async def _count(self, caller: Principal, permission: Permission) -> None:
+        try:
+            await self.limit.count(caller.name, is_read=permission is Permission.READ)
+        except DomainError:
+            # An operator above the request limit must be able to raise it.
+            if not (permission is Permission.OPERATOR and caller.is_operator):
+                raise

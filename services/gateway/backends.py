@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, cast
 
 import grpc
@@ -25,8 +26,10 @@ from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.v1.results_service_pb2 import GetSummaryRequest, ListOutcomesRequest, ListOutcomesResponse
+from proctor.values.run import Principal
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, RemoteError
 from services.common.grpc.errors import remote_error
+from services.common.grpc.principal import principal_metadata
 
 SCHEDULER = "scheduler"
 RESULTS = "results"
@@ -60,8 +63,23 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
     return DependencyUnavailable(dependency=backend) if is_away and not reported.facts else reported
 
 
+_NOBODY = Principal()
+# The caller of the request that is being served.
+_caller: ContextVar[Principal] = ContextVar("caller", default=_NOBODY)
+
+
+@contextmanager
+def calling_for(caller: Principal) -> Iterator[None]:
+    """Calls of backends inside are made for this caller."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
 class BackendChannel:
-    """A gRPC channel as generated stubs need it; see the module for what it adds.
+    """A gRPC channel as generated stubs need it; see the module for what it adds. Calls name the caller.
 
     `timeout` of a call replaces the limit of the channel. A streamed response has the limit for each chunk;
     an upload has none, because it lasts as long as its caller sends.
@@ -78,7 +96,8 @@ class BackendChannel:
 
         async def call(request: Any, timeout: float | None = None) -> Any:  # noqa: ASYNC109  # gRPC's own
             with self._domain_errors():
-                return await method(request, timeout=timeout or self._timeout)
+                metadata = principal_metadata(_caller.get())
+                return await method(request, timeout=timeout or self._timeout, metadata=metadata)
 
         return call
 
@@ -87,7 +106,7 @@ class BackendChannel:
 
         async def upload(chunks: AsyncIterable[Any]) -> Any:
             with self._domain_errors():
-                return await send_chunks(method(), chunks)
+                return await send_chunks(method(metadata=principal_metadata(_caller.get())), chunks)
 
         return upload
 
@@ -96,7 +115,7 @@ class BackendChannel:
         method: grpc.aio.UnaryStreamMultiCallable[Any, Any] = self._channel.unary_stream(path, **codec)
 
         async def download(request: Any, timeout: float | None = None) -> AsyncGenerator[Any]:  # noqa: ASYNC109
-            call = method(request)
+            call = method(request, metadata=principal_metadata(_caller.get()))
             try:
                 with self._domain_errors():
                     while (chunk := await self._next(call, timeout or self._timeout)) is not None:

@@ -37,15 +37,18 @@ from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
+from proctor.values.run import LOCAL_USER, Principal
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.errors import parsed
+from services.common.grpc.principal import PREFIX, principal_metadata
 from services.common.structured_logs import get_logger
 from services.gateway.api.suites.schemas import without_version
-from services.gateway.auth import DEFAULT_USER, STREAMED_BYTES, CallSlots, Identity, RequestLimit
+from services.gateway.auth import STREAMED_BYTES, Admission
 from services.gateway.backends import RESULTS, SCHEDULER, backend_error
+from services.gateway.permissions import Permission, method_permission
 
-# Takes the request and the user that the call names, "" for none.
-Amend = Callable[[bytes, str], bytes]
+# Takes the request and its caller.
+Amend = Callable[[bytes, Principal], bytes]
 NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
 # Each of these files defines one service.
 _SCHEDULER_FILES = (
@@ -64,10 +67,6 @@ _RESULTS_FILES = (
     rescore_service_pb2,
     export_service_pb2,
 )
-# Calls that change nothing and compute nothing anew.
-_READING_VERBS = ("Get", "List", "Watch", "Show", "Preview", "Read", "Export")
-# An operator above the request limit must be able to raise it.
-_RATE_LIMIT_EXEMPT = frozenset({"/proctor.v1.QueueService/GetLimits", "/proctor.v1.QueueService/SetLimits"})
 # Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
 _HOP_METADATA = (
     "grpc-",
@@ -77,30 +76,33 @@ _HOP_METADATA = (
     "te",
     "authorization",
     "x-api-key",
-    "x-proctor-",
+    PREFIX,
     "cookie",
 )
 log = get_logger()
 ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-def unchanged(request: bytes, user: str) -> bytes:  # noqa: ARG001  # an Amend
+def unchanged(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
     return request
 
 
 def _with_user(kind: type[Message], header: str = "") -> Amend:
     """Sets the user, and an empty request id, so that retries are idempotent.
 
+    A request may name its user itself where neither a key nor the metadata names one.
+
     `header` is the field that holds both; "" means the message itself. A stream that does not begin with a
     header is left to its service to reject.
     """
 
-    def amend(request: bytes, user: str) -> bytes:
+    def amend(request: bytes, caller: Principal) -> bytes:
         message = parsed(kind, request)
         if header and not message.HasField(header):
             return request
         target: Any = getattr(message, header) if header else message
-        target.user = user or target.user
+        if caller.is_verified or caller.name != LOCAL_USER or not target.user:
+            target.user = caller.name
         if "request_id" in target.DESCRIPTOR.fields_by_name:
             target.request_id = target.request_id or str(uuid.uuid4())
         return message.SerializeToString()
@@ -111,7 +113,7 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
 def _without_version(kind: type[NamesSuite]) -> Amend:
     """Rejects a suite with a version: these calls look at all versions."""
 
-    def check(request: bytes, user: str) -> bytes:  # noqa: ARG001  # an Amend
+    def check(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
         without_version(parsed(kind, request).suite)
         return request
 
@@ -134,25 +136,22 @@ AMENDMENTS: dict[str, Amend] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CallerPolicy:
-    """Identifies callers, and applies their request limit and that of calls in progress."""
+class _Call:
+    """A method as it is admitted and forwarded."""
 
-    identity: Identity
-    limit: RequestLimit
-    slots: CallSlots
+    path: str
+    permission: Permission
+    admission: Admission
 
     @asynccontextmanager
-    async def admitted(self, path: str, context: ProxyContext, size: int) -> AsyncIterator[str]:
-        """The user that the call names, "" for none. Raises `TOO_MANY_REQUESTS` above a limit."""
-        named = self.identity.named_by(context.invocation_metadata() or ())
+    async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Principal]:
+        """Its caller. Raises what `Identity` and `Admission` raise."""
+        caller = self.admission.identity.principal_of_metadata(context.invocation_metadata() or ())
         # Later lines of this call have them too.
-        bind_contextvars(user=named or DEFAULT_USER, peer=context.peer())
-        log.info("grpc request", method=path)
-        if path not in _RATE_LIMIT_EXEMPT:
-            is_read = path.rpartition("/")[2].startswith(_READING_VERBS)
-            await self.limit.count(named or DEFAULT_USER, is_read=is_read)
-        with self.slots.slot(named or DEFAULT_USER, size):
-            yield named
+        bind_contextvars(user=caller.name, peer=context.peer())
+        log.info("grpc request", method=self.path)
+        async with self.admission.admitted(caller, self.permission, size):
+            yield caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ class ForwardedService:
     service: ServiceDescriptor
     channel: grpc.aio.Channel
     backend: str
-    policy: CallerPolicy
+    admission: Admission
 
     def register(self, server: grpc.aio.Server) -> None:
         handlers = {method.name: self._handler(method) for method in self.service.methods}
@@ -171,70 +170,74 @@ class ForwardedService:
 
     def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[bytes, bytes]":
         path = f"/{self.service.full_name}/{method.name}"
+        call = _Call(path, method_permission(method.name), self.admission)
         amend = AMENDMENTS.get(method.name, unchanged)
         if method.client_streaming:
-            return grpc.stream_unary_rpc_method_handler(self._forward_upload(path, amend))
+            return grpc.stream_unary_rpc_method_handler(self._forward_upload(call, amend))
         if method.server_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._forward_download(path))
-        return grpc.unary_unary_rpc_method_handler(self._forward_call(path, amend))
+            return grpc.unary_stream_rpc_method_handler(self._forward_download(call))
+        return grpc.unary_unary_rpc_method_handler(self._forward_call(call, amend))
 
     # The stubs of the handlers know only the synchronous API, hence Any.
-    def _forward_call(self, path: str, amend: Amend) -> Any:
+    def _forward_call(self, call: _Call, amend: Amend) -> Any:
         async def forward(request: bytes, context: ProxyContext) -> bytes:
-            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
-            async with self.policy.admitted(path, context, len(request)) as named:
-                sent = amend(request, named)
+            send: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(call.path)
+            async with call.admitted(context, len(request)) as caller:
+                sent, metadata = amend(request, caller), _metadata(context, caller)
                 try:
-                    return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
+                    return await send(sent, timeout=context.time_remaining(), metadata=metadata)
                 except grpc.aio.AioRpcError as error:
                     await _pass_on(error, context, self.backend)
 
         return forward
 
-    def _forward_upload(self, path: str, amend: Amend) -> Any:
+    def _forward_upload(self, call: _Call, amend: Amend) -> Any:
         async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> bytes:
-            start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(path)
-            async with self.policy.admitted(path, context, STREAMED_BYTES) as named:
-                call = start(timeout=context.time_remaining(), metadata=_metadata(context))
+            start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(call.path)
+            async with call.admitted(context, STREAMED_BYTES) as caller:
+                upload = start(timeout=context.time_remaining(), metadata=_metadata(context, caller))
                 try:
-                    return await send_chunks(call, _first_amended(messages, amend, named))
+                    return await send_chunks(upload, _first_amended(messages, amend, caller))
                 except grpc.aio.AioRpcError as error:
                     await _pass_on(error, context, self.backend)
 
         return forward
 
-    def _forward_download(self, path: str) -> Any:
+    def _forward_download(self, call: _Call) -> Any:
         async def forward(request: bytes, context: ProxyContext) -> AsyncIterator[bytes]:
-            start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
-            async with self.policy.admitted(path, context, len(request)):
-                call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
+            start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(call.path)
+            async with call.admitted(context, len(request)) as caller:
+                metadata = _metadata(context, caller)
+                download = start(request, timeout=context.time_remaining(), metadata=metadata)
                 try:
-                    async for response in call:
+                    async for response in download:
                         yield response
                 except grpc.aio.AioRpcError as error:
                     await _pass_on(error, context, self.backend)
                 finally:
-                    call.cancel()
+                    download.cancel()
 
         return forward
 
 
 def public_services(
-    scheduler: grpc.aio.Channel, results: grpc.aio.Channel, policy: CallerPolicy
+    scheduler: grpc.aio.Channel, results: grpc.aio.Channel, admission: Admission
 ) -> tuple[ForwardedService, ...]:
     backends = ((scheduler, SCHEDULER, _SCHEDULER_FILES), (results, RESULTS, _RESULTS_FILES))
     return tuple(
-        ForwardedService(service, channel, backend, policy)
+        ForwardedService(service, channel, backend, admission)
         for channel, backend, files in backends
         for file in files
         for service in file.DESCRIPTOR.services_by_name.values()
     )
 
 
-async def _first_amended(messages: AsyncIterable[bytes], amend: Amend, user: str) -> AsyncIterator[bytes]:
+async def _first_amended(
+    messages: AsyncIterable[bytes], amend: Amend, caller: Principal
+) -> AsyncIterator[bytes]:
     is_first = True
     async for message in messages:
-        yield amend(message, user) if is_first else message
+        yield amend(message, caller) if is_first else message
         is_first = False
 
 
@@ -245,6 +248,7 @@ async def _pass_on(error: grpc.aio.AioRpcError, context: ProxyContext, backend: 
     await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata()))
 
 
-def _metadata(context: ProxyContext) -> tuple[tuple[str, str | bytes], ...]:
+def _metadata(context: ProxyContext, caller: Principal) -> tuple[tuple[str, str | bytes], ...]:
     received = context.invocation_metadata() or ()
-    return tuple((key, value) for key, value in received if not key.startswith(_HOP_METADATA))
+    kept = ((key, value) for key, value in received if not key.startswith(_HOP_METADATA))
+    return (*kept, *principal_metadata(caller))

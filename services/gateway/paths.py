@@ -5,6 +5,7 @@ SUITES = "/api/v1/suites"
 QUEUE = "/api/v1/queue"
 LIMITS = f"{QUEUE}/limits"
 MODELS = "/api/v1/models"
+ME = "/api/v1/me"
 ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
@@ -18,7 +19,3 @@ OPENAI_MODELS = f"{OPENAI}/models"
 # They change nothing.
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PROBES = frozenset({"/healthz", "/readyz"})
-
-# Paths below these count towards the request limit. An operator above the limit must be able to raise it.
-RATE_LIMITED = ("/api/", f"{ADMIN}/", f"{OPENAI}/")
-RATE_LIMIT_EXEMPT = frozenset({LIMITS})

@@ -44,7 +44,9 @@ class GatewaySettings(BaseSettings):
     log_level: LogLevel = "INFO"
     notice_seconds: NoticeSeconds = 0.0
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
-    """JSON object from user name to API key. Empty: requests need no key."""
+    """JSON object from user name to API key. Empty: requests need no key, and each caller is an operator."""
+    operators: frozenset[UserName] = frozenset()
+    """JSON list of users with a key who may change limits, and the runs and uploads of others."""
     allowed_hosts: frozenset[str] = frozenset()
     """JSON list of names that clients call the gateway by, beside localhost and addresses. `*`: any name."""
     allowed_origins: frozenset[str] = frozenset()
@@ -74,6 +76,13 @@ class GatewaySettings(BaseSettings):
     """Time limit of one call to the scheduler or to results."""
     drain_seconds: int = Field(default=10, ge=0)
     """Time for open requests to finish after SIGTERM."""
+
+    @model_validator(mode="after")
+    def operators_have_keys(self) -> Self:
+        without = ", ".join(sorted(self.operators - self.api_keys.keys()))
+        if without:
+            raise ValueError(f"the operators {without} have no key in PROCTOR_GATEWAY_API_KEYS")
+        return self
 
     @model_validator(mode="after")
     def others_need_a_key(self) -> Self:

@@ -8,7 +8,7 @@ from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, reflecting, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.auth import CallSlots, Identity, RequestLimit
+from services.gateway.auth import Admission, CallSlots, Identity, RequestLimit
 from services.gateway.backends import (
     RESULTS,
     SCHEDULER,
@@ -18,7 +18,7 @@ from services.gateway.backends import (
     Scheduler,
     is_ready,
 )
-from services.gateway.grpc_proxy import CallerPolicy, ForwardedService, public_services
+from services.gateway.grpc_proxy import ForwardedService, public_services
 from services.gateway.paths import FILES, SUITES, UPLOADS
 from services.gateway.server.app import HttpParts, http_app
 from services.gateway.server.http_server import HttpServer
@@ -77,8 +77,12 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             max_calls_per_user=settings.max_calls_per_user,
             max_bytes_per_user=settings.max_bytes_per_user,
         )
-        policy = CallerPolicy(Identity(settings.api_keys), RequestLimit(scheduler), slots)
-        services = public_services(scheduler_channel, results_channel, policy)
+        admission = Admission(
+            identity=Identity(settings.api_keys, settings.operators),
+            limit=RequestLimit(scheduler),
+            slots=slots,
+        )
+        services = public_services(scheduler_channel, results_channel, admission)
         drain_seconds = settings.drain_seconds
         grpc_server = await _open_grpc(settings, services)
         opened.push_async_callback(grpc_server.stop, drain_seconds)
@@ -86,10 +90,8 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             scheduler=scheduler,
             results=Results(results_channel, timeout_seconds=timeout_seconds),
             health=health,
-            identity=policy.identity,
-            limit=policy.limit,
+            admission=admission,
             body_limit=_body_limit(settings),
-            slots=slots,
             trusted=TrustedNames(settings.allowed_hosts, settings.allowed_origins),
             clock=SystemClock(),
         )

@@ -25,3 +25,10 @@ class InvalidPageToken(SchedulerError):
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PAGE_TOKEN"
+
+
+class BelongsToAnother(SchedulerError):
+    """{thing} belongs to {owner}: only {owner} and operators may change or delete it."""
+
+    kind = ErrorKind.FORBIDDEN
+    reason = "PERMISSION_DENIED"

@@ -10,8 +10,9 @@ import grpc
 
 from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
-from proctor.values.run import RunId, RunKind, RunState
+from proctor.values.run import Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
+from services.common.grpc.principal import principal_of
 from services.scheduler.requests import (
     DEFAULT_USER,
     checked_page_size,
@@ -102,31 +103,37 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def CancelRun(
         self, request: messages.CancelRunRequest, context: Context
     ) -> messages.CancelRunResponse:
-        return messages.CancelRunResponse(run=await self._changed(self.change.cancel, request.run_id))
+        return messages.CancelRunResponse(
+            run=await self._changed(self.change.cancel, request.run_id, context)
+        )
 
     async def RetryRun(
         self, request: messages.RetryRunRequest, context: Context
     ) -> messages.RetryRunResponse:
-        return messages.RetryRunResponse(run=await self._changed(self.change.retry, request.run_id))
+        return messages.RetryRunResponse(run=await self._changed(self.change.retry, request.run_id, context))
 
     async def PauseRun(
         self, request: messages.PauseRunRequest, context: Context
     ) -> messages.PauseRunResponse:
-        return messages.PauseRunResponse(run=await self._changed(self.change.pause, request.run_id))
+        return messages.PauseRunResponse(run=await self._changed(self.change.pause, request.run_id, context))
 
     async def ResumeRun(
         self, request: messages.ResumeRunRequest, context: Context
     ) -> messages.ResumeRunResponse:
-        return messages.ResumeRunResponse(run=await self._changed(self.change.resume, request.run_id))
+        return messages.ResumeRunResponse(
+            run=await self._changed(self.change.resume, request.run_id, context)
+        )
 
-    async def _changed(self, change: Callable[[RunId], Awaitable[Run]], run_id: str) -> run_pb2.Run:
-        run = await change(_run_id(run_id))
+    async def _changed(
+        self, change: Callable[[RunId, Principal], Awaitable[Run]], run_id: str, context: Context
+    ) -> run_pb2.Run:
+        run = await change(_run_id(run_id), principal_of(context.invocation_metadata()))
         return snapshot_to_proto(await self.show.show(run.run_id))
 
     async def DeleteRun(
         self, request: messages.DeleteRunRequest, context: Context
     ) -> messages.DeleteRunResponse:
-        await self.delete.delete(_run_id(request.run_id))
+        await self.delete.delete(_run_id(request.run_id), principal_of(context.invocation_metadata()))
         return messages.DeleteRunResponse()
 
     async def WatchRun(

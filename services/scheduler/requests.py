@@ -4,14 +4,14 @@ from datetime import MAXYEAR, datetime
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.run import EVERYBODY, MAX_USER_LETTERS, is_user_name
+from proctor.values.run import EVERYBODY, LOCAL_USER, MAX_USER_LETTERS, Principal, is_user_name
 from services.common.page_token import InvalidToken, read_page_token, write_page_token
-from services.scheduler.errors import InvalidPageToken, InvalidParameter
+from services.scheduler.errors import BelongsToAnother, InvalidPageToken, InvalidParameter
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
 _END_OF_COUNTS = 2**31
-DEFAULT_USER = "local"
+DEFAULT_USER = LOCAL_USER
 
 
 def refuse(problem: Problem | None, *, of: str = "") -> None:
@@ -19,6 +19,12 @@ def refuse(problem: Problem | None, *, of: str = "") -> None:
     if problem is not None:
         field = f"{of}.{problem.field}" if of else problem.field
         raise InvalidParameter(field=field, sentence=problem.sentence)
+
+
+def check_owner(caller: Principal, owner: str, thing: str) -> None:
+    """Raises `BelongsToAnother` unless the caller may change the thing, such as "Run 7"."""
+    if not caller.may_change(owner):
+        raise BelongsToAnother(thing=thing, owner=owner)
 
 
 def checked_request_id(text: str) -> str:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway import find_gateway, local_stack
+from proctor.cli.gateway import api_key, find_gateway, local_stack
 from proctor.cli.options import AsJson, Gateway
 from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
@@ -79,7 +79,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
         shown: dict[str, JsonValue] = {"stack": stack_document(stack)}
         if stack and not as_json and not gateway:
             _print_stack(terminal, stack)
-        async with ProctorClient(find_gateway(gateway), timeout_seconds=5) as client:
+        async with ProctorClient(find_gateway(gateway), api_key=api_key(), timeout_seconds=5) as client:
             try:
                 queue = await client.queue.show()
             except Unreachable as error:

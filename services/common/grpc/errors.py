@@ -6,6 +6,8 @@ DomainError
 ├── kind CONFLICT     → FAILED_PRECONDITION
 ├── kind EXHAUSTED    → RESOURCE_EXHAUSTED
 ├── kind UNAVAILABLE  → UNAVAILABLE
+├── kind UNAUTHENTICATED → UNAUTHENTICATED
+├── kind FORBIDDEN    → PERMISSION_DENIED
 └── kind INTERNAL     → INTERNAL
 anything else         → INTERNAL, masked, with an incident id that the log explains
 """
@@ -28,6 +30,8 @@ CODES: dict[ErrorKind, int] = {
     ErrorKind.CONFLICT: code_pb2.FAILED_PRECONDITION,
     ErrorKind.EXHAUSTED: code_pb2.RESOURCE_EXHAUSTED,
     ErrorKind.UNAVAILABLE: code_pb2.UNAVAILABLE,
+    ErrorKind.UNAUTHENTICATED: code_pb2.UNAUTHENTICATED,
+    ErrorKind.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     ErrorKind.INTERNAL: code_pb2.INTERNAL,
 }
 _KINDS: dict[int, ErrorKind] = {code: kind for kind, code in CODES.items()}

@@ -24,6 +24,34 @@ class InvalidUserName(GatewayError):
     """The user name in X-Proctor-User must be 1 to 128 printable characters of UTF-8, and not *."""
 
 
+class KeyMissing(GatewayError):
+    """This gateway needs an API key: send it as Authorization: Bearer KEY; an operator gives you one."""
+
+    kind = ErrorKind.UNAUTHENTICATED
+    reason = "UNAUTHENTICATED"
+
+
+class KeyUnknown(GatewayError):
+    """This API key is unknown; use one that the operator gave."""
+
+    kind = ErrorKind.UNAUTHENTICATED
+    reason = "UNAUTHENTICATED"
+
+
+class OperatorsOnly(GatewayError):
+    """Only operators may do this, and {user} is none. Operators are listed in PROCTOR_GATEWAY_OPERATORS."""
+
+    kind = ErrorKind.FORBIDDEN
+    reason = "PERMISSION_DENIED"
+
+
+class NotForUsers(GatewayError):
+    """This operation is not open to callers of the gateway."""
+
+    kind = ErrorKind.FORBIDDEN
+    reason = "PERMISSION_DENIED"
+
+
 class RunNotFound(GatewayError):
     """Run {run_id} not found."""
 

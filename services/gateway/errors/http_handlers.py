@@ -6,6 +6,8 @@ DomainError
 ├── kind CONFLICT     → 409
 ├── kind EXHAUSTED    → 429 with Retry-After
 ├── kind UNAVAILABLE  → 503 with Retry-After
+├── kind UNAUTHENTICATED → 401 with WWW-Authenticate
+├── kind FORBIDDEN    → 403
 └── kind INTERNAL     → 500
 a malformed body      → 422, with every faulty field
 anything else         → 500, masked, with an incident id that the log has too
@@ -28,7 +30,12 @@ from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.errors.api_errors import with_client_ids
 from services.gateway.errors.gateway_errors import GatewayError
-from services.gateway.errors.http_problem import ProblemDetails, RefusedField, openai_response
+from services.gateway.errors.http_problem import (
+    ProblemDetails,
+    RefusedField,
+    openai_response,
+    problem_headers,
+)
 from services.gateway.paths import FILES, OPENAI, UPLOADS
 
 MEDIA_TYPE = "application/problem+json"
@@ -39,6 +46,8 @@ _STATUS = {
     ErrorKind.CONFLICT: 409,
     ErrorKind.EXHAUSTED: 429,
     ErrorKind.UNAVAILABLE: 503,
+    ErrorKind.UNAUTHENTICATED: 401,
+    ErrorKind.FORBIDDEN: 403,
     ErrorKind.INTERNAL: 500,
 }
 # Reasons with a status of their own.
@@ -90,7 +99,7 @@ def problem_response(problem: ProblemDetails, field: str = "") -> JSONResponse:
     """`field` is the faulty field of the request, if known."""
     if f"{problem.instance}/".startswith(f"{OPENAI}/"):
         return openai_response(problem, field)
-    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    headers = problem_headers(problem)
     # Without the fields that it does not have; nulls further inside are said.
     body = {name: value for name, value in problem.model_dump().items() if value is not None}
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)

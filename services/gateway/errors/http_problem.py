@@ -17,7 +17,7 @@ Described = dict[int | str, dict[str, object]]
 _CODES = {
     "TOO_MANY_REQUESTS": "rate_limit_exceeded",
     "UNKNOWN_MODEL": "model_not_found",
-    "UNAUTHORIZED": "invalid_api_key",
+    "UNAUTHENTICATED": "invalid_api_key",
     "NOT_FOUND": "unknown_url",
 }
 _PARAMS = {"FILE_NOT_FOUND": "file_id", "BATCH_NOT_FOUND": "batch_id", "UNKNOWN_MODEL": "model"}
@@ -60,6 +60,12 @@ def problems(*statuses: int) -> Described:
     }
 
 
+def problem_headers(problem: ProblemDetails) -> dict[str, str]:
+    if problem.status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    return {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+
+
 def openai_response(problem: ProblemDetails, field: str) -> JSONResponse:
     """`field` is empty when unknown."""
     status = 400 if problem.status == 422 else problem.status
@@ -69,7 +75,7 @@ def openai_response(problem: ProblemDetails, field: str) -> JSONResponse:
         param=field or _param(problem),
         code=_CODES.get(problem.reason, problem.reason.lower()),
     )
-    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    headers = problem_headers(problem)
     if status == 409:
         # The client retries conflicts, but ours do not pass by themselves.
         headers["X-Should-Retry"] = "false"

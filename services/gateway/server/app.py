@@ -9,20 +9,20 @@ from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 
 from services.common.clock import Clock
-from services.gateway.api import answers, batches, exports, leaderboard, models, queue, rescoring
+from services.gateway.api import answers, batches, exports, leaderboard, me, models, queue, rescoring
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites
-from services.gateway.auth import CallSlots, Identity, RequestLimit
+from services.gateway.auth import Admission
 from services.gateway.backends import BackendHealth, Results, Scheduler, is_ready
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters
 from services.gateway.server.description import HeadRequests, describe_errors
-from services.gateway.server.middleware import BodyLimit, LimitedBodies, RateLimit, RequestLog
+from services.gateway.server.middleware import AdmittedRequests, BodyLimit, LimitedBodies, RequestLog
 from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
 _ROUTERS = (
@@ -32,6 +32,7 @@ _ROUTERS = (
     exports.router,
     rescoring.router,
     queue.router,
+    me.router,
     suites.router,
     models.router,
     datasets.router,
@@ -58,10 +59,8 @@ class HttpParts:
     scheduler: Scheduler
     results: Results
     health: BackendHealth
-    identity: Identity
-    limit: RequestLimit
+    admission: Admission
     body_limit: BodyLimit
-    slots: CallSlots
     trusted: TrustedNames
     clock: Clock
 
@@ -82,16 +81,18 @@ def http_app(parts: HttpParts) -> FastAPI:
     handle_problems(app)
     describe_errors(app)
     for router in _ROUTERS:
-        app.include_router(router, dependencies=[Depends(known_parameters)], responses=problems(429))
+        app.include_router(
+            router, dependencies=[Depends(known_parameters)], responses=problems(401, 403, 429)
+        )
     for router in _OPENAI_ROUTERS:
-        dependencies = [Depends(parts.identity.known_key), Depends(known_parameters)]
-        app.include_router(router, dependencies=dependencies, responses=openai_problems(401, 429))
+        dependencies = [Depends(known_parameters)]
+        app.include_router(router, dependencies=dependencies, responses=openai_problems(401, 403, 429))
     app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results respond")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
     app.add_middleware(HeadRequests)
-    app.add_middleware(LimitedBodies, limit=parts.body_limit, slots=parts.slots)
-    app.add_middleware(RateLimit, identity=parts.identity, limit=parts.limit)
+    app.add_middleware(LimitedBodies, limit=parts.body_limit)
+    app.add_middleware(AdmittedRequests, admission=parts.admission, limit=parts.body_limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(RequestLog, clock=parts.clock)
     return app

@@ -1,20 +1,23 @@
-"""Around every HTTP request: the request limit, a limit of its body and one log line."""
+"""Around every HTTP request: its admission, a limit of its body and one log line."""
 
 import asyncio
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
-from services.gateway.auth import STREAMED_BYTES, CallSlots, Identity, RequestLimit
+from services.gateway.auth import STREAMED_BYTES, Admission
+from services.gateway.backends import calling_for
 from services.gateway.errors.http_handlers import problem_of, problem_response
-from services.gateway.paths import PROBES, RATE_LIMIT_EXEMPT, RATE_LIMITED, READING_METHODS
+from services.gateway.paths import PROBES
+from services.gateway.permissions import Permission, route_permission
 
 log = get_logger()
 
@@ -40,33 +43,15 @@ class BodyLimit:
 
 
 class LimitedBodies:
-    """Rejects a body with too many bytes, one that takes too long, and too many at a time."""
+    """Rejects a body with too many bytes, and one that takes too long."""
 
-    def __init__(self, app: ASGIApp, *, limit: BodyLimit, slots: CallSlots) -> None:
+    def __init__(self, app: ASGIApp, *, limit: BodyLimit) -> None:
         self._app = app
         self._limit = limit
-        self._slots = slots
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(RATE_LIMITED):
-            await self._app(scope, receive, send)
-            return
-        with ExitStack() as held:
-            try:
-                held.enter_context(self._slots.slot(scope["state"]["user"], self._held_bytes(scope)))
-            except DomainError as error:
-                # Exception handlers do not see errors of middleware.
-                await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
-                return
-            await self._app(scope, self._limited(scope, receive), send)
-
-    def _held_bytes(self, scope: Scope) -> int:
-        """Bytes that the request may hold in memory."""
-        if scope["path"] in self._limit.streamed:
-            return STREAMED_BYTES
-        if "transfer-encoding" in Headers(scope=scope):
-            return self._limit.of(scope["path"])
-        return min(_declared_bytes(scope), self._limit.of(scope["path"]))
+        limited = self._limited(scope, receive) if scope["type"] == "http" else receive
+        await self._app(scope, limited, send)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         declared, received, is_whole = _declared_bytes(scope), 0, False
@@ -99,26 +84,53 @@ class LimitedBodies:
         return limited
 
 
-class RateLimit:
-    """Finds the user of each request and counts it before it is parsed, malformed ones too."""
+class AdmittedRequests:
+    """Finds the caller of each request, and serves what its permission and limits allow.
 
-    def __init__(self, app: ASGIApp, *, identity: Identity, limit: RequestLimit) -> None:
+    Nothing of the body is read before.
+    """
+
+    def __init__(self, app: ASGIApp, *, admission: Admission, limit: BodyLimit) -> None:
         self._app = app
-        self._identity = identity
+        self._admission = admission
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(RATE_LIMITED):
+        permission = _permission(scope) if scope["type"] == "http" else Permission.PUBLIC
+        if permission is Permission.PUBLIC:
+            await self._app(scope, receive, send)
+            return
+        async with AsyncExitStack() as held:
             try:
-                user = self._identity.user_of(Headers(scope=scope))
-                scope["state"]["user"] = user
-                if scope["path"] not in RATE_LIMIT_EXEMPT:
-                    await self._limit.count(user, is_read=scope["method"] in READING_METHODS)
+                caller = self._admission.identity.principal_of(Headers(scope=scope))
+                scope["state"]["caller"] = caller
+                size = self._held_bytes(scope)
+                await held.enter_async_context(self._admission.admitted(caller, permission, size))
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+            held.enter_context(calling_for(caller))
+            await self._app(scope, receive, send)
+
+    def _held_bytes(self, scope: Scope) -> int:
+        """Bytes that the request may hold in memory."""
+        if scope["path"] in self._limit.streamed:
+            return STREAMED_BYTES
+        if "transfer-encoding" in Headers(scope=scope):
+            return self._limit.of(scope["path"])
+        return min(_declared_bytes(scope), self._limit.of(scope["path"]))
+
+
+def _permission(scope: Scope) -> Permission:
+    """Of the route that will serve the request."""
+    method = "GET" if scope["method"] == "HEAD" else scope["method"]
+    routes: Iterable[BaseRoute] = scope["app"].routes
+    for route in routes:
+        match, _ = route.matches({**scope, "method": method})
+        if match is Match.FULL:
+            return route_permission(method, getattr(route, "path", ""))
+    return route_permission(method, None)
 
 
 class RequestLog:
@@ -146,7 +158,8 @@ class RequestLog:
         finally:
             milliseconds = round((self._clock.monotonic() - started) * 1000, 2)
             # The name that counted. Other headers say what their sender likes.
-            user, (peer, _) = scope["state"].get("user", ""), scope.get("client") or ("", 0)
+            caller, (peer, _) = scope["state"].get("caller"), scope.get("client") or ("", 0)
+            user = caller.name if caller else ""
             facts = {"method": scope["method"], "path": scope["path"], "user": user, "peer": peer}
             log.info("http request", status=status, ms=milliseconds, **facts)
 

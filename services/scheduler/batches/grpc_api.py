@@ -11,6 +11,7 @@ from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import batch_service_pb2_grpc
 from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
+from services.common.grpc.principal import principal_of
 from services.scheduler.batches import show_batch
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
@@ -121,5 +122,6 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     async def CancelBatch(
         self, request: messages.CancelBatchRequest, context: Context
     ) -> messages.CancelBatchResponse:
-        batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id))
+        caller = principal_of(context.invocation_metadata())
+        batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id), caller)
         return messages.CancelBatchResponse(batch=batch_to_proto(await self.show.shown(batch)))

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.run import RunCounts
+from proctor.values.run import Principal, RunCounts
 from services.scheduler.batches.ports import BatchStore
 from services.scheduler.batches.stored_batch import Batch, BatchAlreadyEnded, BatchId, BatchState, state_of
+from services.scheduler.requests import check_owner
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
 from services.scheduler.runs.reads.show_run import ShowRun
@@ -53,16 +54,20 @@ class CancelBatch:
     batches: BatchStore
     runs: ChangeState
 
-    async def cancel(self, batch_id: BatchId) -> Batch:
-        """Can be repeated until it is cancelled. Raises `BatchNotFound` or `BatchAlreadyEnded`."""
+    async def cancel(self, batch_id: BatchId, caller: Principal) -> Batch:
+        """Can be repeated until it is cancelled.
+
+        Raises `BatchNotFound`, `BelongsToAnother` or `BatchAlreadyEnded`.
+        """
         batch = await self.batches.get(batch_id)
+        check_owner(caller, batch.user, f"Batch {batch_id}")
         state = state_of(batch)
         if batch.run is None or state.is_final or state is BatchState.FINALIZING:
             raise BatchAlreadyEnded(batch_id=batch_id, state=state)
         if state is BatchState.CANCELLING:
             return batch
         try:
-            await self.runs.cancel(batch.run.run_id)
+            await self.runs.cancel(batch.run.run_id, caller)
         except RunAlreadyFinished:
             return await self._as_ended(batch_id)
         return await self.batches.get(batch_id)

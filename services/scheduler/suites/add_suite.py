@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.scheduler import errors
-from services.scheduler.requests import nul_problem, user_problem
+from services.scheduler.requests import check_owner, nul_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
@@ -67,11 +68,14 @@ class DeleteSuite:
     stored: UserSuiteStore
     installed: InstalledSuites
 
-    async def delete(self, suite: str, version: int) -> None:
-        """Raises `SuiteInUse`, `NoSuchVersion`, `SuiteOfInstallation`."""
+    async def delete(self, suite: str, version: int, caller: Principal) -> None:
+        """Raises `BelongsToAnother`, `SuiteInUse`, `NoSuchVersion`, `SuiteOfInstallation`."""
         problem = nul_problem("suite", suite)
         if problem:
             raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+        owner = await self.stored.owner(suite, version)
+        if owner is not None:
+            check_owner(caller, owner, f"Version {version} of the suite {suite}")
         if await self.stored.delete(suite, version):
             return
         if suite in self.installed.names():

@@ -10,6 +10,7 @@ from proctor.v1 import scheduler_service_pb2, suite_service_pb2_grpc
 from proctor.v1 import suite_service_pb2 as messages
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
+from services.common.grpc.principal import principal_of
 from services.scheduler.requests import DEFAULT_USER
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
@@ -94,7 +95,8 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
     async def DeleteSuite(
         self, request: messages.DeleteSuiteRequest, context: Context
     ) -> messages.DeleteSuiteResponse:
-        await self._use.delete.delete(request.suite, request.version)
+        caller = principal_of(context.invocation_metadata())
+        await self._use.delete.delete(request.suite, request.version, caller)
         return messages.DeleteSuiteResponse()
 
     async def ShowSample(

@@ -78,6 +78,10 @@ class UserSuiteStore(Protocol):
 
     async def document(self, stored: StoredSuite) -> SuiteDocument | None: ...
 
+    async def owner(self, suite: str, version: int) -> str | None:
+        """The user who added a version; None if there is none."""
+        ...
+
     async def delete(self, suite: str, version: int) -> bool:
         """Returns False if there is none. Raises `SuiteInUse` if a run used it."""
         ...

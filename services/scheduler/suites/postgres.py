@@ -50,6 +50,10 @@ class PostgresUserSuites:
 
         return await self._session.run(read)
 
+    async def owner(self, suite: str, version: int) -> str | None:
+        owner: str | None = await self._session.fetchval("get_suite_owner", suite, version)
+        return owner
+
     async def delete(self, suite: str, version: int) -> bool:
         async def delete(transaction: PostgresTransaction) -> bool:
             removed = await transaction.fetchval("delete_suite_version", suite, version)

@@ -35,5 +35,8 @@ SELECT document, file_name FROM user_suite_versions WHERE suite = $1 AND version
 -- name: get_suite_files: Return the files of a version ($1 suite, $2 version)
 SELECT path, content FROM user_suite_files WHERE suite = $1 AND version = $2;
 
+-- name: get_suite_owner: Return the user who added a version ($1 suite, $2 version)
+SELECT username FROM user_suite_versions WHERE suite = $1 AND version = $2;
+
 -- name: delete_suite_version: Delete a version that no run refers to ($1 suite, $2 version)
 DELETE FROM user_suite_versions WHERE suite = $1 AND version = $2 RETURNING version;

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
+from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.common.lifecycle import every
+from services.scheduler.requests import check_owner
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
@@ -39,8 +41,9 @@ class DeleteDataset:
     datasets: DatasetStore
     objects: ObjectStore
 
-    async def delete(self, dataset_id: DatasetId) -> None:
-        """Objects that cannot be deleted now are collected later."""
+    async def delete(self, dataset_id: DatasetId, caller: Principal) -> None:
+        """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
+        check_owner(caller, (await self.datasets.get(dataset_id)).user, f"Data set {dataset_id}")
         content = await self.datasets.delete(dataset_id)
         if content is not None:
             await asyncio.to_thread(try_to_delete_objects, self.objects, content.prefix)
@@ -54,8 +57,12 @@ class DeleteFile:
     objects: ObjectStore
     clock: Clock
 
-    async def delete(self, file_id: FileId) -> None:
-        """Objects that cannot be deleted now are collected later."""
+    async def delete(self, file_id: FileId, caller: Principal) -> None:
+        """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
+        check_owner(caller, (await self.files.get(file_id)).user, f"File {file_id}")
+        await self._delete(file_id)
+
+    async def _delete(self, file_id: FileId) -> None:
         for prefix in await self.files.delete(file_id):
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
 
@@ -66,7 +73,7 @@ class DeleteFile:
         """Files in use stay until they are no longer used."""
         for file_id in await self.files.expired(self.clock.now(), EXPIRED_AT_A_TIME):
             with suppress(FileNotFound, FileInUse, FileInUseByRun):
-                await self.delete(file_id)
+                await self._delete(file_id)
 
 
 class CollectOrphanedObjects:

@@ -12,6 +12,7 @@ from proctor.v1 import dataset_service_pb2 as datasets
 from proctor.v1 import dataset_service_pb2_grpc, file_service_pb2_grpc
 from proctor.v1 import file_service_pb2 as files
 from proctor.wire.enums import member_of
+from services.common.grpc.principal import principal_of
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset
@@ -100,7 +101,8 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     async def DeleteDataset(
         self, request: datasets.DeleteDatasetRequest, context: Context
     ) -> datasets.DeleteDatasetResponse:
-        await self._use.delete.delete(dataset_id_from_proto(request.dataset_id))
+        caller = principal_of(context.invocation_metadata())
+        await self._use.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
         return datasets.DeleteDatasetResponse()
 
 
@@ -159,5 +161,6 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     async def DeleteFile(
         self, request: files.DeleteFileRequest, context: Context
     ) -> files.DeleteFileResponse:
-        await self._use.delete.delete(file_id_from_proto(request.file_id))
+        caller = principal_of(context.invocation_metadata())
+        await self._use.delete.delete(file_id_from_proto(request.file_id), caller)
         return files.DeleteFileResponse()

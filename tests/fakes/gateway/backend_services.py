@@ -69,7 +69,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     price: run_pb2.ModelPrice | None = None
     refusal: RemoteError | None = None
     deadlines: list[float | None] = field(default_factory=list)
-    metadata: list[dict[str, str]] = field(default_factory=list)
+    metadata: list[dict[str, str | bytes]] = field(default_factory=list)
     watches_open: int = 0
     answers_to_lose: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)

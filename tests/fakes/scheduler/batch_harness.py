@@ -31,6 +31,7 @@ from services.scheduler.session import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_results import BatchResults, RecordedRun, batch_results
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import cut
@@ -82,7 +83,9 @@ class BatchHarness:
         return b"".join([response.data async for response in self.files.ReadFile(request)])
 
     async def delete(self, file_id: str) -> None:
-        await self.files.DeleteFile(file_service_pb2.DeleteFileRequest(file_id=file_id))
+        await self.files.DeleteFile(
+            file_service_pb2.DeleteFileRequest(file_id=file_id), metadata=OPERATOR_METADATA
+        )
 
     async def create(self, file_id: str, **changes: Any) -> batch_service_pb2.Batch:
         fields = {"endpoint": CHAT, "completion_window": "24h", "user": "ann", **changes}
@@ -94,7 +97,7 @@ class BatchHarness:
 
     async def cancel(self, batch_id: str) -> batch_service_pb2.Batch:
         request = batch_service_pb2.CancelBatchRequest(batch_id=batch_id)
-        return (await self.batches.CancelBatch(request)).batch
+        return (await self.batches.CancelBatch(request, metadata=OPERATOR_METADATA)).batch
 
     async def reaches(self, batch_id: str, state: str) -> batch_service_pb2.Batch:
         async def is_there() -> bool:

@@ -12,6 +12,7 @@ from services.scheduler.suites.suite import AddedSuite, StoredSuite
 @dataclass
 class InMemoryUserSuites:
     documents: dict[StoredSuite, SuiteDocument] = field(default_factory=dict)
+    owners: dict[StoredSuite, str] = field(default_factory=dict)
     last_versions: dict[str, int] = field(default_factory=dict)
     used: set[tuple[str, int]] = field(default_factory=set)
     on_document: Callable[[str], object] = lambda _: None
@@ -23,6 +24,7 @@ class InMemoryUserSuites:
         self.last_versions[suite] = self.last_versions.get(suite, 0) + 1
         stored = StoredSuite(suite, self.last_versions[suite], document.digest)
         self.documents[stored] = document
+        self.owners[stored] = user
         return AddedSuite(stored)
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:
@@ -36,6 +38,11 @@ class InMemoryUserSuites:
     async def document(self, stored: StoredSuite) -> SuiteDocument | None:
         self.on_document(stored.full_name)
         return self.documents.get(stored)
+
+    async def owner(self, suite: str, version: int) -> str | None:
+        return next(
+            (self.owners[one] for one in self.documents if (one.suite, one.version) == (suite, version)), None
+        )
 
     async def delete(self, suite: str, version: int) -> bool:
         if (suite, version) in self.used:

@@ -1,4 +1,4 @@
-"""HTTP and gRPC identify users alike: by the API key, else by the given name."""
+"""HTTP and gRPC identify users alike: by the API key where there are keys, else by the given name."""
 
 import json
 import uuid
@@ -27,6 +27,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from services.common.grpc.principal import principal_of
 from services.gateway.auth import Identity
 from services.gateway.errors.gateway_errors import InvalidUserName
 from services.gateway.settings import GatewaySettings
@@ -44,24 +45,40 @@ async def harness() -> AsyncIterator[GatewayHarness]:
         yield running
 
 
+@pytest.fixture
+async def keyless() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness() as running:
+        yield running
+
+
 @pytest.mark.parametrize(
     ("metadata", "user"),
     [
-        ((KEY, ("x-proctor-user", "bob")), "carol"),
+        ((KEY, ("x-proctor-user", "bob")), "bob"),
         ((("x-proctor-user", "bob"),), "bob"),
         ((("x-proctor-user-bin", "Zoë".encode()),), "Zoë"),
         ((), "ann"),
     ],
 )
-async def test_order_by_grpc_is_of_who_calls_whatever_its_body_says(
-    harness: GatewayHarness, metadata: tuple[tuple[str, str | bytes], ...], user: str
+async def test_order_by_grpc_is_of_who_its_metadata_names_where_there_are_no_keys(
+    keyless: GatewayHarness, metadata: tuple[tuple[str, str | bytes], ...], user: str
 ) -> None:
-    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+    async with grpc.aio.insecure_channel(keyless.grpc) as channel:
         stub = scheduler_grpc.SchedulerServiceStub(channel)
         order = scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="ann")
         assert (await stub.SubmitRun(order, metadata=metadata)).run.user == user
     counted = user if metadata else "local"
-    assert harness.scheduler.queue.requests == {counted: 1}
+    assert keyless.scheduler.queue.requests == {counted: 1}
+
+
+async def test_order_with_a_key_is_of_its_holder_whatever_its_body_says(harness: GatewayHarness) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        order = scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="ann")
+        for forged in ((), (("x-proctor-user", "bob"),), (("x-proctor-principal-bin", b"bob"),)):
+            assert (await stub.SubmitRun(order, metadata=(KEY, *forged))).run.user == "carol"
+    assert harness.scheduler.queue.requests == {"carol": 3}
+    assert {principal_of(each.items()).name for each in harness.scheduler.metadata} == {"carol"}
 
 
 async def test_suite_and_data_set_by_grpc_are_of_who_calls(harness: GatewayHarness) -> None:
@@ -95,7 +112,9 @@ async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harne
                 input_file_id=file.file_id, user="ann", request_id=given
             )
             assert (await batches.CreateBatch(order, metadata=(KEY,))).batch.user == "carol"
-        read = files.ReadFile(file_service_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1))
+        read = files.ReadFile(
+            file_service_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1), metadata=(KEY,)
+        )
         assert b"".join([piece.data async for piece in read]) == b"}"
     [uploaded] = harness.scheduler.files.headers
     assert (uploaded.user, len(uploaded.request_id)) == ("carol", 36)
@@ -105,35 +124,34 @@ async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harne
 
 
 @pytest.mark.parametrize("name", ["Zoë", "日本"])
-async def test_name_of_any_letters_is_the_same_over_http_and_grpc(harness: GatewayHarness, name: str) -> None:
-    assert (await call(harness, "POST", f"{API}/run", json=ORDER, headers={"X-Proctor-User": name}))[0] == 200
-    async with ProctorClient(harness.grpc, user=name) as client:
+async def test_name_of_any_letters_is_the_same_over_http_and_grpc(keyless: GatewayHarness, name: str) -> None:
+    assert (await call(keyless, "POST", f"{API}/run", json=ORDER, headers={"X-Proctor-User": name}))[0] == 200
+    async with ProctorClient(keyless.grpc, user=name) as client:
         await client.submit_run(run_pb2.RunOrder(suite="glue"))
-    assert [request.user for request in harness.scheduler.submitted] == [name, name]
-    assert harness.scheduler.queue.requests == {name: 2}
+    assert [request.user for request in keyless.scheduler.submitted] == [name, name]
+    assert keyless.scheduler.queue.requests == {name: 2}
 
 
 @pytest.mark.parametrize("name", ["*", " ", "a" * 129, "a\u202eb", "\x1b[31mroot"])
-async def test_name_that_is_none_is_refused_over_grpc(harness: GatewayHarness, name: str) -> None:
-    async with ProctorClient(harness.grpc, user=name) as client:
+async def test_name_that_is_none_is_refused_over_grpc(keyless: GatewayHarness, name: str) -> None:
+    async with ProctorClient(keyless.grpc, user=name) as client:
         with pytest.raises(Refused, match="1 to 128 printable characters"):
             await client.list_suites()
 
 
 def test_name_that_is_no_utf8_is_refused() -> None:
     with pytest.raises(InvalidUserName, match="of UTF-8"):
-        Identity({}).user_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
+        Identity({}).principal_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
 
 
-async def test_limits_can_be_seen_and_raised_by_who_has_made_too_many_requests(
-    harness: GatewayHarness,
+async def test_limits_can_be_raised_by_an_operator_who_has_made_too_many_requests(
+    keyless: GatewayHarness,
 ) -> None:
-    harness.scheduler.queue.most_requests = 0
-    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+    keyless.scheduler.queue.most_requests = 0
+    async with grpc.aio.insecure_channel(keyless.grpc) as channel:
         stub = queue_service_pb2_grpc.QueueServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError, match="requests of this minute"):
             await stub.GetQueue(queue_pb2.GetQueueRequest())
-        await stub.GetLimits(queue_pb2.GetLimitsRequest())
         wanted = queue_pb2.QueueLimits(max_requests_per_minute=7)
         changed = await stub.SetLimits(queue_pb2.SetLimitsRequest(limits=wanted))
     assert changed.limits.max_requests_per_minute == 7
@@ -149,9 +167,9 @@ async def test_limits_can_be_seen_and_raised_by_who_has_made_too_many_requests(
     ],
 )
 async def test_request_that_is_none_is_refused_in_a_sentence(
-    harness: GatewayHarness, path: str, expected: str
+    keyless: GatewayHarness, path: str, expected: str
 ) -> None:
-    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+    async with grpc.aio.insecure_channel(keyless.grpc) as channel:
         with pytest.raises(grpc.aio.AioRpcError, match=f"The request is no {expected}") as caught:
             async for _ in _answers(channel, path):
                 pass

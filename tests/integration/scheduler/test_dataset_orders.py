@@ -16,6 +16,7 @@ from services.common.grpc.errors import remote_error
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.served_scheduler import (
     ACK_WAIT_SECONDS,
     MODEL,
@@ -176,10 +177,10 @@ async def test_data_set_that_a_run_waits_for_cannot_be_deleted_before_it_ends(
     run_id = await ordered(entry, dataset_id)
     request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await entry.datasets.DeleteDataset(request)
+        await entry.datasets.DeleteDataset(request, metadata=OPERATOR_METADATA)
     assert remote_error(refused.value).reason == "DATASET_IN_USE"
     await entry.finish(run_id)
-    await entry.datasets.DeleteDataset(request)
+    await entry.datasets.DeleteDataset(request, metadata=OPERATOR_METADATA)
     assert await refusal(entry, dataset_id) == "DATASET_NOT_FOUND"
 
 
@@ -190,7 +191,9 @@ async def test_orders_and_deletions_at_once_leave_no_run_without_its_data_set(
         dataset_id = await entry.upload(jsonl(ROWS[:2]), f"raced-{attempt}.jsonl")
         request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
         order, deletion = await asyncio.gather(
-            ordered(entry, dataset_id), entry.datasets.DeleteDataset(request), return_exceptions=True
+            ordered(entry, dataset_id),
+            entry.datasets.DeleteDataset(request, metadata=OPERATOR_METADATA),
+            return_exceptions=True,
         )
         assert isinstance(order, BaseException) is not isinstance(deletion, BaseException)
         if isinstance(order, str):
@@ -228,7 +231,9 @@ async def test_cancelled_run_is_retried_over_the_rows_that_are_missing(entry: Se
     await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
     await entry.watched(run_id)
     entry.worker.asked.clear()
-    await entry.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))
+    await entry.stub.RetryRun(
+        scheduler_service_pb2.RetryRunRequest(run_id=run_id), metadata=OPERATOR_METADATA
+    )
     ended = await entry.finish(run_id)
     assert (ended.state, ended.progress.completed) == (run_pb2.RUN_STATE_COMPLETED, len(ROWS))
     assert 0 < len(entry.worker.asked) < len(ROWS)

@@ -18,6 +18,7 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.session import QUERIES, SCHEMA
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import SetClock
 
@@ -90,7 +91,7 @@ async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: Se
         sessions = PostgresSession(pool, QUERIES)
         runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
         record = GrpcRunRecord(alive)
-        await DeleteRun(runs, GrpcRunRecord(dead), SystemClock()).delete(run_id)
+        await DeleteRun(runs, GrpcRunRecord(dead), SystemClock()).delete(run_id, OPERATOR)
         assert (await record.counts(run_id)).counts.recorded == ROWS
         later = SetClock()
         later.seconds += 10 * 365 * 24 * 3600

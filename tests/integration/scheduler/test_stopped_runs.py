@@ -15,6 +15,7 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.run import Run
+from tests.fakes.principals import OPERATOR
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
@@ -42,7 +43,7 @@ class RecordOfStoppedRuns(GrpcRunRecord):
 
     async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         sets = await super().open_run(run, plan)
-        await self._changing.cancel(run.run_id)
+        await self._changing.cancel(run.run_id, OPERATOR)
         return sets
 
 
@@ -65,8 +66,8 @@ async def test_a_run_cancelled_between_its_record_and_its_shards_closes_in_every
     stopped = await harness.runs.get(run.run_id)
     assert (stopped.planned_epoch, stopped.is_over) == (0, True)
 
-    await harness.changing.retry(run.run_id)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.retry(run.run_id, OPERATOR)
+    await harness.changing.cancel(run.run_id, OPERATOR)
 
     assert await harness.advance(harness.driver(run.run_id), 5)
     closed = await harness.runs.get(run.run_id)
@@ -82,7 +83,7 @@ async def test_a_run_cancelled_before_anything_was_recorded_closes_without_a_sum
     harness = SchedulerHarness()
     on_results(harness, GrpcRunRecord(channel))
     run, driver = await harness.start()
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(driver, 5)
     closed = await harness.runs.get(run.run_id)
     assert (closed.is_over, closed.final_counts) == (True, None)

@@ -37,6 +37,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.surroundings import START
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
@@ -85,7 +86,7 @@ class Replica:
 
     async def delete(self, suite: str, version: int) -> None:
         request = suite_service_pb2.DeleteSuiteRequest(suite=suite, version=version)
-        await self.suites.DeleteSuite(request)
+        await self.suites.DeleteSuite(request, metadata=OPERATOR_METADATA)
 
 
 @dataclass(frozen=True)

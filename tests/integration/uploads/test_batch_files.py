@@ -35,6 +35,7 @@ from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     ERRORS,
     OUTPUT,
@@ -219,11 +220,15 @@ async def test_run_is_not_deleted_before_its_files_are_written(harness: BatchHar
     await end_run(harness, batch)
     await harness.reaches(batch.batch_id, "finalizing")
     async with refused() as reported:
-        await harness.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
+        await harness.runs.DeleteRun(
+            scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+        )
     assert reported[0].reason == "RUN_STILL_ACTIVE"
     harness.results.gate.set()
     await harness.reaches(batch.batch_id, "completed")
-    await harness.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
+    await harness.runs.DeleteRun(
+        scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+    )
 
 
 async def test_files_lie_in_a_bucket_as_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import run_pb2, scheduler_service_pb2
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     OUTPUT,
     BatchHarness,
@@ -243,7 +244,9 @@ async def test_run_of_a_batch_is_not_retried(harness: BatchHarness) -> None:
     await end_run(harness, batch, "failed", **late)
     await harness.reaches(batch.batch_id, "expired")
     async with refused() as reported:
-        await harness.runs.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=batch.run_id))
+        await harness.runs.RetryRun(
+            scheduler_service_pb2.RetryRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+        )
     assert reported[0].reason == "RUN_NOT_RETRYABLE"
     assert reported[0].message.endswith("Make a new batch.")
 
@@ -253,7 +256,9 @@ async def test_batch_goes_with_its_run_and_its_files_stay(harness: BatchHarness)
     recorded(harness, batch)
     await end_run(harness, batch)
     ended = await harness.reaches(batch.batch_id, "completed")
-    await harness.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
+    await harness.runs.DeleteRun(
+        scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+    )
     async with refused() as reported:
         await harness.get(batch.batch_id)
     assert reported[0].reason == "BATCH_NOT_FOUND"

@@ -34,6 +34,7 @@ from services.scheduler.uploads.postgres import PostgresDatasets
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import OpenUpload, cut, upload
 from tests.harness.servers import nats_server, postgres_server
@@ -64,7 +65,9 @@ class Stand:
         return list((await self.stub.PreviewDataset(request)).rows)
 
     async def delete(self, dataset_id: str) -> None:
-        await self.stub.DeleteDataset(messages.DeleteDatasetRequest(dataset_id=dataset_id))
+        await self.stub.DeleteDataset(
+            messages.DeleteDatasetRequest(dataset_id=dataset_id), metadata=OPERATOR_METADATA
+        )
 
     async def names(self) -> list[str]:
         listed = await self.stub.ListDatasets(messages.ListDatasetsRequest(page_size=500))

@@ -23,6 +23,7 @@ from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import PART_BYTES
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     MAX_BYTES,
     MAX_LINES,
@@ -142,7 +143,7 @@ async def test_rows_are_shared_by_files_and_data_sets_and_go_with_the_last(harne
     )
     assert len(shown.rows) == 10
     await harness.datasets.DeleteDataset(
-        dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id)
+        dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id), metadata=OPERATOR_METADATA
     )
     assert harness.objects_of(first.file_id) == []
 

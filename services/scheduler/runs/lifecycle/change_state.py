@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from proctor.values.run import RunId, RunState
+from proctor.values.run import Principal, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
+from services.scheduler.requests import check_owner
 from services.scheduler.runs.lifecycle.cost_limit import cost_of, spent
 from services.scheduler.runs.lifecycle.errors import (
     CostLimitStays,
@@ -29,41 +30,49 @@ FIRST_ATTEMPT = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class ChangeState:
-    """Each call can be repeated, since an answer may be lost."""
+    """Each call can be repeated, since an answer may be lost. Raises `BelongsToAnother`."""
 
     runs: RunStore
     controls: RunControls
     clock: Clock
 
-    async def cancel(self, run_id: RunId) -> Run:
+    async def cancel(self, run_id: RunId, caller: Principal) -> Run:
         """Repeatable until the cancelled run is summed up."""
+        await self._check_owner(run_id, caller)
         cancelled = await self.runs.cancel(run_id, self.clock.now()) or await self.runs.get(run_id)
         if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
             raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
         return await self._announced(cancelled)
 
-    async def pause(self, run_id: RunId) -> Run:
+    async def pause(self, run_id: RunId, caller: Principal) -> Run:
+        await self._check_owner(run_id, caller)
         paused = await self.runs.pause(run_id, self.clock.now()) or await self.runs.get(run_id)
         if paused.state is not RunState.PAUSED:
             raise RunNotPausable(run_id=run_id, state=paused.display_state)
         return await self._announced(paused)
 
-    async def resume(self, run_id: RunId) -> Run:
+    async def resume(self, run_id: RunId, caller: Principal) -> Run:
         """Refused once the run is pending again."""
+        await self._check_owner(run_id, caller)
         pending = await self.runs.resume(run_id, self.clock.now())
         if pending is None:
             raise RunNotPaused(run_id=run_id, state=(await self.runs.get(run_id)).state)
         return await self._announced(pending)
 
-    async def retry(self, run_id: RunId) -> Run:
+    async def retry(self, run_id: RunId, caller: Principal) -> Run:
         """Repeatable while the retry waits or runs."""
-        _check_cost(await self.runs.get(run_id))
+        _check_cost(await self._check_owner(run_id, caller))
         pending = await self.runs.requeue(run_id, self.clock.now())
         if pending is not None:
             return await self._announced(pending)
         run = await self.runs.get(run_id)
         if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
             raise RunNotRetryable(run_id=run_id, state=run.state)
+        return run
+
+    async def _check_owner(self, run_id: RunId, caller: Principal) -> Run:
+        run = await self.runs.get(run_id)
+        check_owner(caller, run.user, f"Run {run_id}")
         return run
 
     async def _announced(self, run: Run) -> Run:
@@ -85,8 +94,9 @@ class DeleteRun:
     record: RecordDeletion
     clock: Clock
 
-    async def delete(self, run_id: RunId) -> None:
-        """Raises `RunNotFound` or `RunNotOver`. Once it returns, the run is gone."""
+    async def delete(self, run_id: RunId, caller: Principal) -> None:
+        """Raises `RunNotFound`, `BelongsToAnother` or `RunNotOver`. Once it returns, the run is gone."""
+        check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
         await self.runs.delete(run_id, self.clock.now())
         try:
             await self._delete_record(run_id)

@@ -148,8 +148,8 @@ async def test_unknown_key_is_refused_where_there_are_keys() -> None:
         async with openai_client(harness.http, api_key="secret-key") as client:
             assert (await client.batches.list()).data == []
         headers = {"X-Proctor-User": "bob"}
-        assert (await call(harness, "GET", "/v1/batches", headers=headers))[0] == 200
-        assert harness.scheduler.queue.requests == {"local": 3, "carol": 1, "bob": 1}
+        assert (await call(harness, "GET", "/v1/batches", headers=headers))[0] == 401
+        assert harness.scheduler.queue.requests == {"carol": 1}
 
 
 async def test_client_that_goes_away_leaves_no_upload_open(harness: GatewayHarness) -> None:

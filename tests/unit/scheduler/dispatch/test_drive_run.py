@@ -10,6 +10,7 @@ from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
@@ -223,7 +224,7 @@ async def test_cancelled_run_is_purged_and_closed_as_partial() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.advance(driver, 3)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert harness.controls.words[run.run_id] == (RunState.CANCELLED, 1)
     assert await harness.advance(driver, 10)
     ended = await harness.runs.get(run.run_id)
@@ -237,7 +238,7 @@ async def test_closing_waits_for_outcomes_that_are_stored_but_only_so_long() -> 
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.advance(driver, 3)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     harness.stream.pending_in_outcomes = 1
     assert not await harness.advance(driver, 4)
     assert await harness.advance(driver, 4)
@@ -246,7 +247,7 @@ async def test_closing_waits_for_outcomes_that_are_stored_but_only_so_long() -> 
 async def test_run_cancelled_before_it_was_planned_is_closed_without_a_summary() -> None:
     harness = SchedulerHarness()
     run = await harness.submit()
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
     ended = await harness.runs.get(run.run_id)
     assert ended.is_over
@@ -258,9 +259,9 @@ async def test_retry_asks_only_for_what_is_missing_or_failed() -> None:
     run, driver = await harness.start()
     await harness.advance(driver, 3)
     answered = await harness.work(run.run_id, lambda sample: "timeout" if sample == 5 else "")
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(driver, 3)
-    again = await harness.changing.retry(run.run_id)
+    again = await harness.changing.retry(run.run_id, OPERATOR)
     assert (again.state, again.epoch, again.deadline) == (RunState.PENDING, 2, None)
     await harness.admit()
     second = harness.driver(run.run_id)
@@ -276,10 +277,10 @@ async def test_run_cancelled_again_before_its_retry_began_is_closed() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.advance(driver, 3)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     await harness.advance(driver, 3)
-    await harness.changing.retry(run.run_id)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.retry(run.run_id, OPERATOR)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
     assert (await harness.runs.get(run.run_id)).is_over
 
@@ -290,10 +291,10 @@ async def test_run_stopped_between_its_record_and_its_shards_is_closed_in_its_re
     await harness.tools.planner.plan(harness.fencing_token, run)
     # The process dies before the run is marked as planned.
     harness.runs.runs[run.run_id] = replace(await harness.runs.get(run.run_id), planned_epoch=0)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
-    await harness.changing.retry(run.run_id)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.retry(run.run_id, OPERATOR)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
     assert (await harness.runs.get(run.run_id)).is_over
     assert harness.record.closings == [(run.run_id, 1, True), (run.run_id, 2, True)]
@@ -304,7 +305,7 @@ async def test_completed_run_cannot_be_retried() -> None:
     run, driver = await harness.start()
     await harness.finish(run.run_id, driver)
     with pytest.raises(RunNotRetryable):
-        await harness.changing.retry(run.run_id)
+        await harness.changing.retry(run.run_id, OPERATOR)
 
 
 async def test_wiped_stream_is_made_good_with_later_attempts() -> None:

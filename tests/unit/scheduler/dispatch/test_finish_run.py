@@ -12,6 +12,7 @@ from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.errors import RunNotPausable
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
 
@@ -35,7 +36,7 @@ class LosingRecord(InMemoryRecord):
 
 async def pause(harness: SchedulerHarness, run_id: RunId) -> None:
     with pytest.raises(RunNotPausable, match="is being summed up; only a run"):
-        await harness.changing.pause(run_id)
+        await harness.changing.pause(run_id, OPERATOR)
 
 
 async def overtake(harness: SchedulerHarness, run_id: RunId) -> None:
@@ -86,7 +87,7 @@ async def test_run_that_is_cancelled_after_results_has_closed_it_is_cancelled_in
     with pytest.raises(RemoteError, match="away"):
         await harness.advance(driver)
     assert record.records[run.run_id].state is RunState.COMPLETED
-    assert (await harness.changing.cancel(run.run_id)).state is RunState.CANCELLED
+    assert (await harness.changing.cancel(run.run_id, OPERATOR)).state is RunState.CANCELLED
     record.lost = None
     assert await harness.advance(harness.driver(run.run_id), 3)
     assert (await harness.runs.get(run.run_id)).is_over
@@ -130,7 +131,7 @@ async def test_run_that_is_cancelled_while_its_figures_are_computed_is_closed_as
     await harness.advance(driver, 3)
     await harness.work(run.run_id)
     await harness.advance(driver)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(driver, 6)
     assert (await harness.runs.get(run.run_id)).is_over
     assert record.records[run.run_id].state is RunState.CANCELLED
@@ -149,7 +150,7 @@ async def test_run_that_results_can_never_close_is_closed_without_a_summary_and_
     assert await harness.advance(driver, 3)
     ended = await harness.runs.get(run.run_id)
     assert (ended.state, ended.is_over, ended.final_counts) == (RunState.FAILED, True, None)
-    assert (await harness.changing.retry(run.run_id)).epoch == 2
+    assert (await harness.changing.retry(run.run_id, OPERATOR)).epoch == 2
 
 
 async def test_run_that_lacked_samples_when_it_was_closed_can_be_cancelled_again() -> None:
@@ -161,7 +162,7 @@ async def test_run_that_lacked_samples_when_it_was_closed_can_be_cancelled_again
     await harness.advance(driver)
     assert lost
     assert not (await harness.runs.get(run.run_id)).is_closing
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(driver, 3)
     assert harness.record.records[run.run_id].state is RunState.CANCELLED
 

@@ -15,6 +15,7 @@ from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 
@@ -93,8 +94,8 @@ async def test_run_that_gives_way_at_the_start_of_a_term_is_taken_off_the_wire()
 async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_withdrawn() -> None:
     harness = SchedulerHarness()
     paused, over = await harness.submit(), await harness.submit()
-    await harness.changing.pause(paused.run_id)
-    await harness.changing.cancel(over.run_id)
+    await harness.changing.pause(paused.run_id, OPERATOR)
+    await harness.changing.cancel(over.run_id, OPERATOR)
 
     async def only_one_is_reported() -> bool:
         if over.run_id in harness.controls.words:

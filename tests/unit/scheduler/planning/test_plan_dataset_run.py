@@ -13,6 +13,7 @@ from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.uploads.errors import DatasetNotFound, ObjectStoreUnavailable
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.storage.checked_files import batch_line
 from tests.fakes.storage.memory_objects import MemoryObjects
@@ -67,7 +68,7 @@ async def test_run_ends_when_all_rows_are_answered_and_a_retry_asks_what_is_miss
     harness.datasets.contents.clear()
     harness.datasets.objects.contents.clear()
     harness.asked.clear()
-    await harness.changing.retry(run.run_id)
+    await harness.changing.retry(run.run_id, OPERATOR)
     await harness.admit()
     ended = await harness.finish(run.run_id, harness.driver(run.run_id))
     assert ended.state is RunState.COMPLETED
@@ -78,9 +79,9 @@ async def test_paused_run_goes_on_where_it_stopped() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start(toy_order(suite="", dataset_id=harness.datasets.upload(ROWS[:100])))
     await harness.advance(driver, 2)
-    await harness.changing.pause(run.run_id)
+    await harness.changing.pause(run.run_id, OPERATOR)
     assert await harness.advance(driver)
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     assert (await harness.finish(run.run_id, harness.driver(run.run_id))).state is RunState.COMPLETED
     assert sorted(harness.asked) == list(range(100))

@@ -14,6 +14,7 @@ from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.orders.run_order import params_for
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 
@@ -51,7 +52,7 @@ async def test_same_order_gives_the_same_sample_sets() -> None:
 async def test_run_cancelled_in_planning_is_not_planned_to_the_end() -> None:
     harness = SchedulerHarness()
     run, _ = await harness.start()
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     with pytest.raises(RunStopped):
         await harness.tools.planner.plan(harness.fencing_token, run)
     assert not harness.record.sets
@@ -66,7 +67,7 @@ async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_secon
         harness.clock.seconds += 0.5
         read.append(harness.clock.seconds)
         if len(read) == 10:
-            asyncio.run(harness.changing.cancel(run.run_id))
+            asyncio.run(harness.changing.cancel(run.run_id, OPERATOR))
 
     harness.rows.on_row = take_half_a_second
     with pytest.raises(RunStopped):

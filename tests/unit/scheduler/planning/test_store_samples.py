@@ -20,6 +20,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import DatasetUnavailable
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
 from tests.fakes.suites.toy_suites import ToyRows
@@ -149,7 +150,7 @@ async def test_run_stopped_in_the_middle_leaves_nothing_on_its_way_and_nothing_c
     def stop_in_the_second_chunk() -> None:
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
-            asyncio.run(harness.changing.cancel(run.run_id))
+            asyncio.run(harness.changing.cancel(run.run_id, OPERATOR))
             harness.clock.seconds += 2 * NOTE_SECONDS
 
     harness.rows.on_row = stop_in_the_second_chunk

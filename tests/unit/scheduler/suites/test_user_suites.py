@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from proctor.values.run import Principal
 from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.errors import ErrorKind
 from services.scheduler import errors
+from services.scheduler.errors import BelongsToAnother
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.errors import (
     DatasetUnavailable,
@@ -30,6 +32,7 @@ from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.suites.memory_user_suites import InMemoryUserSuites
 from tests.fakes.suites.suite_documents import document
@@ -154,7 +157,7 @@ async def test_a_list_reads_each_document_once_however_many_there_are(harness: S
     lists = [await harness.all.suites() for _ in range(2)]
     assert lists[0] == lists[1]
     assert len(read) == MAX_CACHED + 1
-    await harness.deleting.delete("sums", 1)
+    await harness.deleting.delete("sums", 1, OPERATOR)
     assert "sums" not in {suite.name for suite in await harness.all.suites()}
 
 
@@ -208,25 +211,35 @@ async def test_a_version_is_deleted_unless_a_run_used_it(harness: Stand) -> None
     await harness.adding.add(SUMS, "ann")
     harness.stored.used.add(("sums", 1))
     with pytest.raises(SuiteInUse, match="Version 1 of the suite sums was used by a run"):
-        await harness.deleting.delete("sums", 1)
+        await harness.deleting.delete("sums", 1, OPERATOR)
     harness.stored.used.clear()
-    await harness.deleting.delete("sums", 1)
+    await harness.deleting.delete("sums", 1, OPERATOR)
+
+
+async def test_a_version_is_deleted_by_who_added_it_and_by_operators_only(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(WARMER, "ann")
+    with pytest.raises(BelongsToAnother, match="Version 1 of the suite sums belongs to ann"):
+        await harness.deleting.delete("sums", 1, Principal("bob"))
+    await harness.deleting.delete("sums", 1, Principal("ann"))
+    await harness.deleting.delete("sums", 2, OPERATOR)
+    assert not harness.stored.documents
 
 
 async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
     await harness.adding.add(SUMS, "ann")
     with pytest.raises(NoSuchVersion) as refused:
-        await harness.deleting.delete("sums", 9)
+        await harness.deleting.delete("sums", 9, OPERATOR)
     assert refused.value.kind is ErrorKind.NOT_FOUND
     reported = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
     assert refused.value.message == reported
     with pytest.raises(SuiteOfInstallation, match=r"^shades is a suite of the installation"):
-        await harness.deleting.delete("shades", 1)
+        await harness.deleting.delete("shades", 1, OPERATOR)
 
 
 async def test_a_number_that_was_deleted_is_not_given_again(harness: Stand) -> None:
     await harness.adding.add(SUMS, "ann")
-    await harness.deleting.delete("sums", 1)
+    await harness.deleting.delete("sums", 1, OPERATOR)
     assert (await harness.adding.add(WARMER, "ann")).suite.version == 2
 
 

@@ -11,6 +11,7 @@ from services.scheduler.pricing.prices import NoPrice, NoPriceElsewhere, PriceLi
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import MODEL
 
@@ -74,7 +75,7 @@ async def test_a_stopped_run_is_not_retried_at_its_limit() -> None:
     harness = priced_stand()
     run = await drive_to_end(harness, max_cost=70)
     with pytest.raises(CostLimitStays, match="Order it again with a higher max_cost"):
-        await harness.changing.retry(run.run_id)
+        await harness.changing.retry(run.run_id, OPERATOR)
     assert (await harness.runs.get(run.run_id)).state is RunState.FAILED
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
 AWAY = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "results does not answer", {})
@@ -13,26 +14,26 @@ async def test_deleted_run_is_gone_here_and_in_results() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.finish(run.run_id, driver)
-    await harness.deleting.delete(run.run_id)
+    await harness.deleting.delete(run.run_id, OPERATOR)
     with pytest.raises(RunNotFound):
         await harness.showing.show(run.run_id)
     assert run.run_id not in harness.record.records
     assert harness.runs.deletions == {}
     with pytest.raises(RunNotFound):
-        await harness.deleting.delete(run.run_id)
+        await harness.deleting.delete(run.run_id, OPERATOR)
 
 
 async def test_run_that_goes_on_is_not_deleted() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     with pytest.raises(RunNotOver, match="is running, so it cannot be deleted yet"):
-        await harness.deleting.delete(run.run_id)
+        await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.advance(driver, 2)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     with pytest.raises(RunNotOver, match="is being summed up"):
-        await harness.deleting.delete(run.run_id)
+        await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.finish(run.run_id, driver)
-    await harness.deleting.delete(run.run_id)
+    await harness.deleting.delete(run.run_id, OPERATOR)
 
 
 @pytest.mark.parametrize("refusal", [AWAY, DependencyUnavailable(dependency="results")])
@@ -41,7 +42,7 @@ async def test_results_that_does_not_answer_is_reported_later(refusal: Exception
     run, driver = await harness.start()
     await harness.finish(run.run_id, driver)
     harness.record.deletion_refusal = refusal
-    await harness.deleting.delete(run.run_id)
+    await harness.deleting.delete(run.run_id, OPERATOR)
     assert run.run_id in harness.record.records
     harness.clock.seconds += 60
     harness.record.deletion_refusal = None
@@ -58,7 +59,7 @@ async def test_the_sweep_goes_on_behind_a_run_that_cannot_be_deleted() -> None:
         runs.append(await harness.finish(run.run_id, driver))
     harness.record.deletion_refusal = AWAY
     for run in runs:
-        await harness.deleting.delete(run.run_id)
+        await harness.deleting.delete(run.run_id, OPERATOR)
     harness.record.deletion_refusal = None
     stuck = runs[0].run_id
     harness.record.undeletable.add(stuck)

@@ -11,6 +11,7 @@ from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable, RunNotPaused
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 SLOW = CreditRule(floor=2, ceiling=2)
@@ -23,7 +24,7 @@ async def paused_in_mid_run(harness: SchedulerHarness) -> Run:
     await harness.work(run.run_id)
     await harness.advance(driver, 2)
     assert harness.stream.sent[run.run_id]
-    await harness.changing.pause(run.run_id)
+    await harness.changing.pause(run.run_id, OPERATOR)
     assert await harness.advance(driver, 3)
     return await harness.runs.get(run.run_id)
 
@@ -40,7 +41,7 @@ async def test_paused_run_is_taken_off_the_wire_and_workers_hear_of_it() -> None
 async def test_resumed_run_asks_what_is_missing_and_nothing_twice() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     ended = await harness.finish(run.run_id, harness.driver(run.run_id))
     assert (ended.state, ended.epoch) == (RunState.COMPLETED, 1)
@@ -50,7 +51,7 @@ async def test_resumed_run_asks_what_is_missing_and_nothing_twice() -> None:
 async def test_resumed_run_sends_nothing_before_it_knows_what_is_missing() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     harness.stream.pending_in_outcomes = 1
     driver = harness.driver(run.run_id)
@@ -66,9 +67,9 @@ async def test_look_for_what_is_missing_costs_what_was_sent_and_not_what_is_left
     run, driver = await harness.start(toy_order(rollouts=5))
     await harness.advance(driver, 3)
     [(_, shard)] = harness.stream.sent[run.run_id]
-    await harness.changing.pause(run.run_id)
+    await harness.changing.pause(run.run_id, OPERATOR)
     await harness.advance(driver, 3)
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     await harness.advance(harness.driver(run.run_id), 3)
     assert harness.stream.sent[run.run_id][0][1].attempt == 2
@@ -79,10 +80,10 @@ async def test_driver_that_slept_through_a_pause_looks_for_what_workers_dropped(
     harness = SchedulerHarness(rule=SLOW)
     run, driver = await harness.start()
     await harness.advance(driver, 3)
-    await harness.changing.pause(run.run_id)
+    await harness.changing.pause(run.run_id, OPERATOR)
     harness.stream.take(run.run_id)
     harness.clock.seconds += 1
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
@@ -93,7 +94,7 @@ async def test_new_leader_goes_on_with_a_resumed_run() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
     harness.fencing_token = harness.runs.begin_term()
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     await harness.advance(harness.driver(run.run_id), 1)
     harness.fencing_token = harness.runs.begin_term()
@@ -105,11 +106,11 @@ async def test_new_leader_goes_on_with_a_resumed_run() -> None:
 async def test_run_that_is_paused_before_its_first_place_waits_again_when_resumed() -> None:
     harness = SchedulerHarness()
     run = await harness.submit()
-    paused = await harness.changing.pause(run.run_id)
-    assert await harness.changing.pause(run.run_id) == paused
+    paused = await harness.changing.pause(run.run_id, OPERATOR)
+    assert await harness.changing.pause(run.run_id, OPERATOR) == paused
     await harness.admit()
     assert (await harness.runs.get(run.run_id)).state is RunState.PAUSED
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     assert (await harness.finish(run.run_id, harness.driver(run.run_id))).state is RunState.COMPLETED
 
@@ -118,28 +119,28 @@ async def test_only_what_is_not_over_can_be_paused_and_only_what_is_paused_resum
     harness = SchedulerHarness()
     run, driver = await harness.start()
     with pytest.raises(RunNotPaused, match="is running; only a paused run can be resumed"):
-        await harness.changing.resume(run.run_id)
+        await harness.changing.resume(run.run_id, OPERATOR)
     await harness.finish(run.run_id, driver)
     with pytest.raises(RunNotPausable, match="is completed; only a run that is running or waits"):
-        await harness.changing.pause(run.run_id)
+        await harness.changing.pause(run.run_id, OPERATOR)
 
 
 async def test_paused_run_can_be_cancelled_and_is_summed_up() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
-    await harness.changing.cancel(run.run_id)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
     assert (await harness.runs.get(run.run_id)).is_over
     assert harness.record.closings == [(run.run_id, 1, True)]
     with pytest.raises(RunAlreadyFinished):
-        await harness.changing.cancel(run.run_id)
+        await harness.changing.cancel(run.run_id, OPERATOR)
 
 
 async def test_pause_takes_nothing_of_the_time_of_a_run_and_adds_nothing() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
     harness.clock.seconds += 9 * 3600
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     driver = harness.driver(run.run_id)
     assert not await harness.advance(driver, 3)

@@ -11,6 +11,7 @@ import pytest
 from proctor.values.run import FINAL_STATES, RunState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotRetryable
 from services.scheduler.runs.lifecycle.run import Run, deadline_error, may_become, states_before
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.stores import new_run
 
@@ -35,26 +36,26 @@ def test_states_before_are_those_that_may_become_it() -> None:
 async def test_cancel_can_be_repeated_until_the_run_is_summed_up() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
-    first = await harness.changing.cancel(run.run_id)
+    first = await harness.changing.cancel(run.run_id, OPERATOR)
     harness.clock.seconds += 1
-    assert await harness.changing.cancel(run.run_id) == first
+    assert await harness.changing.cancel(run.run_id, OPERATOR) == first
     assert await harness.advance(driver, 10)
     with pytest.raises(RunAlreadyFinished, match="is already cancelled"):
-        await harness.changing.cancel(run.run_id)
+        await harness.changing.cancel(run.run_id, OPERATOR)
 
 
 async def test_retry_can_be_repeated_while_it_waits_or_runs() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     with pytest.raises(RunNotRetryable, match="is running"):
-        await harness.changing.retry(run.run_id)
-    await harness.changing.cancel(run.run_id)
+        await harness.changing.retry(run.run_id, OPERATOR)
+    await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(driver, 10)
-    pending = await harness.changing.retry(run.run_id)
+    pending = await harness.changing.retry(run.run_id, OPERATOR)
     harness.clock.seconds += 1
-    assert await harness.changing.retry(run.run_id) == pending
+    assert await harness.changing.retry(run.run_id, OPERATOR) == pending
     await harness.admit()
-    again = await harness.changing.retry(run.run_id)
+    again = await harness.changing.retry(run.run_id, OPERATOR)
     assert (again.state, again.epoch) == (RunState.RUNNING, 2)
 
 
@@ -63,7 +64,7 @@ async def test_finished_run_cannot_be_cancelled() -> None:
     run, driver = await harness.start()
     await harness.finish(run.run_id, driver)
     with pytest.raises(RunAlreadyFinished, match="is already completed"):
-        await harness.changing.cancel(run.run_id)
+        await harness.changing.cancel(run.run_id, OPERATOR)
 
 
 DAY = 24 * 3600
@@ -126,5 +127,5 @@ async def test_retry_opens_a_new_window() -> None:
     run = await started(harness)
     harness.clock.seconds += 3600
     await harness.finish(run.run_id, harness.driver(run.run_id))
-    pending = await harness.changing.retry(run.run_id)
+    pending = await harness.changing.retry(run.run_id, OPERATOR)
     assert pending.expires_at == harness.clock.now() + timedelta(seconds=3600)

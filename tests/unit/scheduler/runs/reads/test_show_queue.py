@@ -11,6 +11,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.change_limits import ChangeLimits
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.reads.run_list import RunFilter
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 
@@ -100,7 +101,7 @@ async def test_many_who_look_within_a_moment_cost_one_look() -> None:
     forecasts = harness.forecasting(max_age_seconds=0.5)
     run = await submitted(harness)
     new = await submitted(harness)
-    await harness.changing.cancel(new.run_id)
+    await harness.changing.cancel(new.run_id, OPERATOR)
     harness.queue_store.looks = 0
     for _ in range(100):
         assert await forecasts.waits([run])
@@ -116,7 +117,7 @@ async def test_what_is_shown_is_of_one_moment() -> None:
     harness = await crowded()
     showing = harness.showing_by(harness.forecasting(max_age_seconds=0.5))
     [running] = (await showing.queue(10)).running
-    await harness.changing.pause(running.run.run_id)
+    await harness.changing.pause(running.run.run_id, OPERATOR)
     shown = await showing.queue(10)
     assert [each.run.run_id for each in shown.running] == [running.run.run_id]
     assert shown.paused == []
@@ -142,7 +143,7 @@ async def test_a_page_is_cut_and_the_total_reported() -> None:
     for _ in range(4):
         await submitted(harness)
     paused = await submitted(harness, "bob")
-    await harness.changing.pause(paused.run_id)
+    await harness.changing.pause(paused.run_id, OPERATOR)
     shown = await harness.showing.queue(2)
     assert [each.wait.position for each in shown.waiting if each.wait] == [1, 2]
     assert (len(shown.waiting), shown.waiting_total) == (2, 4)

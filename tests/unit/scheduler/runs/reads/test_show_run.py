@@ -13,6 +13,7 @@ from proctor.values.usage import TokenUsage
 from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot, whole_speed
+from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
@@ -67,9 +68,9 @@ async def test_steps_follow_what_happens() -> None:
         f"waiting for openai: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
     )
     harness.registry.live = [ready_worker()]
-    await harness.changing.pause(run.run_id)
+    await harness.changing.pause(run.run_id, OPERATOR)
     assert await _step(harness, run.run_id) == "paused"
-    await harness.changing.resume(run.run_id)
+    await harness.changing.resume(run.run_id, OPERATOR)
     await harness.admit()
     await harness.finish(run.run_id, driver)
     assert await _step(harness, run.run_id) == "done"
@@ -175,7 +176,7 @@ async def test_list_is_newest_first_and_filtered() -> None:
     first = await harness.submit()
     harness.clock.seconds += 1
     second = await harness.submit()
-    await harness.changing.cancel(first.run_id)
+    await harness.changing.cancel(first.run_id, OPERATOR)
     page = await harness.showing.page(RunFilter(), 10, None)
     assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
     assert [snapshot.wait.position if snapshot.wait else None for snapshot in page.snapshots] == [1, None]

@@ -1,0 +1,31 @@
+"""The caller of the gateway as metadata of the gateway's own calls.
+
+Only the gateway reaches a service behind it, and it takes this metadata from no client.
+"""
+
+from collections.abc import Iterable
+
+from proctor.values.run import Principal
+
+# Of metadata that only the gateway sets.
+PREFIX = "x-proctor-"
+# The suffix lets a value hold bytes, and so letters that are not ASCII.
+_NAME = f"{PREFIX}principal-bin"
+_ROLE = f"{PREFIX}role"
+_OPERATOR = "operator"
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+def principal_metadata(principal: Principal) -> Metadata:
+    role = ((_ROLE, _OPERATOR),) if principal.is_operator else ()
+    return ((_NAME, principal.name.encode()), *role)
+
+
+def principal_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Principal:
+    """Metadata without a principal is that of the user `local`, who is no operator."""
+    found = dict(metadata or ())
+    name = found.get(_NAME)
+    if not isinstance(name, bytes):
+        return Principal()
+    return Principal(name.decode(), is_operator=found.get(_ROLE) == _OPERATOR)

@@ -1,0 +1,172 @@
+"""Who may call what: one table for HTTP and gRPC. An operation that it does not name is refused to everybody.
+
+A REST operation has the permission of the gRPC method that does its work.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from services.gateway.paths import (
+    BATCHES,
+    BENCHMARKING,
+    DATASET_RUNS,
+    DATASETS,
+    FILES,
+    LIMITS,
+    ME,
+    MODELS,
+    OPENAI_MODELS,
+    QUEUE,
+    READING_METHODS,
+    SUITES,
+    UPLOADS,
+)
+
+
+class Permission(StrEnum):
+    """Who may call an operation, and against which request limit it counts."""
+
+    # Everybody, without a key; not counted.
+    PUBLIC = "public"
+    # Every user; counted as a read.
+    READ = "read"
+    # Every user; counted as a change, as are all below.
+    CHANGE = "change"
+    # The owner of what is changed, and operators. The service that stores it knows the owner and decides.
+    OWNER = "owner"
+    OPERATOR = "operator"
+    # Services only: never forwarded.
+    INTERNAL = "internal"
+
+
+_READ, _CHANGE, _OWNER = Permission.READ, Permission.CHANGE, Permission.OWNER
+
+METHODS: Mapping[str, Permission] = {
+    # Runs.
+    "SubmitRun": _CHANGE,
+    "GetRun": _READ,
+    "ListRuns": _READ,
+    "WatchRun": _READ,
+    "CancelRun": _OWNER,
+    "RetryRun": _OWNER,
+    "PauseRun": _OWNER,
+    "ResumeRun": _OWNER,
+    "DeleteRun": _OWNER,
+    # Models, workers, the queue.
+    "ListModels": _READ,
+    "ListModelNames": _READ,
+    "ListWorkers": _READ,
+    "GetQueue": _READ,
+    "GetLimits": _READ,
+    "SetLimits": Permission.OPERATOR,
+    # Suites.
+    "ListSuites": _READ,
+    "ShowSample": _READ,
+    "CheckSuite": _CHANGE,
+    "AddSuite": _CHANGE,
+    "DeleteSuite": _OWNER,
+    # Data sets, files and batches.
+    "UploadDataset": _CHANGE,
+    "GetDataset": _READ,
+    "ListDatasets": _READ,
+    "PreviewDataset": _READ,
+    "DeleteDataset": _OWNER,
+    "UploadFile": _CHANGE,
+    "GetFile": _READ,
+    "ListFiles": _READ,
+    "ReadFile": _READ,
+    "DeleteFile": _OWNER,
+    "CreateBatch": _CHANGE,
+    "GetBatch": _READ,
+    "ListBatches": _READ,
+    "CancelBatch": _OWNER,
+    # Results. Golden marks are work that users share, and each has the name of who made it.
+    "GetSummary": _READ,
+    "ListOutcomes": _READ,
+    "CompareRuns": _CHANGE,
+    "ListFlips": _READ,
+    "GetLeaderboard": _READ,
+    "GetHistory": _READ,
+    "ExportRun": _READ,
+    "ExportGoldenAnswers": _READ,
+    "RescoreTask": _CHANGE,
+    "ListSideBySide": _READ,
+    "MarkAnswers": _CHANGE,
+}
+
+# By HTTP method and path.
+ROUTES: Mapping[tuple[str, str], str | Permission] = {
+    ("GET", "/healthz"): Permission.PUBLIC,
+    ("GET", "/readyz"): Permission.PUBLIC,
+    ("GET", "/"): Permission.PUBLIC,
+    ("GET", "/docs"): Permission.PUBLIC,
+    ("GET", "/docs/assets"): Permission.PUBLIC,
+    ("GET", "/docs/oauth2-redirect"): Permission.PUBLIC,
+    ("GET", "/openapi.json"): Permission.PUBLIC,
+    ("GET", ME): _READ,
+    ("POST", f"{BENCHMARKING}/run"): "SubmitRun",
+    ("GET", f"{BENCHMARKING}/results"): "ListRuns",
+    ("GET", f"{BENCHMARKING}/results/{{job_id}}"): "GetSummary",
+    ("GET", f"{BENCHMARKING}/results/{{job_id}}/export"): "ExportRun",
+    ("POST", f"{BENCHMARKING}/cancel/{{job_id}}"): "CancelRun",
+    ("POST", f"{BENCHMARKING}/retry/{{job_id}}"): "RetryRun",
+    ("POST", f"{BENCHMARKING}/pause/{{job_id}}"): "PauseRun",
+    ("POST", f"{BENCHMARKING}/resume/{{job_id}}"): "ResumeRun",
+    ("POST", f"{BENCHMARKING}/rescore/{{job_id}}"): "RescoreTask",
+    ("POST", f"{BENCHMARKING}/compare"): "CompareRuns",
+    ("GET", f"{BENCHMARKING}/leaderboard"): "GetLeaderboard",
+    ("GET", f"{BENCHMARKING}/history"): "GetHistory",
+    ("GET", QUEUE): "GetQueue",
+    ("GET", LIMITS): "GetLimits",
+    ("PATCH", LIMITS): "SetLimits",
+    ("GET", SUITES): "ListSuites",
+    ("POST", SUITES): "AddSuite",
+    ("GET", f"{SUITES}/{{suite}}/tasks/{{task}}/samples/{{row}}"): "ShowSample",
+    ("DELETE", f"{SUITES}/{{suite}}/versions/{{version}}"): "DeleteSuite",
+    ("GET", MODELS): "ListModels",
+    ("GET", "/admin/models"): "ListModels",
+    ("GET", DATASETS): "ListDatasets",
+    ("POST", UPLOADS): "UploadDataset",
+    ("GET", f"{DATASETS}/{{dataset_id}}"): "GetDataset",
+    ("GET", f"{DATASETS}/{{dataset_id}}/preview"): "PreviewDataset",
+    ("DELETE", f"{DATASETS}/{{dataset_id}}"): "DeleteDataset",
+    ("GET", DATASET_RUNS): "ListRuns",
+    ("POST", f"{DATASET_RUNS}/run"): "SubmitRun",
+    ("GET", f"{DATASET_RUNS}/side-by-side"): "ListSideBySide",
+    ("GET", f"{DATASET_RUNS}/golden/export"): "ExportGoldenAnswers",
+    ("GET", f"{DATASET_RUNS}/{{benchmark_id}}"): "GetSummary",
+    ("DELETE", f"{DATASET_RUNS}/{{benchmark_id}}"): "DeleteRun",
+    ("PUT", f"{DATASET_RUNS}/{{benchmark_id}}/golden"): "MarkAnswers",
+    ("DELETE", f"{DATASET_RUNS}/{{benchmark_id}}/golden"): "MarkAnswers",
+    ("GET", f"{DATASET_RUNS}/{{benchmark_id}}/results"): "ListOutcomes",
+    ("GET", f"{DATASET_RUNS}/{{benchmark_id}}/export"): "ExportRun",
+    ("POST", f"{DATASET_RUNS}/{{benchmark_id}}/cancel"): "CancelRun",
+    ("POST", f"{DATASET_RUNS}/{{benchmark_id}}/pause"): "PauseRun",
+    ("POST", f"{DATASET_RUNS}/{{benchmark_id}}/resume"): "ResumeRun",
+    ("POST", f"{DATASET_RUNS}/{{benchmark_id}}/retry"): "RetryRun",
+    ("GET", FILES): "ListFiles",
+    ("POST", FILES): "UploadFile",
+    ("GET", f"{FILES}/{{file_id}}"): "GetFile",
+    ("DELETE", f"{FILES}/{{file_id}}"): "DeleteFile",
+    ("GET", f"{FILES}/{{file_id}}/content"): "ReadFile",
+    ("GET", BATCHES): "ListBatches",
+    ("POST", BATCHES): "CreateBatch",
+    ("GET", f"{BATCHES}/{{batch_id}}"): "GetBatch",
+    ("POST", f"{BATCHES}/{{batch_id}}/cancel"): "CancelBatch",
+    ("GET", OPENAI_MODELS): "ListModels",
+    ("GET", f"{OPENAI_MODELS}/{{model:path}}"): "ListModels",
+}
+
+
+def method_permission(name: str) -> Permission:
+    """Of a gRPC method, by its name without its service."""
+    return METHODS.get(name, Permission.INTERNAL)
+
+
+def route_permission(http_method: str, path: str | None) -> Permission:
+    """`path` is that of the route, with its parameters in braces; None where no route matches."""
+    if path is None:
+        # The answer is 404 or 405. Its caller is counted all the same.
+        return _READ if http_method in READING_METHODS else _CHANGE
+    operation = ROUTES.get(("GET" if http_method == "HEAD" else http_method, path), Permission.INTERNAL)
+    return operation if isinstance(operation, Permission) else method_permission(operation)
