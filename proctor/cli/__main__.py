@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from proctor.cli.changes import changes
 from proctor.cli.datasets.commands import datasets_group
 from proctor.cli.gateway import Command, add_command, print_version
 from proctor.cli.models import models
@@ -33,7 +34,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     "The queue": (queue, pause, resume, limits),
     "Compare": (compare, side_by_side, leaderboard, history),
     _CATALOGUE: (models,),
-    "Operate": (nats_users,),
+    "Operate": (changes, nats_users),
 }
 for panel, commands in _PANELS.items():
     for command in commands:

@@ -93,12 +93,12 @@ async def limits(session: Session, options: LimitOptions) -> None:
         if seconds is not None:
             field.FromTimedelta(timedelta(seconds=seconds))
     to_reset = [_limit_field(each) for each in options.reset or ()]
-    shown = await session.client.queue.limits()
     if options.priority:
+        shown = (await session.client.queue.limits()).limits
         changes.priorities.extend(_changed_priorities(shown.priorities, options.priority))
     if changes.ListFields() or to_reset:
-        shown = await session.client.queue.change_limits(changes, to_reset)
-    session.terminal.show(shown, print_limits)
+        await session.client.queue.change_limits(changes, to_reset)
+    session.terminal.show(await session.client.queue.limits(), print_limits)
 
 
 def _limit_field(text: str) -> str:
@@ -154,7 +154,8 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
         console.print(table(console, (*texts("user"), *numbers("running", "waiting")), rows, "users"))
 
 
-def print_limits(console: Console, limits: queue_pb2.QueueLimits) -> None:
+def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
+    limits = shown.limits
     rows = [
         ("runs executing at a time", str(limits.max_running_runs), "--max-running"),
         ("waiting runs of a user", str(limits.max_pending_runs_per_user), "--max-pending"),
@@ -167,6 +168,10 @@ def print_limits(console: Console, limits: queue_pb2.QueueLimits) -> None:
         rows.append((f"highest priority of {user}", _priority(each.highest), "--priority"))
     columns = (Column("limit"), *numbers("is"), Column("change with", "whole"))
     console.print(table(console, columns, rows, "limits"))
+    if shown.HasField("last_change"):
+        last = shown.last_change
+        when = last.changed_at.ToDatetime().strftime("%Y-%m-%d %H:%M")
+        say(console, f"Last changed by {last.user}, {when} UTC: {last.detail}", style="dim")
 
 
 def _running_cells(run: run_pb2.Run) -> tuple[Cell, ...]:

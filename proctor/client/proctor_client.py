@@ -12,7 +12,14 @@ from proctor.client.calls import GatewayCalls
 from proctor.client.datasets import DatasetClient
 from proctor.client.errors import Unreachable
 from proctor.client.results import AnswerClient, ComparisonClient, LeaderboardClient
-from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2, summary_pb2
+from proctor.v1 import (
+    change_service_pb2,
+    change_service_pb2_grpc,
+    outcome_pb2,
+    results_service_pb2,
+    run_pb2,
+    summary_pb2,
+)
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
@@ -60,8 +67,9 @@ class QueueClient:
         """`size` limits the waiting runs, and the paused runs."""
         return await self._calls.call(self._stub.GetQueue, queue_pb2.GetQueueRequest(page_size=size))
 
-    async def limits(self) -> queue_pb2.QueueLimits:
-        return (await self._calls.call(self._stub.GetLimits, queue_pb2.GetLimitsRequest())).limits
+    async def limits(self) -> queue_pb2.GetLimitsResponse:
+        """The limits, and their latest change."""
+        return await self._calls.call(self._stub.GetLimits, queue_pb2.GetLimitsRequest())
 
     async def change_limits(
         self, limits: queue_pb2.QueueLimits, reset: Sequence[str] = ()
@@ -95,6 +103,7 @@ class ProctorClient:
         channel = self._calls.channel
         self._scheduler = scheduler_grpc.SchedulerServiceStub(channel)
         self._results = results_grpc.ResultsServiceStub(channel)
+        self._changes = change_service_pb2_grpc.ChangeServiceStub(channel)
         self.suites = SuiteClient(self._calls, user)
         self.comparisons = ComparisonClient(self._calls)
         self.leaderboard = LeaderboardClient(self._calls)
@@ -149,6 +158,12 @@ class ProctorClient:
         """Deletes a finished run with its answers."""
         request = scheduler_pb2.DeleteRunRequest(run_id=run_id)
         await self._calls.call_once(self._scheduler.DeleteRun, request)
+
+    async def changes(
+        self, request: change_service_pb2.ListChangesRequest
+    ) -> change_service_pb2.ListChangesResponse:
+        """Who changed what, latest first."""
+        return await self._calls.call(self._changes.ListChanges, request)
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         request = scheduler_pb2.ListSuitesRequest()

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import change_pb2 as _change_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import scheduler_service_pb2 as _scheduler_service_pb2
 import builtins as _builtins
@@ -242,18 +243,24 @@ class GetLimitsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     LIMITS_FIELD_NUMBER: _builtins.int
+    LAST_CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> Global___QueueLimits:
         """All limits."""
+
+    @_builtins.property
+    def last_change(self) -> _change_pb2.Change:
+        """The latest change of them; unset if none was made."""
 
     def __init__(
         self,
         *,
         limits: Global___QueueLimits | None = ...,
+        last_change: _change_pb2.Change | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_change", b"last_change", "limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_change", b"last_change", "limits", b"limits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

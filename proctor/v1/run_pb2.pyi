@@ -10,6 +10,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from proctor.v1 import change_pb2 as _change_pb2
 from proctor.v1 import outcome_pb2 as _outcome_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
 import builtins as _builtins
@@ -724,6 +725,7 @@ class Run(_message.Message):
     ADMITTED_AT_FIELD_NUMBER: _builtins.int
     RAN_SECONDS_FIELD_NUMBER: _builtins.int
     DATASET_NAME_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -788,6 +790,10 @@ class Run(_message.Message):
     def admitted_at(self) -> _timestamp_pb2.Timestamp:
         """When it got its current or, once ended, its last run slot; unset while it waits or is paused."""
 
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[_change_pb2.Change]:
+        """Who cancelled, paused, resumed or retried it, latest first, at most 20; only when one run is requested."""
+
     def __init__(
         self,
         *,
@@ -812,10 +818,11 @@ class Run(_message.Message):
         admitted_at: _timestamp_pb2.Timestamp | None = ...,
         ran_seconds: _builtins.float = ...,
         dataset_name: _builtins.str = ...,
+        changes: _abc.Iterable[_change_pb2.Change] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2
 from proctor.client.calls import send_chunks
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import batch_service_pb2_grpc as batch_grpc
+from proctor.v1 import change_service_pb2_grpc as change_grpc
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from proctor.v1 import export_service_pb2_grpc as export_grpc
@@ -148,6 +149,7 @@ class Scheduler:
         self.runs: scheduler_grpc.SchedulerServiceAsyncStub = scheduler_grpc.SchedulerServiceStub(calls)
         self.suites: suite_grpc.SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(calls)
         self.queue: queue_grpc.QueueServiceAsyncStub = queue_grpc.QueueServiceStub(calls)
+        self.changes: change_grpc.ChangeServiceAsyncStub = change_grpc.ChangeServiceStub(calls)
         self.datasets: dataset_grpc.DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(calls)
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(calls)
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(calls)

@@ -18,6 +18,7 @@ from proctor.client.calls import send_chunks
 from proctor.v1 import (
     answer_service_pb2,
     batch_service_pb2,
+    change_service_pb2,
     comparison_service_pb2,
     dataset_service_pb2,
     export_service_pb2,
@@ -55,6 +56,7 @@ _SCHEDULER_FILES = (
     scheduler_service_pb2,
     suite_service_pb2,
     queue_service_pb2,
+    change_service_pb2,
     dataset_service_pb2,
     file_service_pb2,
     batch_service_pb2,

@@ -9,6 +9,7 @@ from enum import StrEnum
 from services.gateway.paths import (
     BATCHES,
     BENCHMARKING,
+    CHANGES,
     DATASET_RUNS,
     DATASETS,
     FILES,
@@ -59,6 +60,7 @@ METHODS: Mapping[str, Permission] = {
     "GetQueue": _READ,
     "GetLimits": _READ,
     "SetLimits": Permission.OPERATOR,
+    "ListChanges": _READ,
     # Suites.
     "ListSuites": _READ,
     "ShowSample": _READ,
@@ -104,6 +106,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/docs/oauth2-redirect"): Permission.PUBLIC,
     ("GET", "/openapi.json"): Permission.PUBLIC,
     ("GET", ME): _READ,
+    ("GET", CHANGES): "ListChanges",
     ("POST", f"{BENCHMARKING}/run"): "SubmitRun",
     ("GET", f"{BENCHMARKING}/results"): "ListRuns",
     ("GET", f"{BENCHMARKING}/results/{{job_id}}"): "GetSummary",

@@ -26,6 +26,8 @@ from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
 from services.scheduler.batches.submit_batch import SubmitBatch
+from services.scheduler.changes import grpc_api as changes_grpc_api
+from services.scheduler.changes.grpc_api import GrpcChangeApi
 from services.scheduler.dispatch.wiring import Definitions, Shared, make_run_leader
 from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
@@ -57,6 +59,7 @@ SERVICE_NAMES = (
     *queue_grpc_api.SERVICE_NAMES,
     *uploads_grpc_api.SERVICE_NAMES,
     batches_grpc_api.SERVICE_NAME,
+    changes_grpc_api.SERVICE_NAME,
 )
 # Longer than a worker waits for its provider's list.
 LIST_MODELS_SECONDS = 10.0
@@ -149,7 +152,14 @@ def _apis(shared: Shared, list_models: ListModels) -> list[Callable[[grpc.aio.Se
     apis = (
         runs,
         GrpcSuiteApi(shared.suites.use_cases()),
-        GrpcQueueApi(runs.show, ChangeLimits(shared.limits), shared.limits, shared.clock),
+        GrpcQueueApi(
+            show=runs.show,
+            change=ChangeLimits(shared.limits),
+            limits=shared.limits,
+            changes=shared.changes,
+            clock=shared.clock,
+        ),
+        GrpcChangeApi(shared.changes),
         GrpcDatasetApi(shared.uploads.dataset_use_cases()),
         GrpcFileApi(shared.uploads.file_use_cases()),
         _batch_api(shared, runs),
@@ -180,6 +190,7 @@ def _run_api(shared: Shared, list_models: ListModels) -> GrpcApi:
             registry=shared.registry,
             clock=shared.clock,
             forecasts=shared.forecasts,
+            changes=shared.changes,
         ),
         suites=shared.suites.catalogue,
         models=list_models,

@@ -1,7 +1,16 @@
 """Callers that tests name: an operator, and the metadata of the gateway's calls for one."""
 
+from datetime import UTC, datetime
+
 from proctor.values.run import Principal
 from services.common.grpc.principal import principal_metadata
+from services.scheduler.changes.user_change import Author
 
 OPERATOR = Principal("operator", is_operator=True)
 OPERATOR_METADATA = principal_metadata(OPERATOR)
+_SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def by(at: datetime = _SOME_TIME) -> Author:
+    """The author of a change at a time."""
+    return Author(OPERATOR.name, at)

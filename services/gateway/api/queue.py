@@ -11,6 +11,7 @@ from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.values.priority import Priority
 from proctor.wire.enums import number_of, word_of
+from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
@@ -92,6 +93,10 @@ class Limits(BaseModel):
     )
 
 
+class LimitsShown(Limits):
+    last_change: ChangeShown | None = Field(description="Who changed them last; null if they never were")
+
+
 class LimitsPatch(RequestBody):
     """Absent limits stay unchanged; null resets a limit to the settings."""
 
@@ -155,8 +160,10 @@ async def show_queue(scheduler: SchedulerCalls, limit: MaxJobs = 100) -> Queue:
 
 
 @router.get("/limits", responses=problems(503), summary="The current limits")
-async def show_limits(scheduler: SchedulerCalls) -> Limits:
-    return _limits((await scheduler.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits)
+async def show_limits(scheduler: SchedulerCalls) -> LimitsShown:
+    shown = await scheduler.queue.GetLimits(queue_pb2.GetLimitsRequest())
+    last_change = change_shown(shown.last_change) if shown.HasField("last_change") else None
+    return LimitsShown(**_limits(shown.limits).model_dump(), last_change=last_change)
 
 
 @router.patch("/limits", responses=problems(422, 503), summary="Change limits immediately, without a restart")

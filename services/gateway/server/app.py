@@ -9,7 +9,7 @@ from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 
 from services.common.clock import Clock
-from services.gateway.api import answers, batches, exports, leaderboard, me, models, queue, rescoring
+from services.gateway.api import answers, batches, changes, exports, leaderboard, me, models, queue, rescoring
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
@@ -33,6 +33,7 @@ _ROUTERS = (
     rescoring.router,
     queue.router,
     me.router,
+    changes.router,
     suites.router,
     models.router,
     datasets.router,

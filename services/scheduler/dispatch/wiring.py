@@ -18,6 +18,7 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.jetstream import JetStream
 from services.common.postgres import PostgresSession
 from services.common.process import release
+from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import RunDriver
@@ -103,6 +104,7 @@ class Shared:
         self.limits = PostgresLimits(self.session, _limits_of(settings))
         self.runs = PostgresRuns(self.session, self.limits)
         self.run_lists = PostgresRunLists(self.session)
+        self.changes = PostgresChanges(self.session)
         self.pricing = ResolvePrice(definitions.prices)
         self.suites = SuiteParts(settings, definitions.suites, self.session, self.clock)
         self.uploads = UploadParts(settings, self.session, self.clock)

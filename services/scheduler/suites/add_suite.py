@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.scheduler import errors
+from services.scheduler.changes.user_change import Author
 from services.scheduler.requests import check_owner, nul_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
@@ -67,6 +68,7 @@ class DeleteSuite:
 
     stored: UserSuiteStore
     installed: InstalledSuites
+    clock: Clock
 
     async def delete(self, suite: str, version: int, caller: Principal) -> None:
         """Raises `BelongsToAnother`, `SuiteInUse`, `NoSuchVersion`, `SuiteOfInstallation`."""
@@ -76,7 +78,7 @@ class DeleteSuite:
         owner = await self.stored.owner(suite, version)
         if owner is not None:
             check_owner(caller, owner, f"Version {version} of the suite {suite}")
-        if await self.stored.delete(suite, version):
+        if await self.stored.delete(suite, version, Author(caller.name, self.clock.now())):
             return
         if suite in self.installed.names():
             raise SuiteOfInstallation(suite=suite)

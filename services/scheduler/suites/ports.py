@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
 from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteSummary
 
@@ -82,6 +83,6 @@ class UserSuiteStore(Protocol):
         """The user who added a version; None if there is none."""
         ...
 
-    async def delete(self, suite: str, version: int) -> bool:
-        """Returns False if there is none. Raises `SuiteInUse` if a run used it."""
+    async def delete(self, suite: str, version: int, author: Author) -> bool:
+        """Stores the author too. Returns False if there is none. Raises `SuiteInUse` if a run used it."""
         ...

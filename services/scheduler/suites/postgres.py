@@ -6,6 +6,8 @@ from datetime import datetime
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.changes.postgres import record_change
+from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.suite import AddedSuite, StoredSuite
@@ -54,10 +56,14 @@ class PostgresUserSuites:
         owner: str | None = await self._session.fetchval("get_suite_owner", suite, version)
         return owner
 
-    async def delete(self, suite: str, version: int) -> bool:
+    async def delete(self, suite: str, version: int, author: Author) -> bool:
         async def delete(transaction: PostgresTransaction) -> bool:
             removed = await transaction.fetchval("delete_suite_version", suite, version)
-            return removed is not None
+            if removed is None:
+                return False
+            name = f"{suite}@{version}"
+            await record_change(transaction, Change(author, Action.DELETE, ObjectKind.SUITE, name))
+            return True
 
         try:
             return await self._session.run(delete)

@@ -38,6 +38,6 @@ class SuiteParts:
         return SuiteUseCases(
             check=checking,
             add=AddSuite(checking, self._of_users, self._clock),
-            delete=DeleteSuite(self._of_users, self._installed),
+            delete=DeleteSuite(self._of_users, self._installed, self._clock),
             show=ShowSample(self.catalogue, self.rows),
         )

@@ -9,6 +9,7 @@ from typing import NoReturn
 from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.common.lifecycle import every
+from services.scheduler.changes.user_change import Author
 from services.scheduler.requests import check_owner
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
@@ -40,11 +41,12 @@ class DeleteDataset:
 
     datasets: DatasetStore
     objects: ObjectStore
+    clock: Clock
 
     async def delete(self, dataset_id: DatasetId, caller: Principal) -> None:
         """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
         check_owner(caller, (await self.datasets.get(dataset_id)).user, f"Data set {dataset_id}")
-        content = await self.datasets.delete(dataset_id)
+        content = await self.datasets.delete(dataset_id, Author(caller.name, self.clock.now()))
         if content is not None:
             await asyncio.to_thread(try_to_delete_objects, self.objects, content.prefix)
 
@@ -60,10 +62,10 @@ class DeleteFile:
     async def delete(self, file_id: FileId, caller: Principal) -> None:
         """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
         check_owner(caller, (await self.files.get(file_id)).user, f"File {file_id}")
-        await self._delete(file_id)
+        await self._delete(file_id, Author(caller.name, self.clock.now()))
 
-    async def _delete(self, file_id: FileId) -> None:
-        for prefix in await self.files.delete(file_id):
+    async def _delete(self, file_id: FileId, author: Author | None) -> None:
+        for prefix in await self.files.delete(file_id, author):
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
 
     async def lead(self) -> NoReturn:
@@ -73,7 +75,7 @@ class DeleteFile:
         """Files in use stay until they are no longer used."""
         for file_id in await self.files.expired(self.clock.now(), EXPIRED_AT_A_TIME):
             with suppress(FileNotFound, FileInUse, FileInUseByRun):
-                await self._delete(file_id)
+                await self._delete(file_id, None)
 
 
 class CollectOrphanedObjects:

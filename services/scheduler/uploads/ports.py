@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from services.scheduler.changes.user_change import Author
 from services.scheduler.uploads.dataset import (
     Dataset,
     DatasetContent,
@@ -70,8 +71,10 @@ class DatasetStore(Protocol):
 
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage: ...
 
-    async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
-        """Returns the content if nothing else uses it; its prefix is then unreferenced.
+    async def delete(self, dataset_id: DatasetId, author: Author) -> DatasetContent | None:
+        """Stores the author too. Returns the content if nothing else uses it.
+
+        Its prefix is then unreferenced.
 
         Raises `DatasetNotFound`, or `DatasetInUse` if an unfinished run uses the data set.
         """
@@ -109,8 +112,11 @@ class FileStore(Protocol):
         """Raises `FileNotFound` if the file to start after does not exist."""
         ...
 
-    async def delete(self, file_id: FileId) -> Sequence[str]:
-        """Returns now unreferenced prefixes. Raises `FileNotFound`, `FileInUse` or `FileInUseByRun`."""
+    async def delete(self, file_id: FileId, author: Author | None) -> Sequence[str]:
+        """Returns now unreferenced prefixes. Raises `FileNotFound`, `FileInUse` or `FileInUseByRun`.
+
+        Stores the author too; None for a file that has expired.
+        """
         ...
 
     async def expired(self, now: datetime, most: int) -> Sequence[FileId]:

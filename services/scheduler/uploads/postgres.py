@@ -10,6 +10,8 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.changes.postgres import record_change
+from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.dataset import (
     Dataset,
@@ -105,7 +107,7 @@ class PostgresDatasets:
 
         return await self._session.run(page)
 
-    async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
+    async def delete(self, dataset_id: DatasetId, author: Author) -> DatasetContent | None:
         async def delete(transaction: PostgresTransaction) -> DatasetContent | None:
             await transaction.execute("lock_dataset_to_delete", dataset_id)
             run_id = await transaction.fetchval("run_using_dataset", dataset_id)
@@ -115,6 +117,8 @@ class PostgresDatasets:
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)
             await transaction.execute("delete_dataset", dataset_id)
+            change = Change(author, Action.DELETE, ObjectKind.DATASET, dataset_id, row["name"])
+            await record_change(transaction, change)
             content = content_from_row(row)
             key = (content.digest, content.format)
             if not await transaction.fetchval("delete_unused_content", *key):
@@ -211,8 +215,8 @@ class PostgresFiles:
         rows = await self._session.fetch(query, *values)
         return FilePage([file_from_row(row) for row in rows[: wanted.size]], len(rows) > wanted.size)
 
-    async def delete(self, file_id: FileId) -> Sequence[str]:
-        return await self._session.run(lambda transaction: _delete(transaction, file_id))
+    async def delete(self, file_id: FileId, author: Author | None) -> Sequence[str]:
+        return await self._session.run(lambda transaction: _delete(transaction, file_id, author))
 
     async def expired(self, now: datetime, most: int) -> Sequence[FileId]:
         rows = await self._session.fetch("expired_files", now, most)
@@ -236,7 +240,7 @@ async def add_file_in(transaction: PostgresTransaction, file: StoredFile, reques
     return stored
 
 
-async def _delete(transaction: PostgresTransaction, file_id: FileId) -> Sequence[str]:
+async def _delete(transaction: PostgresTransaction, file_id: FileId, author: Author | None) -> Sequence[str]:
     held = await transaction.fetchrow("lock_file_to_delete", file_id)
     if held is None:
         raise FileNotFound(file_id=file_id)
@@ -250,6 +254,9 @@ async def _delete(transaction: PostgresTransaction, file_id: FileId) -> Sequence
     key = (held["digest"], held["format"])
     content = await transaction.fetchval("lock_content", *key)
     await transaction.execute("delete_file", file_id)
+    if author:
+        change = Change(author, Action.DELETE, ObjectKind.FILE, file_id, held["name"])
+        await record_change(transaction, change)
     if content and await transaction.fetchval("delete_unused_content", *key):
         unreferenced.append(content)
     for prefix in unreferenced:

@@ -42,7 +42,8 @@ SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running'
 SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 
 -- name: lock_content_of_dataset: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
-SELECT dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models, endpoint
+SELECT name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
+       endpoint
 FROM datasets
 JOIN dataset_contents USING (digest, format)
 WHERE dataset_id = $1
@@ -96,7 +97,7 @@ ORDER BY created_at, file_id
 LIMIT $4;
 
 -- name: lock_file_to_delete: Return the key of a file's content and lock the file, so that nothing begins to use it meanwhile ($1 file)
-SELECT prefix, digest, format FROM files WHERE file_id = $1 FOR UPDATE;
+SELECT name, prefix, digest, format FROM files WHERE file_id = $1 FOR UPDATE;
 
 -- name: batch_using_file: Return a batch over a file whose own files are not written ($1 file)
 SELECT batch_id

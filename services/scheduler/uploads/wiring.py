@@ -46,7 +46,7 @@ class UploadParts:
         return DatasetUseCases(
             add=AddDataset(checking, self.datasets, self.objects, self._clock, self._uploads),
             show=ShowDataset(self.datasets, LoadRows(self.objects)),
-            delete=DeleteDataset(self.datasets, self.objects),
+            delete=DeleteDataset(self.datasets, self.objects, self._clock),
         )
 
     def file_use_cases(self) -> FileUseCases:

@@ -29,6 +29,7 @@ PROMISED = {
     "/api/v1/suites/{suite}/tasks/{task}/samples/{row}",
     "/api/v1/suites/{suite}/versions/{version}",
     "/api/v1/me",
+    "/api/v1/changes",
     "/api/v1/models",
     "/admin/models",
     "/admin/datasets",

@@ -99,7 +99,7 @@ async def test_null_takes_a_limit_back_to_the_setting(harness: GatewayHarness) -
 
 
 async def test_limits_are_shown_and_only_those_given_are_changed(harness: GatewayHarness) -> None:
-    assert (await call(harness, "GET", f"{QUEUE}/limits"))[:2] == (200, LIMITS)
+    assert (await call(harness, "GET", f"{QUEUE}/limits"))[:2] == (200, {**LIMITS, "last_change": None})
     changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
     changed = {**LIMITS, **changes}
     assert (await call(harness, "PATCH", f"{QUEUE}/limits", json=changes))[:2] == (200, changed)

@@ -160,7 +160,7 @@ async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_
             # Reads have a limit of their own, and a local stack has none.
             await ask_too_often(eager.list_suites)
         finally:
-            await operator.queue.change_limits(before)
+            await operator.queue.change_limits(before.limits)
         assert await eager.list_suites()
     assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
     assert raised.value.__cause__.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

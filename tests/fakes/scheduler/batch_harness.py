@@ -18,6 +18,7 @@ import pytest
 from proctor.v1 import (
     batch_service_pb2,
     batch_service_pb2_grpc,
+    change_service_pb2_grpc,
     dataset_service_pb2_grpc,
     file_service_pb2,
     file_service_pb2_grpc,
@@ -39,6 +40,7 @@ from tests.harness.servers import nats_server, postgres_server
 
 if TYPE_CHECKING:
     from proctor.v1.batch_service_pb2_grpc import BatchServiceAsyncStub
+    from proctor.v1.change_service_pb2_grpc import ChangeServiceAsyncStub
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
     from proctor.v1.file_service_pb2_grpc import FileServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
@@ -67,6 +69,7 @@ class BatchHarness:
     folder: Path
     postgres: str
     results_address: str
+    changes: ChangeServiceAsyncStub
 
     def objects(self) -> list[str]:
         """All that lies in the object store, also what the library would not list."""
@@ -219,6 +222,7 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
             folder / "objects",
             postgres.address,
             address,
+            change_service_pb2_grpc.ChangeServiceStub(channel),
         )
 
 

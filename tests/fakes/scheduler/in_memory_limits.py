@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
+from services.scheduler.changes.user_change import Author
 from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits, TooManyRequests
 
 
@@ -17,7 +18,7 @@ class InMemoryLimits:
     async def limits(self) -> QueueLimits:
         return self.now
 
-    async def change(self, changes: LimitChanges) -> QueueLimits:
+    async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:  # noqa: ARG002  # as the port has it
         back = {name.name.lower(): getattr(self._settings, name.name.lower()) for name in changes.reset}
         given = {one.name: getattr(changes, one.name) for one in fields(changes) if one.name != "reset"}
         is_given = {name: value for name, value in given.items() if value is not None and value != {}}

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
+from services.scheduler.changes.user_change import Author
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
@@ -86,7 +87,8 @@ class InMemoryRuns:
         ]
         return RunPage(behind[:size], after.total if after else len(matching))
 
-    async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
+    async def cancel(self, run_id: RunId, author: Author) -> Run | None:
+        now = author.at
         run = self.runs.get(run_id)
         if run is None:
             return None
@@ -96,7 +98,8 @@ class InMemoryRuns:
             return None
         return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
 
-    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
+    async def requeue(self, run_id: RunId, author: Author) -> Run | None:
+        now = author.at
         run = await self.get(run_id)
         if run.state is RunState.PENDING and self.queued_at[run_id] == now:
             return run
@@ -111,13 +114,15 @@ class InMemoryRuns:
         expires_at = now + timedelta(seconds=window) if window else None
         return self._put(replace(blank, deadline=None, error=None, final_counts=None, expires_at=expires_at))
 
-    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+    async def pause(self, run_id: RunId, author: Author) -> Run | None:
+        now = author.at
         run = self.runs.get(run_id)
         if run is None or run.is_closing or not may_become(run.state, RunState.PAUSED):
             return None
         return self._leave_slot(run, RunState.PAUSED, now)
 
-    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
+    async def resume(self, run_id: RunId, author: Author) -> Run | None:
+        now = author.at
         run = await self.get(run_id)
         if run.state is RunState.PENDING and self.queued_at[run_id] == now:
             return run
@@ -177,13 +182,13 @@ class InMemoryRuns:
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
         return self.tasks.get(run_id, ())
 
-    async def delete(self, run_id: RunId, now: datetime) -> None:
+    async def delete(self, run_id: RunId, author: Author) -> None:
         run = await self.get(run_id)
         if not run.is_over:
             state = "being summed up" if run.state.is_final else run.display_state
             raise RunNotOver(run_id=run_id, state=state)
         del self.runs[run_id]
-        self.deletions[run_id] = now
+        self.deletions[run_id] = author.at
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:
         return [run_id for run_id, at in self.deletions.items() if at < before]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from proctor.values.run import RunId
+from services.scheduler.changes.user_change import ChangePage, ObjectKind
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
@@ -56,6 +57,16 @@ def toy_order(**changes: object) -> RunOrder:
 def ready_worker(**changes: object) -> Worker:
     worker = Worker("w1", POOL.name, "openai", "openai", concurrency=64, condition="ready")
     return replace(worker, **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+class NoChanges:
+    """A list of changes that is empty."""
+
+    async def page(
+        self, size: int, before: int | None, *, object_id: str | None = None, kind: ObjectKind | None = None
+    ) -> ChangePage:
+        del size, before, object_id, kind
+        return ChangePage([], None)
 
 
 @dataclass
@@ -110,6 +121,7 @@ class SchedulerHarness:
             registry=self.registry,
             clock=self.clock,
             forecasts=forecasts,
+            changes=NoChanges(),
         )
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:

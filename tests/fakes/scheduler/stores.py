@@ -25,6 +25,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.run_list import RunLists
 from services.scheduler.session import QUERIES
+from tests.fakes.principals import by
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START
@@ -107,5 +108,5 @@ async def add(stores: Stores, run: Run) -> Run:
 
 
 async def admit(stores: Stores, token: FencingToken, most: int = 3) -> list[RunId]:
-    await stores.limits.change(LimitChanges(max_running=most))
+    await stores.limits.change(LimitChanges(max_running=most), by())
     return list((await stores.slots.admit(token, START + HOUR)).admitted)

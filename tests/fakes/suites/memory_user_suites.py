@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.suite import AddedSuite, StoredSuite
@@ -44,7 +45,7 @@ class InMemoryUserSuites:
             (self.owners[one] for one in self.documents if (one.suite, one.version) == (suite, version)), None
         )
 
-    async def delete(self, suite: str, version: int) -> bool:
+    async def delete(self, suite: str, version: int, author: Author) -> bool:  # noqa: ARG002  # as the port has it
         if (suite, version) in self.used:
             raise SuiteInUse(suite=suite, version=version)
         found = [one for one in self.documents if (one.suite, one.version) == (suite, version)]

@@ -171,6 +171,7 @@ async def test_reflection_lists_the_public_services_only(harness: GatewayHarness
         "Scheduler",
         "Suite",
         "Queue",
+        "Change",
         "Dataset",
         "Results",
         "Comparison",

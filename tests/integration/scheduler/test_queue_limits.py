@@ -21,6 +21,7 @@ from services.scheduler.runs.limits.queue_limits import (
     TooManyRequests,
 )
 from services.scheduler.session import QUERIES
+from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.surroundings import START
@@ -49,25 +50,27 @@ async def store(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> LimitStor
 async def test_limits_are_as_the_settings_say_until_they_are_changed(store: LimitStore) -> None:
     assert await store.limits() == SETTINGS
     changes = LimitChanges(max_running=7, run_time_limit=timedelta(minutes=5), min_run_time=timedelta(0))
-    changed = await store.change(changes)
+    changed = await store.change(changes, by())
     assert (changed.max_running, changed.max_pending_per_user) == (7, SETTINGS.max_pending_per_user)
     assert (changed.run_time_limit, changed.min_run_time) == (timedelta(minutes=5), timedelta(0))
-    assert await store.change(LimitChanges(max_pending_per_user=1)) == await store.limits()
+    assert await store.change(LimitChanges(max_pending_per_user=1), by()) == await store.limits()
     assert (await store.limits()).max_running == 7
 
 
 async def test_limits_go_back_to_the_settings_unless_they_are_changed_as_well(store: LimitStore) -> None:
     every = LimitChanges(7, 8, 9, timedelta(hours=5), timedelta(seconds=5), {"bob": Priority.LOW})
-    await store.change(every)
+    await store.change(every, by())
     kept = {LimitName.MAX_RUNNING, LimitName.MIN_RUN_TIME}
-    changed = await store.change(LimitChanges(min_run_time=SECOND, reset=frozenset(LimitName) - kept))
+    changed = await store.change(LimitChanges(min_run_time=SECOND, reset=frozenset(LimitName) - kept), by())
     assert changed == replace(SETTINGS, max_running=7, min_run_time=SECOND)
-    assert await store.change(LimitChanges(reset=frozenset(LimitName))) == SETTINGS == await store.limits()
+    assert (
+        await store.change(LimitChanges(reset=frozenset(LimitName)), by()) == SETTINGS == await store.limits()
+    )
 
 
 async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:
-    await store.change(LimitChanges(priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}))
-    await store.change(LimitChanges(max_running=1))
+    await store.change(LimitChanges(priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}), by())
+    await store.change(LimitChanges(max_running=1), by())
     limits = await store.limits()
     assert limits.allowed_priorities("ann") == (Priority.LOW,)
     assert limits.allowed_priorities("bob") == (Priority.HIGH, Priority.NORMAL, Priority.LOW)
@@ -110,7 +113,7 @@ async def test_clock_that_is_behind_begins_no_new_minute(store: LimitStore) -> N
 
 
 async def test_requests_at_the_same_time_are_all_counted(store: LimitStore) -> None:
-    await store.change(LimitChanges(max_requests_per_minute=30))
+    await store.change(LimitChanges(max_requests_per_minute=30), by())
     calls = [store.count_request("ann", START) for _ in range(40)]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sorted(answer for answer in answers if isinstance(answer, int)) == list(range(30))

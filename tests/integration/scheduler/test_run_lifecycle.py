@@ -24,6 +24,7 @@ from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound
 from services.scheduler.uploads.postgres import PostgresDatasets
 from tests.fakes.eventually import eventually
+from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START
@@ -85,7 +86,7 @@ async def expired(stores: Stores, now: datetime) -> list[RunId]:
 async def ended(stores: Stores, run: Run) -> Run:
     """Cancelled and closed."""
     token = await stores.begin_term()
-    await stores.runs.cancel(run.run_id, START + HOUR)
+    await stores.runs.cancel(run.run_id, by(START + HOUR))
     await stores.led.mark_closed(token, run, None)
     return await stores.runs.get(run.run_id)
 
@@ -100,7 +101,7 @@ async def test_window_closes_over_what_waits_and_what_is_paused(stores: Stores) 
         await add(stores, dataset_run(age, window_seconds=seconds))
         for age, seconds in enumerate((60, 60, DAY_SECONDS, None))
     ]
-    await stores.runs.pause(paused.run_id, START)
+    await stores.runs.pause(paused.run_id, by(START))
     assert await expired(stores, START + timedelta(seconds=59)) == []
     assert await expired(stores, START + HOUR) == [waiting.run_id, paused.run_id]
     token = await stores.begin_term()
@@ -124,7 +125,7 @@ async def test_retry_opens_a_new_window(stores: Stores) -> None:
     windowed = await ended(stores, await add(stores, dataset_run(window_seconds=DAY_SECONDS)))
     other = await ended(stores, await add(stores, dataset_run(1)))
     now = START + timedelta(days=5)
-    retried = [await stores.runs.requeue(run.run_id, now) for run in (windowed, other)]
+    retried = [await stores.runs.requeue(run.run_id, by(now)) for run in (windowed, other)]
     assert [run and run.expires_at for run in retried] == [now + timedelta(days=1), None]
 
 
@@ -147,19 +148,19 @@ async def test_lists_tell_kinds_and_data_sets(stores: Stores) -> None:
 async def test_only_a_run_that_is_over_is_deleted(stores: Stores) -> None:
     run = await add(stores, new_run())
     with pytest.raises(RunNotOver, match="is pending, so"):
-        await stores.deleted.delete(run.run_id, START)
-    await stores.runs.cancel(run.run_id, START)
+        await stores.deleted.delete(run.run_id, by(START))
+    await stores.runs.cancel(run.run_id, by(START))
     with pytest.raises(RunNotOver, match="is being summed up, so"):
-        await stores.deleted.delete(run.run_id, START)
+        await stores.deleted.delete(run.run_id, by(START))
 
 
 async def test_deleted_run_is_gone_and_kept_in_mind_for_results(stores: Stores) -> None:
     run = await ended(stores, await add(stores, new_run()))
-    await stores.deleted.delete(run.run_id, START)
+    await stores.deleted.delete(run.run_id, by(START))
     with pytest.raises(RunNotFound):
         await stores.runs.get(run.run_id)
     with pytest.raises(RunNotFound):
-        await stores.deleted.delete(run.run_id, START + HOUR)
+        await stores.deleted.delete(run.run_id, by(START + HOUR))
     assert await stores.deleted.deleted(START) == []
     assert await stores.deleted.deleted(START + HOUR) == [run.run_id]
     await stores.deleted.forget_deleted(run.run_id)
@@ -169,8 +170,8 @@ async def test_deleted_run_is_gone_and_kept_in_mind_for_results(stores: Stores) 
 async def test_deletion_whose_answer_was_lost_can_be_repeated_by_the_same_call(pool: asyncpg.Pool) -> None:
     stores = await in_postgres(pool)
     run = await ended(stores, await add(stores, new_run()))
-    await stores.deleted.delete(run.run_id, START)
-    await stores.deleted.delete(run.run_id, START)
+    await stores.deleted.delete(run.run_id, by(START))
+    await stores.deleted.delete(run.run_id, by(START))
 
 
 async def test_suite_of_a_deleted_run_can_be_deleted(pool: asyncpg.Pool) -> None:
@@ -184,9 +185,9 @@ async def test_suite_of_a_deleted_run_can_be_deleted(pool: asyncpg.Pool) -> None
     suites = PostgresUserSuites(PostgresSession(pool, QUERIES))
     run = await ended(stores, await add(stores, replace(new_run(suite="mine"), suite_version=1)))
     with pytest.raises(SuiteInUse):
-        await suites.delete("mine", 1)
-    await stores.deleted.delete(run.run_id, START)
-    assert await suites.delete("mine", 1)
+        await suites.delete("mine", 1, by())
+    await stores.deleted.delete(run.run_id, by(START))
+    assert await suites.delete("mine", 1, by())
 
 
 async def test_data_set_stays_while_a_run_over_it_goes_on(
@@ -195,12 +196,12 @@ async def test_data_set_stays_while_a_run_over_it_goes_on(
     stores = await in_postgres(pool)
     run = await add(stores, dataset_run())
     with pytest.raises(DatasetInUse, match=f"Run {run.run_id} uses the data set {DATASET}, so it stays"):
-        await datasets.delete(DATASET)
-    await stores.runs.pause(run.run_id, START)
+        await datasets.delete(DATASET, by())
+    await stores.runs.pause(run.run_id, by(START))
     with pytest.raises(DatasetInUse):
-        await datasets.delete(DATASET)
+        await datasets.delete(DATASET, by())
     await ended(stores, run)
-    await datasets.delete(DATASET)
+    await datasets.delete(DATASET, by())
     with pytest.raises(DatasetNotFound):
         await datasets.get(DATASET)
 
@@ -220,7 +221,7 @@ async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
 
 async def test_run_is_not_added_over_a_data_set_that_was_deleted(pool: asyncpg.Pool) -> None:
     stores = await in_postgres(pool)
-    await PostgresDatasets(PostgresSession(pool, QUERIES)).delete(OTHER)
+    await PostgresDatasets(PostgresSession(pool, QUERIES)).delete(OTHER, by())
     with pytest.raises(DatasetNotFound):
         await add(stores, dataset_run(dataset_id=OTHER))
 
@@ -231,5 +232,5 @@ async def somebody_waits(pool: asyncpg.Pool) -> bool:
 
 async def refusal(datasets: PostgresDatasets, dataset_id: DatasetId) -> str:
     with pytest.raises(DatasetInUse) as refused:
-        await datasets.delete(dataset_id)
+        await datasets.delete(dataset_id, by())
     return refused.value.message

@@ -17,6 +17,7 @@ from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding
 from services.scheduler.runs.limits.queue_limits import LimitChanges
+from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START
@@ -62,7 +63,7 @@ def by_turns(runs: list[Run]) -> list[RunId]:
 @pytest.mark.parametrize("seed", range(3))
 async def test_order_is_by_priority_then_fair_share_then_age(stores: Stores, seed: int) -> None:
     chance = random.Random(seed)
-    await stores.limits.change(LimitChanges(max_pending_per_user=100))
+    await stores.limits.change(LimitChanges(max_pending_per_user=100), by())
     runs = [
         await add(stores, new_run(age, chance.choice("aaaabbcde"), priority=chance.choice(list(Priority))))
         for age in range(40)
@@ -79,7 +80,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
     chance = random.Random(1)
     fences = [(stores, await stores.begin_term()) for stores in (memory, postgres)]
     for stores, _ in fences:
-        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_run_time=3 * SECOND))
+        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_run_time=3 * SECOND), by())
     runs: list[Run] = []
     preempted = 0
     for step in range(60):
@@ -89,9 +90,9 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
         seen = []
         for stores, token in fences:
             await add(stores, runs[-1])
-            await stores.runs.pause(paused.run_id, now)
-            await stores.runs.resume(resumed.run_id, now)
-            await stores.runs.cancel(ended.run_id, now)
+            await stores.runs.pause(paused.run_id, by(now))
+            await stores.runs.resume(resumed.run_id, by(now))
+            await stores.runs.cancel(ended.run_id, by(now))
             for running in (await stores.queue.queue(1)).running:
                 await stores.shards.mark_planned(token, running, PlanRecord((), 1))
             moves = await stores.slots.admit(token, now)
@@ -103,7 +104,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
 
 
 async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE))
+    await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE), by())
     token = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
     await stores.slots.admit(token, START)
@@ -116,7 +117,7 @@ async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(s
     assert (waiting.state, waiting.epoch, waiting.planned_epoch) == (RunState.PENDING, 1, 1)
     assert (waiting.ran_seconds, waiting.admitted_at, waiting.deadline) == (60, None, None)
     assert not await stores.led.set_step(token, long, "x")
-    await stores.runs.cancel(short.run_id, START + 2 * HOUR)
+    await stores.runs.cancel(short.run_id, by(START + 2 * HOUR))
     await stores.slots.admit(token, START + 2 * HOUR)
     again = await stores.runs.get(long.run_id)
     assert (again.started_at, again.admitted_at) == (START, START + 2 * HOUR)
@@ -142,36 +143,36 @@ async def test_paused_run_keeps_what_it_has_and_goes_on_in_its_epoch(stores: Sto
     token = await stores.begin_term()
     await stores.slots.admit(token, START)
     await stores.shards.mark_planned(token, run, PlanRecord((), 1))
-    paused = await stores.runs.pause(run.run_id, START + MINUTE)
+    paused = await stores.runs.pause(run.run_id, by(START + MINUTE))
     assert paused is not None
     assert (paused.state, paused.ran_seconds, paused.deadline) == (RunState.PAUSED, 60, None)
-    assert await stores.runs.pause(run.run_id, START + HOUR) is None
+    assert await stores.runs.pause(run.run_id, by(START + HOUR)) is None
     assert await stores.slots.admit(token, START + HOUR) == SlotChanges([], [])
     assert await stores.led.unfinished() == []
     assert await stores.led.live_among([run.run_id]) == [run.run_id]
-    resumed = await stores.runs.resume(run.run_id, START + 2 * HOUR)
+    resumed = await stores.runs.resume(run.run_id, by(START + 2 * HOUR))
     assert resumed is not None
     assert (resumed.state, resumed.epoch, resumed.planned_epoch) == (RunState.PENDING, 1, 1)
-    assert await stores.runs.resume(run.run_id, START + 2 * HOUR) == resumed
-    assert await stores.runs.resume(run.run_id, START + 3 * HOUR) is None
+    assert await stores.runs.resume(run.run_id, by(START + 2 * HOUR)) == resumed
+    assert await stores.runs.resume(run.run_id, by(START + 3 * HOUR)) is None
 
 
 async def test_run_that_waits_can_be_paused_and_a_paused_one_cancelled(stores: Stores) -> None:
     run = await add(stores, new_run())
-    assert await stores.runs.pause(run.run_id, START) is not None
+    assert await stores.runs.pause(run.run_id, by(START)) is not None
     assert await order_of(stores) == []
-    assert await stores.runs.cancel(run.run_id, START) is not None
-    assert await stores.runs.pause(run.run_id, START) is None
+    assert await stores.runs.cancel(run.run_id, by(START)) is not None
+    assert await stores.runs.pause(run.run_id, by(START)) is None
     assert await stores.led.unfinished() == [run.run_id]
 
 
 async def test_what_is_paused_counts_as_waiting_and_can_be_resumed_at_any_time(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_pending_per_user=1))
+    await stores.limits.change(LimitChanges(max_pending_per_user=1), by())
     run = await add(stores, new_run())
-    await stores.runs.pause(run.run_id, START)
+    await stores.runs.pause(run.run_id, by(START))
     with pytest.raises(QueueFull):
         await add(stores, new_run())
-    assert await stores.runs.resume(run.run_id, START) is not None
+    assert await stores.runs.resume(run.run_id, by(START)) is not None
     assert await state_of(stores, run) is RunState.PENDING
 
 
@@ -180,15 +181,15 @@ async def test_run_that_waits_again_is_no_more_urgent_than_its_user_may_have_it_
         await add(stores, new_run(priority=priority))
         for priority in (Priority.HIGH, Priority.HIGH, Priority.LOW)
     ]
-    await stores.runs.cancel(retried.run_id, START)
+    await stores.runs.cancel(retried.run_id, by(START))
     await stores.led.mark_closed(await stores.begin_term(), retried, None)
     for run in (paused, low):
-        await stores.runs.pause(run.run_id, START)
-    await stores.limits.change(LimitChanges(priorities={EVERYBODY: Priority.NORMAL}))
+        await stores.runs.pause(run.run_id, by(START))
+    await stores.limits.change(LimitChanges(priorities={EVERYBODY: Priority.NORMAL}), by())
     again = [
-        await stores.runs.requeue(retried.run_id, START),
-        await stores.runs.resume(paused.run_id, START),
-        await stores.runs.resume(low.run_id, START),
+        await stores.runs.requeue(retried.run_id, by(START)),
+        await stores.runs.resume(paused.run_id, by(START)),
+        await stores.runs.resume(low.run_id, by(START)),
     ]
     wanted = [Priority.NORMAL, Priority.NORMAL, Priority.LOW]
     assert [run.order.priority for run in again if run] == wanted
@@ -196,7 +197,9 @@ async def test_run_that_waits_again_is_no_more_urgent_than_its_user_may_have_it_
 
 
 async def test_priority_above_what_a_user_may_have_is_refused_with_those_allowed(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(priorities={EVERYBODY: Priority.NORMAL, "ann": Priority.HIGH}))
+    await stores.limits.change(
+        LimitChanges(priorities={EVERYBODY: Priority.NORMAL, "ann": Priority.HIGH}), by()
+    )
     await add(stores, new_run(user="ann", priority=Priority.HIGH))
     await add(stores, new_run(user="bob", priority=Priority.NORMAL))
     with pytest.raises(PriorityNotAllowed) as refusal:
@@ -208,7 +211,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
     """At any moment no more run than the highest limit that held since each of them was admitted."""
     stores = await empty_stores(pool)
     token = await stores.begin_term()
-    await stores.limits.change(LimitChanges(max_running=2, max_pending_per_user=100))
+    await stores.limits.change(LimitChanges(max_running=2, max_pending_per_user=100), by())
     for age in range(40):
         await add(stores, new_run(age, user=f"user {age % 7}"))
 
@@ -221,17 +224,17 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
             running = (await stores.queue.queue(1)).running
             assert len(running) <= 5
             for run in running[:1]:
-                await stores.runs.cancel(run.run_id, START)
+                await stores.runs.cancel(run.run_id, by(START))
 
     async def changes() -> None:
         for most in (5, 1, 4, 2, 5, 3):
-            await stores.limits.change(LimitChanges(max_running=most))
+            await stores.limits.change(LimitChanges(max_running=most), by())
 
     await asyncio.gather(*(admissions() for _ in range(8)), end_some(), changes())
     await stores.slots.admit(token, START)
     assert len((await stores.queue.queue(1)).running) in (3, 4, 5)
     for run in (await stores.queue.queue(1)).running:
-        await stores.runs.cancel(run.run_id, START)
+        await stores.runs.cancel(run.run_id, by(START))
     await asyncio.gather(*(admissions() for _ in range(8)))
     assert len((await stores.queue.queue(1)).running) == 3
 
@@ -239,11 +242,11 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
 async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: asyncpg.Pool) -> None:
     stores = await empty_stores(pool)
     token = await stores.begin_term()
-    await stores.limits.change(LimitChanges(max_running=9))
+    await stores.limits.change(LimitChanges(max_running=9), by())
     for age in range(9):
         await add(stores, new_run(age))
     admitting = asyncio.gather(*(stores.slots.admit(token, START) for _ in range(5)))
-    await stores.limits.change(LimitChanges(max_running=1))
+    await stores.limits.change(LimitChanges(max_running=1), by())
     running = len((await stores.queue.queue(1)).running)
     await admitting
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
@@ -259,16 +262,16 @@ async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancel
     await admit(stores, token, 1)
     assert await stores.led.set_step(token, run, step)
     assert await admit(stores, token, 1) == [other.run_id]
-    assert await stores.runs.pause(run.run_id, START) is None
+    assert await stores.runs.pause(run.run_id, by(START)) is None
     assert (await stores.runs.get(run.run_id)).is_closing
-    assert await stores.runs.cancel(run.run_id, START) is not None
+    assert await stores.runs.cancel(run.run_id, by(START)) is not None
     assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
 
 
 async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> None:
     """A pause and an urgent run come at the moment at which it is closed."""
     stores = await empty_stores(pool)
-    await stores.limits.change(LimitChanges(max_running=1, max_pending_per_user=100))
+    await stores.limits.change(LimitChanges(max_running=1, max_pending_per_user=100), by())
     token = await stores.begin_term()
     won: Counter[bool] = Counter()
     for age in range(60):
@@ -276,7 +279,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
         assert await admit(stores, token, 1) == [run.run_id]
         urgent = await add(stores, new_run(age, priority=Priority.HIGH))
         strikes = (
-            stores.runs.pause(run.run_id, START),
+            stores.runs.pause(run.run_id, by(START)),
             admit(stores, token, 1),
         )
         is_closing, paused, admitted = await asyncio.gather(
@@ -286,8 +289,8 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
             assert paused or urgent.run_id in admitted
         assert not (is_closing and paused)
         assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START)) is is_closing
-        await stores.runs.cancel(run.run_id, START)
-        await stores.runs.cancel(urgent.run_id, START)
+        await stores.runs.cancel(run.run_id, by(START))
+        await stores.runs.cancel(urgent.run_id, by(START))
         won[is_closing] += 1
     assert won[False] > 0
 
@@ -298,12 +301,12 @@ async def test_turns_of_users_with_nothing_in_the_queue_are_forgotten(stores: St
     for user in ("ann", "bob"):
         run = await add(stores, new_run(user=user))
         await stores.slots.admit(token, START + MINUTE)
-        await stores.runs.cancel(run.run_id, START + MINUTE)
+        await stores.runs.cancel(run.run_id, by(START + MINUTE))
     kept = await add(stores, new_run(user="bob"))
     await stores.slots.forget_admissions(token, START + MINUTE)
     ann, carl = [await add(stores, new_run(age, user)) for age, user in ((1, "ann"), (2, "carl"))]
     assert await order_of(stores) == [carl.run_id, *sorted((ann.run_id, kept.run_id))]
-    await stores.runs.cancel(ann.run_id, START)
+    await stores.runs.cancel(ann.run_id, by(START))
     await stores.slots.forget_admissions(token, START + 2 * MINUTE)
     again = await add(stores, new_run(1, user="ann"))
     assert await order_of(stores) == [again.run_id, carl.run_id, kept.run_id]

@@ -24,6 +24,7 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, R
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation
+from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START
@@ -86,7 +87,7 @@ async def test_unknown_run_is_not_found(stores: Stores) -> None:
 
 async def test_repeated_request_gives_the_first_run_even_when_the_queue_is_full(stores: Stores) -> None:
     request = str(uuid4())
-    await stores.limits.change(LimitChanges(max_pending_per_user=1))
+    await stores.limits.change(LimitChanges(max_pending_per_user=1), by())
     first = await stores.runs.add(new_run(), request)
     assert await stores.runs.add(new_run(), request) == first
     with pytest.raises(QueueFull):
@@ -112,7 +113,7 @@ async def test_same_request_id_for_another_order_is_refused(stores: Stores) -> N
 
 
 async def test_limit_of_pending_runs_holds_for_calls_at_the_same_time(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_pending_per_user=5))
+    await stores.limits.change(LimitChanges(max_pending_per_user=5), by())
     calls = [stores.runs.add(new_run(user="ann"), "") for _ in range(20)]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(answer, Run) for answer in answers) == 5
@@ -185,7 +186,7 @@ async def test_queue_is_seen_in_the_order_of_turns_with_everybodys_share(stores:
 async def test_paused_runs_are_listed_the_latest_first(stores: Stores) -> None:
     runs = [await add(stores, new_run(age=age)) for age in range(3)]
     for later, run in enumerate(runs):
-        await stores.runs.pause(run.run_id, START + later * HOUR)
+        await stores.runs.pause(run.run_id, by(START + later * HOUR))
     assert [run.run_id for run in (await stores.queue.queue(2)).paused] == [runs[2].run_id, runs[1].run_id]
     assert (await stores.queue.queue(10)).waiting == []
 
@@ -232,7 +233,7 @@ async def test_planning_anew_replaces_the_shards(stores: Stores) -> None:
 
 async def test_stopped_run_takes_no_plan_and_sends_no_shard(stores: Stores) -> None:
     token, run = await planned(stores)
-    await stores.runs.cancel(run.run_id, START)
+    await stores.runs.cancel(run.run_id, by(START))
     assert not await stores.led.set_step(token, run, "planning")
     assert not await stores.shards.add_shards(token, run, SHARDS)
     assert not await stores.shards.mark_planned(token, run, PlanRecord((), 0))
@@ -332,41 +333,41 @@ async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> 
 
 async def test_cancelled_run_is_not_completed_afterwards(stores: Stores) -> None:
     token, run = await planned(stores)
-    await stores.runs.cancel(run.run_id, START)
+    await stores.runs.cancel(run.run_id, by(START))
     assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START, counts=COUNTS))
     assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED
 
 
 async def test_cancel_can_be_repeated_by_the_same_call_and_not_by_another(stores: Stores) -> None:
     run = await add(stores, new_run())
-    first = await stores.runs.cancel(run.run_id, START)
+    first = await stores.runs.cancel(run.run_id, by(START))
     assert first is not None
     assert first.state is RunState.CANCELLED
-    assert await stores.runs.cancel(run.run_id, START) == first
-    assert await stores.runs.cancel(run.run_id, START + HOUR) is None
+    assert await stores.runs.cancel(run.run_id, by(START)) == first
+    assert await stores.runs.cancel(run.run_id, by(START + HOUR)) is None
 
 
 async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores) -> None:
     token, run = await planned(stores)
-    assert await stores.runs.requeue(run.run_id, START) is None
+    assert await stores.runs.requeue(run.run_id, by(START)) is None
     await stores.led.finish(token, run, RunEnding(RunState.FAILED, START, RunError("X", "x"), COUNTS))
     waiting = await add(stores, new_run(age=5))
-    again = await stores.runs.requeue(run.run_id, START + HOUR)
+    again = await stores.runs.requeue(run.run_id, by(START + HOUR))
     assert again is not None
     assert (again.state, again.epoch, again.planned_epoch) == (RunState.PENDING, 2, 1)
     assert (again.error, again.final_counts, again.is_closed, again.total) == (None, None, False, 67)
-    assert await stores.runs.requeue(run.run_id, START + HOUR) == again
+    assert await stores.runs.requeue(run.run_id, by(START + HOUR)) == again
     assert await stores.queue.positions([waiting.run_id]) == {waiting.run_id: 1}
     assert await stores.shards.planned(again, -1, 10) == []
 
 
 async def test_retry_is_refused_when_the_queue_is_full(stores: Stores) -> None:
     run = await add(stores, new_run())
-    await stores.runs.cancel(run.run_id, START)
+    await stores.runs.cancel(run.run_id, by(START))
     token = await stores.begin_term()
     await stores.led.mark_closed(token, run, None)
     await add(stores, new_run())
-    await stores.limits.change(LimitChanges(max_pending_per_user=1))
+    await stores.limits.change(LimitChanges(max_pending_per_user=1), by())
     with pytest.raises(QueueFull):
-        await stores.runs.requeue(run.run_id, START + HOUR)
+        await stores.runs.requeue(run.run_id, by(START + HOUR))
     assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED

@@ -5,6 +5,7 @@ from datetime import datetime
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
+from services.gateway.api.changes import changes_of
 from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.schemas import (
     FigureShown,
@@ -50,6 +51,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         completed_at=moment(run.finished_at),
         error=error_sentence(run) or "",
         wait=job_wait(run),
+        changes=changes_of(run),
     )
 
 

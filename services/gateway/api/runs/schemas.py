@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from proctor.values.usage import TokenUsage
+from services.gateway.api.changes import ChangeShown
 
 _UNPARSED_RATE = "Share of the answers; null without answers"
 _FAILED_RATE = "Share of the finished samples; null without any"
@@ -136,6 +137,9 @@ class JobResults(BaseModel):
     completed_at: datetime | None
     error: str = Field(default="", description="Why it failed; absent unless it did")
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
+    changes: list[ChangeShown] = Field(
+        default=[], description="Who cancelled, paused, resumed or retried it, latest first"
+    )
 
 
 class JobListed(BaseModel):

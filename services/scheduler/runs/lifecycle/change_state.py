@@ -9,6 +9,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
+from services.scheduler.changes.user_change import Author
 from services.scheduler.requests import check_owner
 from services.scheduler.runs.lifecycle.cost_limit import cost_of, spent
 from services.scheduler.runs.lifecycle.errors import (
@@ -39,14 +40,14 @@ class ChangeState:
     async def cancel(self, run_id: RunId, caller: Principal) -> Run:
         """Repeatable until the cancelled run is summed up."""
         await self._check_owner(run_id, caller)
-        cancelled = await self.runs.cancel(run_id, self.clock.now()) or await self.runs.get(run_id)
+        cancelled = await self.runs.cancel(run_id, self._author(caller)) or await self.runs.get(run_id)
         if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
             raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
         return await self._announced(cancelled)
 
     async def pause(self, run_id: RunId, caller: Principal) -> Run:
         await self._check_owner(run_id, caller)
-        paused = await self.runs.pause(run_id, self.clock.now()) or await self.runs.get(run_id)
+        paused = await self.runs.pause(run_id, self._author(caller)) or await self.runs.get(run_id)
         if paused.state is not RunState.PAUSED:
             raise RunNotPausable(run_id=run_id, state=paused.display_state)
         return await self._announced(paused)
@@ -54,7 +55,7 @@ class ChangeState:
     async def resume(self, run_id: RunId, caller: Principal) -> Run:
         """Refused once the run is pending again."""
         await self._check_owner(run_id, caller)
-        pending = await self.runs.resume(run_id, self.clock.now())
+        pending = await self.runs.resume(run_id, self._author(caller))
         if pending is None:
             raise RunNotPaused(run_id=run_id, state=(await self.runs.get(run_id)).state)
         return await self._announced(pending)
@@ -62,7 +63,7 @@ class ChangeState:
     async def retry(self, run_id: RunId, caller: Principal) -> Run:
         """Repeatable while the retry waits or runs."""
         _check_cost(await self._check_owner(run_id, caller))
-        pending = await self.runs.requeue(run_id, self.clock.now())
+        pending = await self.runs.requeue(run_id, self._author(caller))
         if pending is not None:
             return await self._announced(pending)
         run = await self.runs.get(run_id)
@@ -74,6 +75,9 @@ class ChangeState:
         run = await self.runs.get(run_id)
         check_owner(caller, run.user, f"Run {run_id}")
         return run
+
+    def _author(self, caller: Principal) -> Author:
+        return Author(caller.name, self.clock.now())
 
     async def _announced(self, run: Run) -> Run:
         await self.controls.announce(run)
@@ -97,7 +101,7 @@ class DeleteRun:
     async def delete(self, run_id: RunId, caller: Principal) -> None:
         """Raises `RunNotFound`, `BelongsToAnother` or `RunNotOver`. Once it returns, the run is gone."""
         check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
-        await self.runs.delete(run_id, self.clock.now())
+        await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
         try:
             await self._delete_record(run_id)
         except DomainError as error:

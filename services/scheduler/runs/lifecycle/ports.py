@@ -5,12 +5,16 @@ from datetime import datetime
 from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId
+from services.scheduler.changes.user_change import Author
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding
 
 
 class RunStore(Protocol):
-    """Runs, as users submit, read, stop and delete them; results may still store deleted ones."""
+    """Runs, as users submit, read, stop and delete them; results may still store deleted ones.
+
+    A change and its author are stored in one transaction.
+    """
 
     async def add(self, run: Run, request_id: str) -> Run:
         """Stores the run, or returns that of the user's first call with this id.
@@ -24,22 +28,22 @@ class RunStore(Protocol):
         """Raises `RunNotFound`."""
         ...
 
-    async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
+    async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         """Returns None if the run's state does not allow it."""
         ...
 
-    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
+    async def requeue(self, run_id: RunId, author: Author) -> Run | None:
         """Makes the run pending in a new epoch, with at most the priority that its user may have now.
 
         Returns None if its state does not allow it. Raises `QueueFull`, and `RunOfBatch` for a batch's run.
         """
         ...
 
-    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+    async def pause(self, run_id: RunId, author: Author) -> Run | None:
         """Takes the run's slot or its position in the queue. Returns None if its state does not allow it."""
         ...
 
-    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
+    async def resume(self, run_id: RunId, author: Author) -> Run | None:
         """Makes the run pending in this epoch, with at most the priority that its user may have now.
 
         Returns None if it was not paused.
@@ -48,7 +52,7 @@ class RunStore(Protocol):
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
-    async def delete(self, run_id: RunId, now: datetime) -> None:
+    async def delete(self, run_id: RunId, author: Author) -> None:
         """Raises `RunNotFound`, or `RunNotOver`."""
         ...
 

@@ -9,6 +9,8 @@ import asyncpg
 
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.changes.postgres import record_change
+from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import write_as_leader
 from services.scheduler.runs.lifecycle.errors import (
@@ -74,29 +76,33 @@ class PostgresRuns:
         rows = await self._session.fetch("planned_tasks", run_id)
         return tuple(task_from_row(row) for row in rows)
 
-    async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
+    async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.CANCELLED)
-        return await self._change("cancel_run", run_id, states, now)
+        change = _change_of(run_id, Action.CANCEL, author)
+        return await self._change(change, "cancel_run", run_id, states, author.at)
 
-    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+    async def pause(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.PAUSED)
-        return await self._change("pause_run", run_id, states, now, SUMMARISING)
+        change = _change_of(run_id, Action.PAUSE, author)
+        return await self._change(change, "pause_run", run_id, states, author.at, SUMMARISING)
 
-    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
+    async def requeue(self, run_id: RunId, author: Author) -> Run | None:
         batch_id = await self._session.fetchval("batch_of_run", run_id)
         if batch_id is not None:
             raise RunOfBatch(run_id=run_id, batch_id=batch_id)
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
-        return await self._make_pending("requeue_run", run_id, final_states, now, is_new=True)
+        change = _change_of(run_id, Action.RETRY, author)
+        return await self._make_pending(change, "requeue_run", run_id, final_states, author.at)
 
-    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
-        return await self._make_pending("resume_run", run_id, now, is_new=False)
+    async def resume(self, run_id: RunId, author: Author) -> Run | None:
+        change = _change_of(run_id, Action.RESUME, author)
+        return await self._make_pending(change, "resume_run", run_id, author.at)
 
-    async def delete(self, run_id: RunId, now: datetime) -> None:
+    async def delete(self, run_id: RunId, author: Author) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
             row = await transaction.fetchrow("lock_run_to_delete", run_id)
             if row is None:
-                if await transaction.fetchval("was_deleted_then", run_id, now):
+                if await transaction.fetchval("was_deleted_then", run_id, author.at):
                     return
                 raise RunNotFound(run_id=run_id)
             if not row["is_closed"]:
@@ -104,7 +110,8 @@ class PostgresRuns:
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
             if await transaction.fetchval("unfinished_batch_of_run", run_id):
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
-            await transaction.execute("add_deleted_run", run_id, now)
+            await transaction.execute("add_deleted_run", run_id, author.at)
+            await record_change(transaction, _change_of(run_id, Action.DELETE, author))
             await transaction.execute("delete_run", run_id)
 
         await self._session.run(delete)
@@ -119,19 +126,21 @@ class PostgresRuns:
     async def forget_deleted(self, run_id: RunId) -> None:
         await self._session.execute("forget_deleted_run", run_id)
 
-    async def _change(self, query: str, run_id: RunId, *values: object) -> Run | None:
+    async def _change(self, made: Change, query: str, run_id: RunId, *values: object) -> Run | None:
         """Returns the changed run, or None if its state does not allow the change."""
 
         async def change(transaction: PostgresTransaction) -> Run | None:
-            changed = await transaction.fetchval(query, run_id, *values)
-            return None if changed is None else await _get(transaction, run_id)
+            if await transaction.fetchval(query, run_id, *values) is None:
+                return None
+            await record_change(transaction, made)
+            return await _get(transaction, run_id)
 
         return await self._session.run(change)
 
-    async def _make_pending(self, query: str, run_id: RunId, *values: object, is_new: bool) -> Run | None:
+    async def _make_pending(self, made: Change, query: str, run_id: RunId, *values: object) -> Run | None:
         """Makes the run pending with at most the priority that its user may have now.
 
-        A run that `is_new` in the queue needs room there; the others are counted already.
+        A retried run needs room in the queue; others are counted already.
         """
         user = (await self.get(run_id)).user
 
@@ -139,8 +148,9 @@ class PostgresRuns:
             await lock_user(transaction, user)
             if await transaction.fetchval(query, run_id, *values) is None:
                 return None
+            await record_change(transaction, made)
             limits = await self._limits.locked_limits(transaction)
-            if is_new:
+            if made.action is Action.RETRY:
                 await _check_queue(transaction, user, limits.max_pending_per_user, own=1)
             run = await _get(transaction, run_id)
             allowed = run.limited_to(limits.highest_priority(user))
@@ -149,6 +159,10 @@ class PostgresRuns:
             return allowed
 
         return await self._session.run(make_pending)
+
+
+def _change_of(run_id: RunId, action: Action, author: Author) -> Change:
+    return Change(author, action, ObjectKind.RUN, run_id)
 
 
 async def lock_user(transaction: PostgresTransaction, user: str) -> None:

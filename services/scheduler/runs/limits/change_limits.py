@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY
+from services.scheduler.changes.user_change import Author
 from services.scheduler.requests import refuse, user_problem
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 
@@ -20,9 +21,9 @@ _MOST_PRIORITIES = 1000
 class ChangeLimits:
     limits: LimitStore
 
-    async def change(self, changes: LimitChanges) -> QueueLimits:
+    async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:
         refuse(next(_problems(changes), None), of="limits")
-        return await self.limits.change(changes)
+        return await self.limits.change(changes, author)
 
 
 def _problems(changes: LimitChanges) -> Iterator[Problem]:

@@ -6,7 +6,15 @@ import asyncpg
 
 from proctor.values.priority import Priority
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits, TooManyRequests
+from services.scheduler.changes.postgres import record_change
+from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
+from services.scheduler.runs.limits.queue_limits import (
+    LimitChanges,
+    LimitName,
+    QueueLimits,
+    TooManyRequests,
+    changed_text,
+)
 
 _MINUTE = timedelta(minutes=1)
 _UNLIMITED = 2**31 - 1
@@ -27,17 +35,19 @@ class PostgresLimits:
         await transaction.execute("lock_limits")
         return await self._limits(transaction)
 
-    async def change(self, changes: LimitChanges) -> QueueLimits:
-        async def change(transaction: PostgresTransaction) -> QueueLimits:
+    async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:
+        async def set_limits(transaction: PostgresTransaction) -> QueueLimits:
             await transaction.execute("change_limits", *_changed_values(changes))
             if changes.priorities or LimitName.PRIORITIES in changes.reset:
                 await transaction.execute("delete_user_priorities")
                 users = list(changes.priorities)
                 highest = [priority.number for priority in changes.priorities.values()]
                 await transaction.execute("add_user_priorities", users, highest)
+            change = Change(author, Action.SET, ObjectKind.LIMITS, "", changed_text(changes))
+            await record_change(transaction, change)
             return await self._limits(transaction)
 
-        return await self._session.run(change)
+        return await self._session.run(set_limits)
 
     async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
         most_reads = self._settings.max_reads_per_minute

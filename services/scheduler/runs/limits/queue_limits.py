@@ -9,7 +9,10 @@ from typing import Protocol
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.errors import ErrorKind
+from services.scheduler.changes.user_change import Author
 from services.scheduler.errors import SchedulerError
+
+_MAX_TEXT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,22 @@ class LimitChanges:
     reset: frozenset[LimitName] = frozenset()
 
 
+def changed_text(changes: LimitChanges) -> str:
+    """As "max_running_runs=2, priorities=default"."""
+    given = {name: getattr(changes, name.name.lower()) for name in LimitName}
+    texts = {name: "default" for name in LimitName if name in changes.reset}
+    texts |= {name: _text(value) for name, value in given.items() if value not in (None, {})}
+    return ", ".join(f"{name}={text}" for name, text in texts.items())[:_MAX_TEXT]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
+    if isinstance(value, Mapping):
+        return " ".join(f"{user}:{priority}" for user, priority in value.items())
+    return str(value)
+
+
 class LimitStore(Protocol):
     """Limits that hold for all replicas, and the requests of users."""
 
@@ -70,8 +89,10 @@ class LimitStore(Protocol):
         """For showing. A store that enforces a limit reads it in the same transaction."""
         ...
 
-    async def change(self, changes: LimitChanges) -> QueueLimits:
-        """The limits as they are then; once it returns, nothing is decided by the old ones any more."""
+    async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:
+        """Stores the author in the same transaction.
+
+        The limits as they are then; once it returns, nothing is decided by the old ones any more."""
         ...
 
     async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:

@@ -13,6 +13,9 @@ from proctor.values.priority import Priority
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.clock import Clock
+from services.common.grpc.principal import principal_of
+from services.scheduler.changes.proto import change_to_proto
+from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
@@ -89,6 +92,7 @@ class GrpcQueueApi(
     show: ShowRun
     change: ChangeLimits
     limits: LimitStore
+    changes: ChangeList
     clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -112,12 +116,16 @@ class GrpcQueueApi(
     async def GetLimits(
         self, request: messages.GetLimitsRequest, context: Context
     ) -> messages.GetLimitsResponse:
-        return messages.GetLimitsResponse(limits=limits_to_proto(await self.limits.limits()))
+        limits = limits_to_proto(await self.limits.limits())
+        latest = (await self.changes.page(1, None, kind=ObjectKind.LIMITS)).changes
+        last_change = change_to_proto(latest[0]) if latest else None
+        return messages.GetLimitsResponse(limits=limits, last_change=last_change)
 
     async def SetLimits(
         self, request: messages.SetLimitsRequest, context: Context
     ) -> messages.SetLimitsResponse:
-        limits = await self.change.change(changes_from_proto(request))
+        author = Author(principal_of(context.invocation_metadata()).name, self.clock.now())
+        limits = await self.change.change(changes_from_proto(request), author)
         return messages.SetLimitsResponse(limits=limits_to_proto(limits))
 
     async def CountRequest(

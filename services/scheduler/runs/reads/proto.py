@@ -9,6 +9,7 @@ from proctor.values.priority import default_priority
 from proctor.values.scoring import MetricUse, Truncation
 from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.enums import number_of
+from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import list_token, read_list_token
 from services.scheduler.runs.admission.run_queue import RunWait
@@ -38,7 +39,7 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
 
 # What only the scheduler itself needs, and what is written apart.
 _UNPAIRED = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
-_RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait"})
+_RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait", "changes"})
 _PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 
 
@@ -56,6 +57,7 @@ def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     _PROGRESS.fill(message.progress, snapshot.progress)
     if snapshot.wait is not None:
         message.wait.CopyFrom(_wait_to_proto(snapshot.wait))
+    message.changes.extend(change_to_proto(change) for change in snapshot.changes)
     return message
 
 

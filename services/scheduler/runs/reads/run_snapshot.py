@@ -6,6 +6,7 @@ from statistics import median
 
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
+from services.scheduler.changes.user_change import Change
 from services.scheduler.progress.run_speed import RunSpeed, time_left
 from services.scheduler.runs.admission.run_estimate import expected_outcomes
 from services.scheduler.runs.admission.run_queue import RunWait
@@ -52,6 +53,7 @@ class RunSnapshot:
     run: Run
     progress: RunProgress
     wait: RunWait | None = None
+    changes: Sequence[Change] = ()
 
 
 def progress_of(

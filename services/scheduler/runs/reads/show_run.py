@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
+from services.scheduler.changes.user_change import ChangeList
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_queue import RunWait, UserRunCounts
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
@@ -29,6 +30,7 @@ INTERVAL_SECONDS = 0.2
 # For a list, concurrent requests to results and their time limit.
 COUNTS_AT_A_TIME = 8
 COUNTS_SECONDS = 2.0
+MOST_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,16 @@ class ShowRun:
     registry: WorkerRegistry
     clock: Clock
     forecasts: ForecastQueue
+    changes: ChangeList
 
     async def show(self, run_id: RunId) -> RunSnapshot:
         run = await self.runs.get(run_id)
         tasks = await self.runs.planned_tasks(run_id) if run.planned_epoch else ()
         counts = await self.counts(run)
         waits = await self.forecasts.waits([run] if run.state is RunState.PENDING else [])
-        return self._snapshot(run, counts, waits.get(run_id), tasks)
+        changes = await self.changes.page(MOST_CHANGES, None, object_id=run_id)
+        snapshot = self._snapshot(run, counts, waits.get(run_id), tasks)
+        return replace(snapshot, changes=changes.changes)
 
     async def forecast(self, run: Run) -> RunForecast:
         """When a run that was just submitted will end, and what it will cost."""

@@ -171,7 +171,7 @@ async def test_limits_are_changed_by_operators_only(keyed: GatewayHarness) -> No
     assert "alice is none" in problem["detail"]
     assert (await call(keyed, "PATCH", LIMITS, json=CHANGES, headers=OLGA))[0] == 200
     async with ProctorClient(keyed.grpc, api_key=KEYS["alice"], user="olga") as alice:
-        assert (await alice.queue.limits()).max_running_runs == 2
+        assert (await alice.queue.limits()).limits.max_running_runs == 2
         with pytest.raises(NotAllowed, match="Only operators"):
             await alice.queue.change_limits(queue_pb2.QueueLimits(max_running_runs=3))
     async with ProctorClient(keyed.grpc, api_key=KEYS["olga"]) as olga:

@@ -15,7 +15,7 @@ from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from tests.fakes.principals import OPERATOR
+from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 
@@ -76,7 +76,7 @@ async def test_high_priority_goes_first_and_then_age() -> None:
 async def test_run_that_gives_way_at_the_start_of_a_term_is_taken_off_the_wire() -> None:
     """Its driver was that of the earlier term."""
     harness = SchedulerHarness()
-    await harness.runs.limits.change(LimitChanges(max_running=1))
+    await harness.runs.limits.change(LimitChanges(max_running=1), by())
     low, driver = await harness.start(toy_order(priority=Priority.LOW))
     await harness.advance(driver, 3)
     assert harness.stream.sent[low.run_id]

@@ -14,7 +14,7 @@ from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.orders.run_order import params_for
-from tests.fakes.principals import OPERATOR
+from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 
@@ -78,7 +78,7 @@ async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_secon
 async def test_more_runs_are_planned_at_a_time_once_more_may_be_running() -> None:
     together = Barrier(8)
     harness = SchedulerHarness(rows=ToyRows(count=1, on_row=lambda: together.wait(5)))
-    await harness.runs.limits.change(LimitChanges(max_running=8))
+    await harness.runs.limits.change(LimitChanges(max_running=8), by())
     async with asyncio.TaskGroup() as group:
         for run in [(await harness.start(toy_order(tasks=("say",))))[0] for _ in range(8)]:
             group.create_task(harness.tools.planner.plan(harness.fencing_token, run))

@@ -66,7 +66,7 @@ class Stand:
         self.all = FindSuites(installed, self.stored, FileSuiteCache(self.cache), read_document)
         self.checking = CheckSuite(read_document, installed)
         self.adding = AddSuite(self.checking, self.stored, SetClock())
-        self.deleting = DeleteSuite(self.stored, installed)
+        self.deleting = DeleteSuite(self.stored, installed, SetClock())
         self.showing = ShowSample(self.all, FileRows())
 
     async def prompt(self, name: str, row: int = 0) -> str:

@@ -11,7 +11,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.change_limits import ChangeLimits
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.reads.run_list import RunFilter
-from tests.fakes.principals import OPERATOR
+from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 
@@ -27,7 +27,7 @@ async def wait_of(harness: SchedulerHarness, run: Run) -> RunWait:
 async def crowded(most: int = 1) -> SchedulerHarness:
     """As many runs of ann as may run."""
     harness = SchedulerHarness()
-    await harness.runs.limits.change(LimitChanges(max_running=most))
+    await harness.runs.limits.change(LimitChanges(max_running=most), by())
     for _ in range(most):
         await submitted(harness, "ann")
     await harness.admit()
@@ -90,7 +90,7 @@ async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
 
 async def test_limits_that_were_lowered_are_waited_for() -> None:
     harness = await crowded(most=2)
-    await harness.runs.limits.change(LimitChanges(max_running=1))
+    await harness.runs.limits.change(LimitChanges(max_running=1), by())
     wait = await wait_of(harness, await submitted(harness, "ann"))
     assert wait.blocked_by == "2 of at most 1 runs are running"
     assert wait.estimate is None
@@ -125,7 +125,7 @@ async def test_what_is_shown_is_of_one_moment() -> None:
 
 async def test_a_page_of_waiting_runs_costs_two_looks_however_far_behind_they_are() -> None:
     harness = await crowded()
-    await harness.runs.limits.change(LimitChanges(max_pending_per_user=1000))
+    await harness.runs.limits.change(LimitChanges(max_pending_per_user=1000), by())
     for _ in range(560):
         await submitted(harness, "bob", priority=Priority.LOW)
     harness.queue_store.looks = 0
@@ -170,6 +170,6 @@ async def test_a_limit_that_makes_no_sense_is_refused(changes: LimitChanges, sai
     harness = SchedulerHarness()
     before = harness.runs.limits.now
     with pytest.raises(InvalidParameter, match=said) as raised:
-        await ChangeLimits(harness.runs.limits).change(changes)
+        await ChangeLimits(harness.runs.limits).change(changes, by())
     assert str(raised.value.facts["field"]).startswith("limits.")
     assert harness.runs.limits.now == before

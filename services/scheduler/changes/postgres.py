@@ -1,0 +1,36 @@
+"""Changes in Postgres: written by the transaction that makes them."""
+
+import asyncpg
+
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.changes.user_change import Action, Author, Change, ChangePage, ObjectKind
+
+
+async def record_change(transaction: PostgresTransaction, change: Change) -> None:
+    author = change.author
+    values = (author.at, author.user, change.action, change.kind, change.object_id, change.detail)
+    await transaction.execute("add_change", *values)
+
+
+class PostgresChanges:
+    """Lists changes."""
+
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def page(
+        self, size: int, before: int | None, *, object_id: str | None = None, kind: ObjectKind | None = None
+    ) -> ChangePage:
+        # One more than is shown tells whether there are more.
+        if object_id is None and kind is None:
+            rows = await self._session.fetch("list_changes", before, size + 1)
+        else:
+            rows = await self._session.fetch("list_changes_of", before, size + 1, object_id or "", kind)
+        shown = rows[:size]
+        last = shown[-1]["change_id"] if len(rows) > size else None
+        return ChangePage([_change_from_row(row) for row in shown], last)
+
+
+def _change_from_row(row: asyncpg.Record) -> Change:
+    author = Author(row["username"], row["changed_at"])
+    return Change(author, Action(row["action"]), ObjectKind(row["kind"]), row["object_id"], row["detail"])

@@ -1,0 +1,59 @@
+"""A change that a user made, and how changes are listed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class Action(StrEnum):
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RETRY = "retry"
+    DELETE = "delete"
+    SET = "set"
+
+
+class ObjectKind(StrEnum):
+    RUN = "run"
+    DATASET = "dataset"
+    FILE = "file"
+    SUITE = "suite"
+    LIMITS = "limits"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who makes a change, and when."""
+
+    user: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`object_id` is empty for the limits; `detail` has the name of what was deleted, or the new limits."""
+
+    author: Author
+    action: Action
+    kind: ObjectKind
+    object_id: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Latest first. `last` is the number of the last one; None on the last page."""
+
+    changes: Sequence[Change]
+    last: int | None
+
+
+class ChangeList(Protocol):
+    async def page(
+        self, size: int, before: int | None, *, object_id: str | None = None, kind: ObjectKind | None = None
+    ) -> ChangePage:
+        """Changes with a number below `before`; only those of an object or of a kind where they are given."""
+        ...

@@ -1,0 +1,77 @@
+"""Who changed something is stored with the change and listed, also when its object is gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import change_service_pb2, file_service_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.run import Principal
+from services.common.grpc.principal import principal_metadata
+from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OWNER = principal_metadata(Principal("ann"))
+OTHER = principal_metadata(Principal("bob"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchHarness]:
+    async with batch_harness(tmp_path_factory.mktemp("scheduler")) as opened:
+        yield opened
+
+
+async def changes(harness: BatchHarness, object_id: str = "", size: int = 100) -> list[tuple[str, ...]]:
+    """All pages."""
+    found: list[tuple[str, ...]] = []
+    token = ""
+    while True:
+        request = change_service_pb2.ListChangesRequest(page_size=size, page_token=token, object_id=object_id)
+        page = await harness.changes.ListChanges(request)
+        found += [(each.user, each.action, each.kind, each.object_id) for each in page.changes]
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+async def test_run_shows_who_paused_resumed_and_cancelled_it(harness: BatchHarness) -> None:
+    run_id = (await created(harness)).run_id
+    await harness.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id), metadata=OWNER)
+    await harness.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id), metadata=OPERATOR_METADATA)
+    await harness.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id), metadata=OWNER)
+    run = (await harness.runs.GetRun(scheduler_pb2.GetRunRequest(run_id=run_id))).run
+    shown = [(each.user, each.action) for each in run.changes]
+    assert shown == [("ann", "cancel"), ("operator", "resume"), ("ann", "pause")]
+    assert all(each.changed_at.seconds for each in run.changes)
+    assert await changes(harness, run_id, size=1) == [(*each, "run", run_id) for each in shown]
+
+
+async def test_deleted_file_leaves_the_name_of_who_deleted_it(harness: BatchHarness) -> None:
+    file = await harness.upload(lines(1), name="mine.jsonl")
+    request = file_service_pb2.DeleteFileRequest(file_id=file.file_id)
+    await harness.files.DeleteFile(request, metadata=OWNER)
+    listed = change_service_pb2.ListChangesRequest(object_id=file.file_id)
+    [change] = (await harness.changes.ListChanges(listed)).changes
+    assert (change.user, change.action, change.kind, change.detail) == ("ann", "delete", "file", "mine.jsonl")
+
+
+async def test_what_is_refused_is_no_change(harness: BatchHarness) -> None:
+    run_id = (await created(harness)).run_id
+    with pytest.raises(grpc.aio.AioRpcError, match="belongs to ann"):
+        await harness.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id), metadata=OTHER)
+    with pytest.raises(grpc.aio.AioRpcError, match="only a paused run"):
+        await harness.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id), metadata=OWNER)
+    assert await changes(harness, run_id) == []
+
+
+@pytest.mark.parametrize("token", ["x", "-1", "9" * 30, "1 2", "٣"])
+async def test_hand_made_page_token_is_refused(harness: BatchHarness, token: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await harness.changes.ListChanges(change_service_pb2.ListChangesRequest(page_token=token))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
