@@ -1,5 +1,6 @@
 """What every request is checked for: ids, page sizes, page tokens, user names and texts."""
 
+import unicodedata
 from datetime import MAXYEAR, datetime
 from uuid import UUID
 
@@ -12,6 +13,8 @@ DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
 _END_OF_COUNTS = 2**31
 DEFAULT_USER = LOCAL_USER
+# Embeddings, overrides and isolates of Unicode's bidirectional algorithm, and their ends.
+_TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
 def refuse(problem: Problem | None, *, of: str = "") -> None:
@@ -66,6 +69,17 @@ def nul_problem(field: str, *texts: str) -> Problem | None:
     if not any("\0" in text for text in texts):
         return None
     return Problem(field, f"{field} holds a NUL character. Leave it out.")
+
+
+def hidden_problem(field: str, text: str) -> Problem | None:
+    """Control characters, and those that turn the direction of writing, make a name look like another one."""
+    is_hidden = any(
+        unicodedata.category(one) == "Cc" or unicodedata.bidirectional(one) in _TURNS for one in text
+    )
+    if not is_hidden:
+        return None
+    sentence = f"{field} holds a control character, or one that turns the direction of writing. Leave it out."
+    return Problem(field, sentence)
 
 
 def user_problem(user: str) -> Problem | None:

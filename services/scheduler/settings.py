@@ -54,6 +54,10 @@ class SchedulerSettings(BaseSettings):
     """YAML file with the prices of models per million tokens. It is read again when it changes."""
     suites_dir: Path = _OWN_SUITES
     """Folder with the suites of the installation."""
+    hub_token_datasets: frozenset[str] = frozenset()
+    """JSON list of hub data sets that suites may read with `HF_TOKEN`; others are read without a token."""
+    max_hub_bytes: int = Field(default=8 * 1024**3, ge=1)
+    """Largest hub data set that is downloaded, all its splits together."""
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     """Folder for unpacked data files of users' suites. It may be emptied at any time."""
     object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()

@@ -6,7 +6,7 @@ from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.changes.user_change import Author
-from services.scheduler.requests import check_owner, nul_problem, user_problem
+from services.scheduler.requests import check_owner, hidden_problem, nul_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
@@ -51,7 +51,7 @@ class AddSuite:
     clock: Clock
 
     async def add(self, document: SuiteDocument, user: str) -> RegisteredSuite:
-        problem = user_problem(user) or nul_problem("document.file_name", document.file_name)
+        problem = user_problem(user) or hidden_problem("document.file_name", document.file_name)
         if problem:
             raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
         reading = await self.checking.check(document)

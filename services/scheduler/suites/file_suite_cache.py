@@ -1,6 +1,7 @@
 """Cache of users' suites: definitions in memory, data files in a folder named by the content's digest."""
 
 import os
+import stat
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -70,10 +71,15 @@ def _size(file: Path) -> int:
 
 
 def _make_own(folder: Path) -> None:
-    """Creates the folder. Raises `InvalidSetting` if another user created it first."""
+    """Creates the folder. Raises `InvalidSetting` if another user created it first, or may write to it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        problem = f"{folder} belongs to another user"
+    status = folder.lstat()
+    problem = ""
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+        problem = f"{folder} belongs to another user or is a link"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        problem = f"other users may write to {folder}"
+    if problem:
         raise InvalidSetting(setting="PROCTOR_SCHEDULER_SUITE_CACHE_DIR", problem=problem)
 
 

@@ -30,7 +30,8 @@ class SuiteParts:
         self._clock = clock
         self._of_users = PostgresUserSuites(session)
         cache = FileSuiteCache(settings.suite_cache_dir)
-        self.rows = FirstAvailableSource(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
+        hub = HubRows(settings.hub_token_datasets, settings.max_hub_bytes)
+        self.rows = FirstAvailableSource(FileRows(), [MirrorRows(settings.data_dir), hub])
         self.catalogue = FindSuites(installed, self._of_users, cache, read_document)
 
     def use_cases(self) -> SuiteUseCases:

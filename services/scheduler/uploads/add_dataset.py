@@ -7,7 +7,7 @@ from functools import partial
 
 from services.common.clock import Clock
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.requests import nul_problem, user_problem
+from services.scheduler.requests import hidden_problem, user_problem
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.checking.faults import DatasetFault
 from services.scheduler.uploads.concurrent_uploads import Uploads
@@ -102,7 +102,7 @@ def check_same_name(stored: str, name: str, request_id: str) -> None:
 
 def check_header(name: str, user: str) -> None:
     """Checks the header of an upload. Raises `InvalidParameter`."""
-    problem = nul_problem("name", name) or user_problem(user)
+    problem = hidden_problem("name", name) or user_problem(user)
     if problem:
         raise InvalidParameter(field=problem.field, sentence=problem.sentence)
     if not 0 < len(name) <= MAX_NAME_LETTERS:

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
 
-from services.scheduler.suites.rows.hub_rows import refuse_local_files
+from services.scheduler.suites.rows.hub_rows import refuse_large_files, refuse_local_files
 from services.scheduler.suites.rows.row_source import FILE_READERS, RowsMissing
 
 ROOT = Path(__file__).parents[3]
@@ -101,3 +104,46 @@ def test_an_unreachable_hub_is_reported_at_once(tmp_path: Path) -> None:
 def test_offline_without_a_cached_copy_is_reported(tmp_path: Path) -> None:
     reported = ask(tmp_path, "org/set", "test", HF_HUB_OFFLINE="1")
     assert reported.startswith("the hub does not give it (")
+
+
+WITH_TOKEN = PROGRAM.replace("HubRows()", "HubRows({'house/private'})")
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """A hub that has nothing and keeps the keys that it is shown."""
+
+    keys: ClassVar[set[str]] = set()
+
+    def do_GET(self) -> None:
+        type(self).keys.add(self.headers.get("authorization", ""))
+        self.send_error(404)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Not on stderr."""
+
+
+@pytest.mark.parametrize(("dataset", "keys"), [("house/private", {"Bearer hf_secret"}), ("any/other", set())])
+def test_token_of_the_operator_is_used_only_for_listed_data_sets(
+    tmp_path: Path, dataset: str, keys: set[str]
+) -> None:
+    _Hub.keys = set()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hub) as hub:
+        Thread(target=hub.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{hub.server_port}"
+        reported = ask(tmp_path, dataset, "test", WITH_TOKEN, HF_ENDPOINT=endpoint, HF_TOKEN="hf_secret")
+        hub.shutdown()
+    assert reported.startswith("the hub does not give it")
+    # The library shows it where it must, and asks for other files without.
+    assert _Hub.keys - {""} == keys
+
+
+def test_data_set_above_the_limit_is_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"datasets/a/b@main/x.parquet": 6, "datasets/a/b@main/y.parquet": 5}
+    monkeypatch.setattr("huggingface_hub.HfFileSystem.info", lambda _, path: {"size": sizes[path]})
+    files = {"train": ["hf://datasets/a/b@main/x.parquet"], "test": ["hf://datasets/a/b@main/y.parquet"]}
+    refuse_large_files(files, token=False, max_bytes=11)
+    with pytest.raises(RowsMissing, match="more than 10 bytes; an operator raises"):
+        refuse_large_files(files, token=False, max_bytes=10)

@@ -4,7 +4,7 @@ import os
 import re
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 from urllib.parse import urlsplit
@@ -20,13 +20,25 @@ from services.scheduler.suites.rows.row_source import (
 )
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
+DEFAULT_MAX_BYTES = 8 * 1024**3
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class HubRows:
-    """One thread at a time downloads a data set; waiting threads then find it in the cache."""
+    """One thread at a time downloads a data set; waiting threads then find it in the cache.
 
-    def __init__(self, connect_timeout_seconds: float = 5.0) -> None:
+    HF_TOKEN is the operator's, and a suite may be any user's: the token is used only for `token_datasets`.
+    A data set whose files have more than `max_bytes` is not downloaded.
+    """
+
+    def __init__(
+        self,
+        token_datasets: Collection[str] = (),
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        connect_timeout_seconds: float = 5.0,
+    ) -> None:
+        self._token_datasets = frozenset(token_datasets)
+        self._max_bytes = max_bytes
         self._connect_timeout_seconds = connect_timeout_seconds
         self._fetching: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -52,10 +64,16 @@ class HubRows:
         try:
             with self._fetching[reference.dataset_id]:
                 builder = datasets.load_dataset_builder(
-                    reference.dataset_id, reference.config or None, revision=reference.revision
+                    reference.dataset_id,
+                    reference.config or None,
+                    revision=reference.revision,
+                    # None uses HF_TOKEN, False uses no token at all.
+                    token=None if reference.dataset_id in self._token_datasets else False,
                 )
                 if not folder.is_dir():
-                    refuse_local_files(builder.config.data_files or {})
+                    files = builder.config.data_files or {}
+                    refuse_local_files(files)
+                    refuse_large_files(files, token=builder.token, max_bytes=self._max_bytes)
                 builder.download_and_prepare()
                 split = builder.as_dataset(split=reference.split)
         except (DatasetsError, HfHubHTTPError, OSError, ValueError, RuntimeError) as error:
@@ -77,6 +95,23 @@ def refuse_local_files(data_files: Mapping[str, Iterable[str]]) -> None:
     """The card of a hub data set can name any local path, and the library would read it."""
     if not all(str(file).startswith("hf://") for files in data_files.values() for file in files):
         raise RowsMissing("it reads files that are not its own")
+
+
+def refuse_large_files(
+    data_files: Mapping[str, Iterable[str]], *, token: str | bool | None, max_bytes: int
+) -> None:
+    """All splits are downloaded, whichever is asked for. The card's own figure can be wrong."""
+    from huggingface_hub import HfFileSystem  # noqa: PLC0415  # an optional extra, as above
+
+    if os.environ.get("HF_HUB_OFFLINE"):
+        return
+    hub = HfFileSystem(token=token)
+    total = 0
+    for file in (file for files in data_files.values() for file in files):
+        total += hub.info(str(file).removeprefix("hf://"))["size"]
+        if total > max_bytes:
+            advice = "an operator raises PROCTOR_SCHEDULER_MAX_HUB_BYTES"
+            raise RowsMissing(f"its files have more than {max_bytes} bytes; {advice}")
 
 
 def _refuse_unreachable_hub(timeout_seconds: float) -> None:
