@@ -13,6 +13,9 @@ VALUES ?= deploy/helm/proctor/examples/trying-out.yaml
 IMAGE_TAG ?= 0.1.0
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
+# Of `make test-api`: some 50,000 cases.
+EXAMPLES ?= 100
+LIMIT_SECONDS ?= 1800
 
 ##@ Use
 .PHONY: run up down
@@ -73,7 +76,7 @@ docs-check: $(VENV)/.installed
 	$(BIN)/python deploy/helm/values_reference.py --check
 
 ##@ Tests
-.PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench
+.PHONY: test test-unit test-contract test-integration test-e2e test-chaos test-api bench
 test: test-without-vllm test-with-vllm ## All tests; they start what they need
 report = $(if $(REPORTS),--junitxml="$(REPORTS)/$@.xml")
 # Most tests wait more than they compute.
@@ -110,6 +113,10 @@ images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: 0.
 		docker build --build-arg SERVICE=$$service --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-$$service:$(IMAGE_TAG)" . || exit 1; \
 	done
 	docker build -f Dockerfile.vllm --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-worker-vllm:$(IMAGE_TAG)" .
+
+test-api: $(VENV)/.installed ## Schemathesis over the whole API: EXAMPLES=… per operation and phase, LIMIT_SECONDS=… at most
+	PROCTOR_TEST_API_EXAMPLES=$(EXAMPLES) PROCTOR_TEST_API_SECONDS=$(LIMIT_SECONDS) \
+		$(BIN)/pytest -q tests/e2e/api -o log_cli=true -o log_cli_level=INFO
 
 bench: $(VENV)/.installed vllm ## Cost per sample, rate limits, comparisons, leaderboards, engine, parity: as tables
 	$(BIN)/python -m tests.bench

@@ -16,7 +16,7 @@ from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import Count, RequestBody, Text
+from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present, subject_of
 from services.gateway.paths import QUEUE
 
@@ -100,12 +100,13 @@ class LimitsShown(Limits):
 class LimitsPatch(RequestBody):
     """Absent limits stay unchanged; null resets a limit to the settings."""
 
-    max_running_runs: Count = None
-    max_pending_runs_per_user: Count = None
-    max_requests_per_minute: Count = None
+    # The greatest ones are the scheduler's.
+    max_running_runs: Annotated[Count, Keywords({"maximum": 10_000})] = None
+    max_pending_runs_per_user: Annotated[Count, Keywords({"maximum": 100_000})] = None
+    max_requests_per_minute: Annotated[Count, Keywords({"maximum": 1_000_000})] = None
     run_time_limit_seconds: float | None = Field(default=None, ge=_MICROSECOND, le=_YEAR_SECONDS)
     min_run_time_seconds: float | None = Field(default=None, ge=0, le=_YEAR_SECONDS)
-    highest_priorities: dict[Text, Priority] | None = Field(
+    highest_priorities: Annotated[dict[Text, Priority] | None, Keywords({"maxProperties": 1000})] = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
     )
 

@@ -1,12 +1,13 @@
 """Errors in the OpenAPI description, and answers to HEAD."""
 
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.errors.http_handlers import MEDIA_TYPE
-from services.gateway.paths import OPENAI
+from services.gateway.paths import OPENAI, RATE_LIMITED, READING_METHODS
 
 _JSON = "application/json"
 _PROBLEM = {"$ref": "#/components/schemas/ProblemDetails"}
@@ -21,13 +22,31 @@ def describe_errors(app: FastAPI) -> None:
         is_new = not app.openapi_schema
         document = plain()
         for path, operations in document["paths"].items() if is_new else ():
-            for operation in operations.values():
+            for method, operation in operations.items():
+                _describe_anywhere(path, method, operation)
                 _describe(operation["responses"], is_openai=path.startswith(f"{OPENAI}/"))
                 for parameter in operation.get("parameters", ()):
                     parameter["schema"] = _without_null(parameter["schema"])
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
+
+
+def _describe_anywhere(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Answers that come before a handler is called: to a request from elsewhere, of nobody, or too large."""
+    if not path.startswith(RATE_LIMITED):
+        return
+    is_openai = path.startswith(f"{OPENAI}/")
+    statuses = {400, 421, 429, 500, 503}
+    if method.upper() not in READING_METHODS:
+        statuses.add(403)
+    if "requestBody" in operation:
+        statuses |= {408, 413}
+    schema = _OPENAI_ERROR if is_openai else _PROBLEM
+    for status in sorted(statuses):
+        content = {_JSON: {"schema": schema}}
+        described = {"description": HTTPStatus(status).phrase, "content": content}
+        operation["responses"].setdefault(str(status), described)
 
 
 def _describe(responses: dict[str, Any], *, is_openai: bool) -> None:

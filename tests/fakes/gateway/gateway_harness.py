@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import RunningGateway, running_gateway
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
+from tests.fakes.gateway.described_answers import Description
 
 
 @dataclass
@@ -17,6 +18,8 @@ class GatewayHarness:
     results: FakeResults = field(default_factory=FakeResults)
     backends: AsyncExitStack = field(default_factory=AsyncExitStack)
     gateway: RunningGateway | None = None
+    # Of its API, once a call was compared with it.
+    description: Description | None = None
 
     @property
     def http(self) -> str:

@@ -1,0 +1,122 @@
+"""The gateway's description as Schemathesis gets it: it names what exists, so that not all is 404."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.e2e.harness.entry_points import API, http
+from tests.harness.keyed_suite import SUITE, TASK
+from tests.harness.stack_harness import MODEL, StackHarness
+
+_CONFIG = Path(__file__).parents[1] / "api" / "schemathesis.toml"
+# Of each kind; calls that delete take them away.
+_OF_EACH = 8
+_ROWS = 20
+
+Known = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How Schemathesis ended: 0 is no failure."""
+
+    code: int
+    report: str
+
+    @property
+    def cases(self) -> int:
+        found = re.search(r"([0-9]+) generated", self.report)
+        return int(found[1]) if found else 0
+
+
+async def things_to_name(stack: StackHarness) -> Known:
+    """Runs, data sets, files and batches, by the name that their id has in paths and bodies."""
+    jobs, datasets, files = [], [], []
+    for number in range(_OF_EACH):
+        order = {"project_id": 1, "suite": SUITE, "config": {"provider": "openai", "model": "fake"}}
+        jobs.append(await _made(stack, f"{API}/run", "job_id", json=order))
+        datasets.append(await _made(stack, "/admin/datasets/upload", "dataset_id", data=_form(number)))
+        files.append(await _made(stack, "/v1/files", "id", data=_form(number, purpose="batch")))
+    run = {"model_id": MODEL, "dataset_id": datasets[0]}
+    runs = [await _made(stack, "/admin/benchmarks/run", "benchmark_id", json=run) for _ in range(_OF_EACH)]
+    batch = {"input_file_id": files[0], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    return {
+        "job_id": jobs,
+        "dataset_id": datasets,
+        "benchmark_id": runs,
+        "file_id": files,
+        "batch_id": [await _made(stack, "/v1/batches", "id", json=batch) for _ in range(_OF_EACH)],
+        "suite": [SUITE],
+        "task": [TASK],
+        "model": [MODEL],
+    }
+
+
+async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
+    """Writes the description, in which a known name is one kind of value beside those that are described."""
+    document = (await http(stack, "GET", "/openapi.json")).body
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] in known:
+                    parameter["schema"] = _or_known(parameter["schema"], known[parameter["name"]])
+    bodies = {
+        ("RunRequest", "suite"): known["suite"],
+        ("ModelConfig", "provider"): ["openai"],
+        ("ModelConfig", "model"): ["fake"],
+        ("DatasetRunRequest", "model_id"): known["model"],
+        ("DatasetRunRequest", "dataset_id"): [*known["dataset_id"], *known["file_id"]],
+        ("BatchRequest", "input_file_id"): known["file_id"],
+        ("RescoreRequest", "task"): known["task"],
+    }
+    for (name, field), values in bodies.items():
+        fields = document["components"]["schemas"][name]["properties"]
+        fields[field] = _or_known(fields[field], values)
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+async def walk(stack: StackHarness, description: Path, *options: str) -> Walk:
+    """Runs Schemathesis over the description with all its checks."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(_CONFIG), "run", str(description)),
+        *("--url", f"http://{stack.stack.gateway_http}", "--checks", "all", "--no-color", *options),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        # It writes what it remembers of a failure below its working directory.
+        cwd=description.parent,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode is not None
+    return Walk(process.returncode, output.decode(errors="replace"))
+
+
+def _or_known(schema: Mapping[str, Any], values: Sequence[str]) -> dict[str, Any]:
+    return {"anyOf": [{"enum": list(values)}, schema]}
+
+
+def _form(number: int, **fields: str) -> aiohttp.FormData:
+    form = aiohttp.FormData(fields)
+    lines = "".join(json.dumps(_line(row)) + "\n" for row in range(_ROWS))
+    form.add_field("file", lines, filename=f"rows-{number}.jsonl")
+    return form
+
+
+def _line(row: int) -> dict[str, object]:
+    messages = [{"role": "user", "content": f"Say the key. KEY=k{row}"}]
+    body = {"model": MODEL, "messages": messages}
+    return {"custom_id": f"row-{row}", "method": "POST", "url": "/v1/chat/completions", "body": body}
+
+
+async def _made(stack: StackHarness, path: str, field: str, **more: Any) -> str:
+    answer = await http(stack, "POST", path, **more)
+    assert answer.status == 200, answer.body
+    made: str = answer.body[field]
+    return made
