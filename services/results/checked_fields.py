@@ -65,17 +65,17 @@ class InvalidPageToken(DomainError):
     reason = "INVALID_PAGE_TOKEN"
 
 
-def write_page_token(key: Key) -> str:
+def write_page_token(of_list: str, key: Key) -> str:
     """The token of the page after a key."""
-    return page_token.write_page_token(*key)
+    return page_token.write_page_token(of_list, *key)
 
 
-def read_page_token(token: str, first: Key) -> Key:
+def read_page_token(of_list: str, token: str, first: Key) -> Key:
     """The key in a token, or `first` where there is no token. Raises InvalidPageToken."""
     if not token:
         return first
     try:
-        left, right = map(int, page_token.read_page_token(token))
+        left, right = map(int, page_token.read_page_token(of_list, token))
     except ValueError as error:
         raise InvalidPageToken(page_token=token) from error
     if not (0 <= left < LARGEST and 0 <= right < LARGEST):

@@ -45,15 +45,15 @@ def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, most: int =
     return wanted or default
 
 
-def list_token(time: datetime, name: str, total: int) -> str:
+def list_token(of_list: str, time: datetime, name: str, total: int) -> str:
     """A token of the last entry of a page: its time, its name, and how many entries there are in all."""
-    return write_page_token(time.isoformat(), name, total)
+    return write_page_token(of_list, time.isoformat(), name, total)
 
 
-def read_list_token(token: str) -> tuple[datetime, str, int]:
+def read_list_token(of_list: str, token: str) -> tuple[datetime, str, int]:
     """Raises `InvalidPageToken`, also for what Postgres or a contract cannot hold."""
     try:
-        time, name, total = read_page_token(token)
+        time, name, total = read_page_token(of_list, token)
         at, count = datetime.fromisoformat(time), int(total)
     except (InvalidToken, ValueError) as error:
         raise InvalidPageToken(page_token=token) from error

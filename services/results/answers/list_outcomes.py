@@ -26,6 +26,9 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 
+# The name of the list in its page tokens.
+_LIST = "outcomes"
+
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100
 FIRST_WINDOW = 512
@@ -70,7 +73,7 @@ class ListOutcomes:
         if len(fitting) < len(found):
             after = fitting[-1]
         scored = await self.answers.read(query.run_id, fitting)
-        token = "" if after is None else write_page_token(after)
+        token = "" if after is None else write_page_token(_LIST, after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
     async def _found(
@@ -137,7 +140,7 @@ def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
         task = plan.tasks[task_index(plan, query.task)]
         first, before = task.first_sample, task.end_sample
     # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
-    after = read_page_token(query.page_token, first=(first, -1))
+    after = read_page_token(_LIST, query.page_token, first=(first, -1))
     return OutcomePage(query.run_id, after, before, most, query.status)
 
 

@@ -33,6 +33,9 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.samples.ports import SampleSetStore
 
+# The name of the list in its page tokens.
+_LIST = "side by side"
+
 FEWEST_RUNS, MOST_RUNS = 2, 6
 MOST_PER_PAGE = 200
 USUAL_PER_PAGE = 20
@@ -82,7 +85,7 @@ class ListSideBySide:
         most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         sides = [_side(record, query.task) for record in records]
-        position, _ = read_page_token(query.page_token, first=(-1, 0))
+        position, _ = read_page_token(_LIST, query.page_token, first=(-1, 0))
         if position < 0:
             await self._check_common(sides)
         wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
@@ -92,7 +95,7 @@ class ListSideBySide:
             behind = fitting[-1].first
         is_last = behind + 1 >= sides[0].task.sample_count
         shown = await self._shown(sides, fitting)
-        return SideBySidePage(shown, "" if is_last else write_page_token((behind, 0)))
+        return SideBySidePage(shown, "" if is_last else write_page_token(_LIST, (behind, 0)))
 
     async def _find(self, wanted: _Wanted, start: int, most: int) -> tuple[list[PairedRow], int]:
         """Rows from a position on, and the last position that was looked at."""

@@ -18,6 +18,9 @@ from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 
+# The name of the list in its page tokens.
+_LIST = "flips"
+
 MOST_PER_PAGE = 500
 USUAL_PER_PAGE = 50
 
@@ -68,7 +71,7 @@ class ListFlips:
         metric = _metric(plans, query)
         tasks = task_named(plans[0], query.task), task_named(plans[1], query.task)
         # The token carries the total: it is counted once, on the first page.
-        sample, total = read_page_token(query.page_token, first=(tasks[0].first_sample, -1))
+        sample, total = read_page_token(_LIST, query.page_token, first=(tasks[0].first_sample, -1))
         if total < 0:
             sample, total = sample - 1, await self._total(plans, query.task, metric)
         return await self._page(query, tasks, metric, (sample, total))
@@ -86,7 +89,8 @@ class ListFlips:
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
         fitting = found[: fitting_count([one.bytes + weights.get(one.position, 0) for one in found])]
         is_last = len(found) < most and len(fitting) == len(found)
-        token = "" if is_last else write_page_token((tasks[0].first_sample + fitting[-1].position, total))
+        last = fitting[-1].position if fitting else 0
+        token = "" if is_last else write_page_token(_LIST, (tasks[0].first_sample + last, total))
         return FlipsPage(await self._beside_samples(tasks[0], metric, fitting), total, token)
 
     async def _beside_samples(

@@ -15,6 +15,9 @@ from services.results.leaderboard.ports import HistoryKey, HistoryPage, HistoryS
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import metric_named
 
+# The name of the list in its page tokens.
+_LIST = "history"
+
 USUAL_DAYS = 30
 MOST_DAYS = 3650
 MOST_PER_PAGE = 500
@@ -85,7 +88,7 @@ NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128
 def write_history_token(run: ClosedRun) -> str:
     """The token of the page after a run."""
     microseconds = (run.closed_at - EPOCH) // timedelta(microseconds=1)
-    return write_page_token(microseconds, run.run_id)
+    return write_page_token(_LIST, microseconds, run.run_id)
 
 
 def read_history_token(token: str) -> HistoryKey:
@@ -93,7 +96,7 @@ def read_history_token(token: str) -> HistoryKey:
     if not token:
         return NEWEST
     try:
-        microseconds, run_id = read_page_token(token)
+        microseconds, run_id = read_page_token(_LIST, token)
         return EPOCH + timedelta(microseconds=int(microseconds)), str(uuid.UUID(run_id))
     except (ValueError, OverflowError) as error:
         raise InvalidPageToken(page_token=token) from error

@@ -8,6 +8,9 @@ from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 
+# The name of the list in its page tokens.
+_LIST = "missing"
+
 MOST_PER_PAGE = 10_000
 WINDOW_SAMPLES = 10_000
 
@@ -30,7 +33,7 @@ class ListMissing:
             raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the most")
         record = await self.records.get(run_id)
         check_epoch(record, epoch)
-        start = read_page_token(page_token, first=(0, 0))
+        start = read_page_token(_LIST, page_token, first=(0, 0))
         return await self._fill_page(record, start, page_size or MOST_PER_PAGE)
 
     async def _fill_page(self, record: RunRecord, start: Key, page_size: int) -> MissingPage:
@@ -50,4 +53,4 @@ def _cut(missing: list[tuple[int, int]], page_size: int) -> MissingPage:
     """The page ends where it is full; the next one looks again from there, and may be empty."""
     page = missing[:page_size]
     rollout, sample = page[-1]
-    return MissingPage(page, write_page_token((rollout, sample + 1)))
+    return MissingPage(page, write_page_token(_LIST, (rollout, sample + 1)))

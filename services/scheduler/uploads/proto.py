@@ -119,16 +119,20 @@ def file_to_proto(file: StoredFile) -> files.File:
     return message
 
 
+# The name of the list in its page tokens.
+_DATASETS = "datasets"
+
+
 def dataset_page_token(cursor: DatasetCursor | None) -> str:
     """Returns "" after the last page."""
-    return list_token(cursor.uploaded_at, cursor.dataset_id, cursor.total) if cursor else ""
+    return list_token(_DATASETS, cursor.uploaded_at, cursor.dataset_id, cursor.total) if cursor else ""
 
 
 def dataset_cursor_from_token(token: str) -> DatasetCursor | None:
     """Returns None for the first page. Raises `InvalidPageToken`."""
     if not token:
         return None
-    uploaded_at, dataset_id, total = read_list_token(token)
+    uploaded_at, dataset_id, total = read_list_token(_DATASETS, token)
     if not is_dataset_id(dataset_id):
         raise InvalidPageToken(page_token=token)
     return DatasetCursor(uploaded_at, DatasetId(dataset_id), total)

@@ -1,23 +1,46 @@
 """Page tokens come back as they were written, and nothing else is one."""
 
+import string
+
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as some
 
 from services.common.page_token import InvalidToken, read_page_token, write_page_token
 
+PARTS = ("2026-01-02T03:04:05+00:00", "ds_1", "17")
+LETTERS = string.ascii_letters + string.digits + "-_="
 
-def test_a_key_comes_back_from_its_token() -> None:
-    assert read_page_token(write_page_token("2026-01-02T03:04:05+00:00", "ds_1", 17)) == [
-        "2026-01-02T03:04:05+00:00",
-        "ds_1",
-        "17",
-    ]
+
+@given(some.lists(some.text().filter(lambda text: "\n" not in text), min_size=1))
+def test_a_key_comes_back_from_its_token(parts: list[str]) -> None:
+    assert read_page_token("list", write_page_token("list", *parts)) == parts
 
 
 def test_a_token_can_stand_in_an_address() -> None:
-    assert all(letter.isalnum() or letter in "-_" for letter in write_page_token("\u00ff\u00fe?", 2**31))
+    token = write_page_token("list", "\u00ff\u00fe?", 2**31)
+    assert all(letter.isalnum() or letter in "-_" for letter in token)
 
 
-@pytest.mark.parametrize("token", ["%%%", "a", "_-_-", "\u00e9", "YWJj=YWJj"])
+@pytest.mark.parametrize("token", ["", "%%%", "a", "_-_-", "\u00e9", "YWJj=YWJj"])
 def test_what_is_no_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidToken):
-        read_page_token(token)
+        read_page_token("list", token)
+
+
+@given(some.data())
+def test_changed_token_is_refused(data: some.DataObject) -> None:
+    """Letters are replaced, left out, put in or repeated anywhere."""
+    token = write_page_token("list", *PARTS)
+    start = data.draw(some.integers(0, len(token)))
+    end = data.draw(some.integers(start, len(token)))
+    put = data.draw(some.text(LETTERS, max_size=4) | some.just(token))
+    changed = token[:start] + put + token[end:]
+    assume(changed != token)
+    with pytest.raises(InvalidToken):
+        read_page_token("list", changed)
+
+
+def test_token_of_another_list_is_refused() -> None:
+    with pytest.raises(InvalidToken):
+        read_page_token("others", write_page_token("list", *PARTS))

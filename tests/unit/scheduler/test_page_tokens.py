@@ -11,12 +11,13 @@ from services.scheduler.errors import InvalidPageToken
 from services.scheduler.requests import list_token, read_list_token
 
 RUN = "6c3a2f4e-0000-4000-8000-000000000001"
+RUNS = "runs"
 NOW = "2026-01-01T00:00:00+00:00"
 
 
 def test_token_is_read_as_it_was_written() -> None:
     at = datetime(2026, 6, 1, 12, tzinfo=UTC)
-    assert read_list_token(list_token(at, RUN, 7)) == (at, RUN, 7)
+    assert read_list_token(RUNS, list_token(RUNS, at, RUN, 7)) == (at, RUN, 7)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,13 @@ def test_token_is_read_as_it_was_written() -> None:
 )
 def test_token_that_no_list_gave_is_refused(time: str, total: int) -> None:
     with pytest.raises(InvalidPageToken):
-        read_list_token(write_page_token(time, RUN, total))
+        read_list_token(RUNS, write_page_token(RUNS, time, RUN, total))
 
 
 @given(some.text())
 def test_any_text_is_read_or_refused(token: str) -> None:
     try:
-        at, _, total = read_list_token(token)
+        at, _, total = read_list_token(RUNS, token)
     except InvalidPageToken:
         return
     assert at.astimezone(UTC) == at

@@ -78,15 +78,19 @@ def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
     return message
 
 
+# The name of the list in its page tokens.
+_RUNS = "runs"
+
+
 def token_behind(run: Run, total: int) -> str:
-    return list_token(run.created_at, run.run_id, total)
+    return list_token(_RUNS, run.created_at, run.run_id, total)
 
 
 def cursor_from_token(token: str) -> RunCursor | None:
     """None for the first page."""
     if not token:
         return None
-    created_at, run_id, total = read_list_token(token)
+    created_at, run_id, total = read_list_token(_RUNS, token)
     try:
         return RunCursor(created_at, str(UUID(run_id)), total)
     except ValueError as error:

@@ -1,0 +1,122 @@
+"""Every list refuses a cursor that was changed, or that another list gave, and takes its own."""
+
+import random
+import string
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.harness.described_api import things_to_name
+from tests.e2e.harness.entry_points import API, http
+from tests.fakes.eventually import eventually
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CHANGES = 60
+# Of an address, of base64, and what neither has.
+LETTERS = string.ascii_letters + string.digits + "-_=+/ %&\x00é\U0001f600"
+
+
+@dataclass(frozen=True)
+class Lists:
+    stack: StackHarness
+    # Path with its parameters → the cursor of its second page.
+    cursors: dict[str, str]
+
+    async def status(self, path: str, cursor: str) -> tuple[int, object]:
+        answer = await http(self.stack, "GET", path, params={"limit": "1", "cursor": cursor})
+        return answer.status, answer.body
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lists() -> AsyncIterator[Lists]:
+    environment = IMPATIENT | {
+        "PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE": "0",
+        "PROCTOR_SCHEDULER_MAX_PENDING_RUNS_PER_USER": "1000",
+    }
+    with temporary_state_dir() as state_dir:
+        async with stack_harness(state_dir.parent, StackOrder(rows=8, environment=environment)) as stack:
+            known = await things_to_name(stack)
+            first, second = known["benchmark_id"][:2]
+            runs = (*known["job_id"], first, second)
+            await eventually(lambda: _all_ended(stack, len(runs)), "all runs have completed", 120)
+            paths = (
+                f"{API}/results",
+                f"{API}/results?kind=all",
+                f"{API}/history",
+                "/admin/datasets",
+                "/admin/benchmarks",
+                f"/admin/benchmarks/{first}/results",
+                f"/admin/benchmarks/side-by-side?ids={first},{second}",
+            )
+            yield Lists(stack, {path: await _second_page(stack, path) for path in paths})
+
+
+async def test_every_list_takes_its_own_cursor(lists: Lists) -> None:
+    for path, cursor in lists.cursors.items():
+        assert (await lists.status(path, cursor))[0] == 200, path
+
+
+async def test_changed_cursor_is_refused(lists: Lists) -> None:
+    draws = random.Random(20261122)
+    for path, cursor in lists.cursors.items():
+        for _ in range(CHANGES):
+            changed = _changed(cursor, draws)
+            status, body = await lists.status(path, changed)
+            assert status == 400, (path, changed, body)
+            assert isinstance(body, dict)
+            assert body["reason"] == "INVALID_PAGE_TOKEN", (path, changed, body)
+
+
+async def test_cursor_of_another_list_is_refused(lists: Lists) -> None:
+    for path in lists.cursors:
+        others = {
+            _list(other): cursor for other, cursor in lists.cursors.items() if _list(other) != _list(path)
+        }
+        for other, cursor in others.items():
+            status, body = await lists.status(path, cursor)
+            assert status == 400, (path, other, body)
+
+
+async def test_list_after_an_id_that_does_not_exist_is_refused(lists: Lists) -> None:
+    draws = random.Random(20261122)
+    for path in ("/v1/files", "/v1/batches"):
+        last = (await http(lists.stack, "GET", path, params={"limit": "1"})).body["last_id"]
+        assert (await http(lists.stack, "GET", path, params={"after": last})).status == 200
+        for _ in range(CHANGES):
+            answer = await http(lists.stack, "GET", path, params={"after": _changed(last, draws)})
+            assert answer.status in (400, 404), (path, answer.body)
+
+
+def _changed(cursor: str, draws: random.Random) -> str:
+    """With letters replaced, left out, put in or repeated; never the cursor itself, and never none."""
+    while True:
+        start = draws.randrange(len(cursor))
+        end = min(len(cursor), start + draws.choice((0, 1, 1, 2, len(cursor))))
+        put = "".join(draws.choices(LETTERS, k=draws.randrange(4)))
+        changed = cursor[:start] + put + cursor[end:]
+        if changed not in ("", cursor):
+            return changed
+
+
+def _list(path: str) -> str:
+    """Runs over suites and over data sets are one list with filters."""
+    name = path.partition("?")[0].rpartition("/")[2]
+    return "runs" if path.startswith(f"{API}/results") or path == "/admin/benchmarks" else name
+
+
+async def _second_page(stack: StackHarness, path: str) -> str:
+    answer = await http(stack, "GET", path, params={"limit": "1"})
+    assert answer.status == 200, answer.body
+    cursor: str = answer.body["next_cursor"]
+    return cursor
+
+
+async def _all_ended(stack: StackHarness, count: int) -> bool:
+    answer = await http(stack, "GET", f"{API}/results?kind=all", params={"status": "completed", "limit": "1"})
+    total: int = answer.body["total"]
+    return total >= count
