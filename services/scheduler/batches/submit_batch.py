@@ -110,6 +110,8 @@ class SubmitBatch:
             if known is not None:
                 return _same_order(known, submission)
         file = await self.files.get(submission.order.input_file_id)
+        if file.has_expired(self.clock.now()):
+            raise FileNotFound(file_id=file.file_id)
         if file.purpose is not FilePurpose.BATCH:
             sentence = (
                 f"The file {file.file_id} is of purpose {file.purpose}; a batch reads files of purpose batch."

@@ -134,7 +134,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
         return files.UploadFileResponse(file=file_to_proto(file))
 
     async def GetFile(self, request: files.GetFileRequest, context: Context) -> files.GetFileResponse:
-        file = await self._use.show.files.get(file_id_from_proto(request.file_id))
+        file = await self._use.show.file(file_id_from_proto(request.file_id))
         return files.GetFileResponse(file=file_to_proto(file))
 
     async def ListFiles(self, request: files.ListFilesRequest, context: Context) -> files.ListFilesResponse:
@@ -152,7 +152,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     async def ReadFile(
         self, request: files.ReadFileRequest, context: Context
     ) -> AsyncIterator[files.ReadFileResponse]:
-        file = await self._use.show.files.get(file_id_from_proto(request.file_id))
+        file = await self._use.show.file(file_id_from_proto(request.file_id))
         pieces = self._use.show.chunks(file, request.first_byte)
         yield files.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:

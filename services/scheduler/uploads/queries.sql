@@ -82,17 +82,17 @@ SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE file_
 -- name: find_file_of_request: Return the file of an earlier call ($1 request)
 SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE files.request_id = $1;
 
--- name: list_files: Return a page of files without their faults, newest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
+-- name: list_files: Return a page of files that have not expired, without their faults, newest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
 SELECT *, '[]' AS faults
 FROM file_rows
-WHERE ($1::text IS NULL OR purpose = $1) AND (created_at, file_id) < ($2::timestamptz, $3::text)
+WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now()) AND (created_at, file_id) < ($2::timestamptz, $3::text)
 ORDER BY created_at DESC, file_id DESC
 LIMIT $4;
 
--- name: list_oldest_files: Return a page of files without their faults, oldest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
+-- name: list_oldest_files: Return a page of files that have not expired, without their faults, oldest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
 SELECT *, '[]' AS faults
 FROM file_rows
-WHERE ($1::text IS NULL OR purpose = $1) AND (created_at, file_id) > ($2::timestamptz, $3::text)
+WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now()) AND (created_at, file_id) > ($2::timestamptz, $3::text)
 ORDER BY created_at, file_id
 LIMIT $4;
 

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from services.common.clock import Clock
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.uploads.dataset import Dataset, DatasetId, DatasetRow
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
+from services.scheduler.uploads.errors import FileNotFound, ObjectStoreUnavailable
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
 from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_key, parts_from
-from services.scheduler.uploads.stored_file import StoredFile
+from services.scheduler.uploads.stored_file import FileId, StoredFile
 
 MAX_SHOWN_BYTES = 1024 * 1024
 
@@ -44,6 +45,14 @@ CHUNK_BYTES = 1024 * 1024
 class ShowFile:
     files: FileStore
     objects: ObjectStore
+    clock: Clock
+
+    async def file(self, file_id: FileId) -> StoredFile:
+        """Raises `FileNotFound`, also for a file that has expired."""
+        file = await self.files.get(file_id)
+        if file.has_expired(self.clock.now()):
+            raise FileNotFound(file_id=file_id)
+        return file
 
     async def chunks(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
         """Yields the bytes, fetched part by part. Raises `FileNotFound` if the file was deleted meanwhile."""

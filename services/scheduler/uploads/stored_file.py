@@ -57,6 +57,10 @@ class StoredFile:
     content: DatasetContent | None = None
     faults: FileFaults = FileFaults()
 
+    def has_expired(self, now: datetime) -> bool:
+        """It may still be stored: until it is deleted, and as long as a batch reads it."""
+        return self.expires_at is not None and self.expires_at <= now
+
 
 @dataclass(frozen=True, slots=True)
 class FileList:

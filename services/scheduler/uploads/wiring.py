@@ -57,7 +57,7 @@ class UploadParts:
         keeping = CheckBatchFile(checking, self.objects, most)
         return FileUseCases(
             add=AddFile(keeping, self.files, self.objects, self._clock, self._uploads),
-            show=ShowFile(self.files, self.objects),
+            show=ShowFile(files=self.files, objects=self.objects, clock=self._clock),
             delete=self.file_deletion(),
         )
 

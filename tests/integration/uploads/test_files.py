@@ -270,6 +270,23 @@ async def test_file_goes_when_its_time_is_over_but_not_while_a_batch_uses_it(har
     assert (reported[0].reason, reported[0].facts["batch_id"]) == ("FILE_IN_USE", batch.batch_id)
 
 
+async def test_expired_file_is_gone_for_all_but_the_batch_that_reads_it(harness: BatchHarness) -> None:
+    used = await harness.upload(lines(1, "read on"), expires_after_seconds=3600)
+    batch = await harness.create(used.file_id)
+    await harness.execute(
+        "UPDATE files SET expires_at = now() - interval '1 second' WHERE file_id = $1", used.file_id
+    )
+    for ask in (harness.read(used.file_id), harness.create(used.file_id)):
+        async with refused() as reported:
+            await ask
+        assert reported[0].reason == "FILE_NOT_FOUND"
+    for ascending in (False, True):
+        listed = await harness.files.ListFiles(messages.ListFilesRequest(is_ascending=ascending))
+        assert used.file_id not in [file.file_id for file in listed.files]
+    assert harness.objects_of(used.file_id)
+    assert (await harness.get(batch.batch_id)).input_file_id == used.file_id
+
+
 async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None:
     kept = await harness.upload(lines(1, "stays"))
     left = f"files/file-{uuid4().hex}"
