@@ -39,7 +39,7 @@ class UnstorableText(DomainError):
 
 
 class UnfitTarget(DomainError):
-    """Row {row} ({row_id}) cannot be scored by {metric}: {problem}. Mend the row, or order other metrics."""
+    """Row {row} (from 0; {row_id}) does not fit {metric}: {problem}. Mend it, or order other metrics."""
 
     kind = ErrorKind.INVALID
     reason = "NO_TARGETS"

@@ -75,7 +75,7 @@ def _check_targets(scoring: CompiledScoring, samples: Sequence[Sample]) -> None:
                 check_target(metric, sample.target)
             except ScoringImpossible as error:
                 raise UnfitTarget(
-                    row=sample.position + 1, row_id=sample.row_id, metric=metric.name, problem=str(error)
+                    row=sample.position, row_id=sample.row_id, metric=metric.name, problem=str(error)
                 ) from error
         fitting.add(sample.target.texts)
 

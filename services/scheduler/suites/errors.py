@@ -66,7 +66,7 @@ class DatasetUnavailable(SuiteError):
 
 
 class InvalidRow(SuiteError):
-    """Task {task!r}, row {row}: {problem}."""
+    """Task {task!r}, row {row} (from 0): {problem}."""
 
     kind = ErrorKind.CONFLICT
     reason = "INVALID_ROW"

@@ -89,7 +89,7 @@ class CannotCompleteLines(SchedulerError):
 
 
 class RowTooLarge(SchedulerError):
-    """Row {row} of {name} ({row_id}) takes {bytes} bytes, more than the {limit} of a sample. Shorten it."""
+    """Row {row} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample takes {limit} at most. Cut it."""
 
     kind = ErrorKind.INVALID
     reason = "SAMPLE_TOO_LARGE"

@@ -212,8 +212,8 @@ def assert_clear(sentence: str, refusal: Refusal) -> None:
 
 
 FAILED_PLANS = {
-    "heavy": ("INVALID_ROW", ("colours", "row 2", "4194304")),
-    "lacking": ("INVALID_ROW", ("colours", "row 2", "thing")),
+    "heavy": ("INVALID_ROW", ("colours", "row 1", "4194304")),
+    "lacking": ("INVALID_ROW", ("colours", "row 1", "thing")),
     "nowhere": ("ROWS_UNAVAILABLE", ("Failed to load NOWHERE dataset", "PROCTOR_DATA_DIR", "hub")),
 }
 

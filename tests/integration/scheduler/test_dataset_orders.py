@@ -164,7 +164,7 @@ async def test_targets_that_do_not_fit_the_metric_fail_the_run_before_anything_i
     failed = await entry.watched(await ordered(entry, dataset_id, metrics=metrics, limit=1600))
     assert failed.state == run_pb2.RUN_STATE_FAILED
     assert failed.error.reason == "NO_TARGETS", failed.error
-    assert f"Row 1501 (r1500) cannot be scored by {problem}" in failed.error.message
+    assert f"Row 1500 (from 0; r1500) does not fit {problem}" in failed.error.message
     assert entry.worker.asked == []
     sound = await ordered(entry, dataset_id, metrics=metrics, limit=1500)
     assert (await entry.finish(sound)).state == run_pb2.RUN_STATE_COMPLETED

@@ -130,7 +130,7 @@ def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Row
     try:
         return list(_while_wanted(pool.rows, num_fewshot if is_fixed else None))
     except UnreadableRow as problem:
-        raise _bad_example(task.name, problem.row, problem.problem) from problem
+        raise _bad_example(task.name, problem.row - 1, problem.problem) from problem
 
 
 def _while_wanted(rows: Iterable[Row], limit: int | None) -> Iterator[Row]:
@@ -158,9 +158,9 @@ def render_task(
         for position, row in enumerate(_while_wanted(rows, limit)):
             yield _sample(task, writer, position, row, examples.before(row))
     except FieldProblem as problem:
-        raise InvalidRow(task.name, position + 1, problem.problem, problem.field) from problem
+        raise InvalidRow(task.name, position, problem.problem, problem.field) from problem
     except UnreadableRow as problem:
-        raise InvalidRow(task.name, problem.row, problem.problem) from problem
+        raise InvalidRow(task.name, problem.row - 1, problem.problem) from problem
     if position < 0:
         raise NoRows(task=task.name)
 
@@ -241,5 +241,5 @@ class _Examples:
             try:
                 self._written[index] = self._writer.example(self._pool[index])
             except FieldProblem as problem:
-                raise _bad_example(self._task_name, index + 1, problem.problem, problem.field) from problem
+                raise _bad_example(self._task_name, index, problem.problem, problem.field) from problem
         return self._written[index]

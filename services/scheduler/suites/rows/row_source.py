@@ -65,7 +65,7 @@ class RowsMissing(Exception):
 
 
 class UnreadableRow(Exception):
-    """A row, counted from 1, cannot be read."""
+    """A row of a file, counted from 1 as lines are, cannot be read."""
 
     def __init__(self, row: int, problem: str) -> None:
         super().__init__(f"row {row}: {problem}")

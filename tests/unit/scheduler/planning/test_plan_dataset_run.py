@@ -131,7 +131,7 @@ async def test_row_that_fits_no_message_fails_the_run_by_its_name() -> None:
     failed = await harness.finish(run.run_id, driver)
     assert failed.error is not None
     assert failed.error.reason == "SAMPLE_TOO_LARGE"
-    assert "Row 2 of rows.jsonl (big) takes 440" in failed.error.message
+    assert "Row 1 (from 0) of rows.jsonl (big) takes 440" in failed.error.message
 
 
 async def test_data_set_that_is_gone_fails_a_run_that_was_not_planned_yet() -> None:

@@ -46,7 +46,7 @@ def test_a_limit_takes_the_first_rows_and_reads_no_more(tmp_path: Path) -> None:
 
 def test_text_with_a_nul_names_its_row(tmp_path: Path) -> None:
     rows = [ROWS[0], {"thing": "a\0b", "label": 1}]
-    with pytest.raises(InvalidRow, match="row 2: its text holds a NUL"):
+    with pytest.raises(InvalidRow, match=r"row 1 \(from 0\): its text holds a NUL"):
         list(render_task(load_one(tmp_path), rows))
 
 
@@ -111,8 +111,8 @@ def test_an_unfit_row_is_reported_by_task_row_and_field(
 ) -> None:
     with pytest.raises(InvalidRow) as raised:
         list(render_task(load_one(tmp_path), [*ROWS, row]))
-    assert str(raised.value) == f"Task 'colours', row 4: {problem}."
-    assert [raised.value.facts[name] for name in ("task", "row", "field")] == ["colours", 4, field]
+    assert str(raised.value) == f"Task 'colours', row 3 (from 0): {problem}."
+    assert [raised.value.facts[name] for name in ("task", "row", "field")] == ["colours", 3, field]
 
 
 def test_a_sample_that_is_too_large_is_refused(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_row_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
         yield ROWS[0]
         raise UnreadableRow(2, "no valid JSON")
 
-    with pytest.raises(InvalidRow, match="Task 'colours', row 2: no valid JSON"):
+    with pytest.raises(InvalidRow, match=r"Task 'colours', row 1 \(from 0\): no valid JSON"):
         list(render_task(load_one(tmp_path), rows()))
 
 
@@ -273,7 +273,7 @@ def test_examples_stand_between_description_and_question(tmp_path: Path) -> None
 def test_a_bad_row_of_the_pool_is_reported_as_such(tmp_path: Path) -> None:
     pool = [{"thing": "sky", "label": 7}]
     task = load_one(tmp_path, fewshot_config={"sampler": "first_n"})
-    with pytest.raises(InvalidRow, match="row 1: few-shot pool: the label 7"):
+    with pytest.raises(InvalidRow, match=r"row 0 \(from 0\): few-shot pool: the label 7"):
         list(render_task(task, ROWS, pool, num_fewshot=1))
 
 
@@ -283,7 +283,7 @@ def test_a_row_of_the_pool_that_cannot_be_read_is_reported_as_such(tmp_path: Pat
         raise UnreadableRow(2, "no valid JSON")
 
     source = RowsInMemory({"validation": ROWS, "train": pool()})
-    with pytest.raises(InvalidRow, match="row 2: few-shot pool: no valid JSON"):
+    with pytest.raises(InvalidRow, match=r"row 1 \(from 0\): few-shot pool: no valid JSON"):
         open_task(load_one(tmp_path), source, num_fewshot=1)
 
 
