@@ -1,7 +1,7 @@
 """Page tokens: the key after which the next page begins, in a form that callers hand back unread.
 
 A checksum binds a token to its list, so that one that was changed, or is another list's, is noticed. It is no
-secret: whoever makes a token himself gets a place in a list that he may read anyway.
+secret: a token made by hand is a place in a list that its maker may read anyway.
 """
 
 import base64

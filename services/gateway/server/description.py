@@ -33,7 +33,7 @@ def describe_errors(app: FastAPI) -> None:
 
 
 def _describe_anywhere(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Answers that come before a handler is called: to a request from elsewhere, of nobody, or too large."""
+    """Answers that come before a handler is called: from elsewhere, without a valid name, or too large."""
     if not path.startswith(RATE_LIMITED):
         return
     is_openai = path.startswith(f"{OPENAI}/")
