@@ -26,7 +26,14 @@ from services.gateway.api.dataset_runs.schemas import (
     dataset_run_shown,
     dataset_run_started,
 )
-from services.gateway.api.exports import FILE_RESPONSES, CsvSafe, ExportFormatName, export_run, whole_run
+from services.gateway.api.exports import (
+    ANSWER_FILE_RESPONSES,
+    FILE_RESPONSES,
+    CsvSafe,
+    ExportFormatName,
+    export_run,
+    whole_run,
+)
 from services.gateway.auth import Now, User
 from services.gateway.backends import ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
@@ -84,7 +91,7 @@ async def show(results: ResultsCalls, now: Now, run: DatasetRun) -> DatasetRunSh
 
 @router.get(
     "/{benchmark_id}/results",
-    responses=problems(400, 404, 409, 422, 503),
+    responses=ANSWER_FILE_RESPONSES | problems(400, 404, 409, 422, 503),
     response_model=DatasetRunResults,
     summary="Answers row by row, in the order of the data set",
 )
