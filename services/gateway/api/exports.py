@@ -43,12 +43,13 @@ _FILE: Described = {
 }
 FILE_RESPONSES = _FILE | problems(416)
 # Beside the page of answers in JSON.
-_ANSWERS = {"text/csv": {}, "application/jsonl": {}}
-ANSWER_FILE_RESPONSES: Described = {
+_ANSWERS: dict[str, object] = {"text/csv": {}, "application/jsonl": {}}
+_ANSWER_FILE: Described = {
     200: {"description": "A page, or the file", "content": _ANSWERS},
     206: {"description": "The requested range of the file of a finished run", "content": _ANSWERS},
     304: {"description": "The client has the file"},
-} | problems(416)
+}
+ANSWER_FILE_RESPONSES = _ANSWER_FILE | problems(416)
 RunFile = Download[export_pb2.ExportRunResponse]
 
 router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.errors.http_handlers import MEDIA_TYPE
-from services.gateway.paths import OPENAI, RATE_LIMITED, READING_METHODS
+from services.gateway.paths import OPENAI, PROBES
 
 _JSON = "application/json"
 _PROBLEM = {"$ref": "#/components/schemas/ProblemDetails"}
@@ -22,8 +22,8 @@ def describe_errors(app: FastAPI) -> None:
         is_new = not app.openapi_schema
         document = plain()
         for path, operations in document["paths"].items() if is_new else ():
-            for method, operation in operations.items():
-                _describe_anywhere(path, method, operation)
+            for operation in operations.values():
+                _describe_anywhere(path, operation)
                 _describe(operation["responses"], is_openai=path.startswith(f"{OPENAI}/"))
                 for parameter in operation.get("parameters", ()):
                     parameter["schema"] = _without_null(parameter["schema"])
@@ -32,14 +32,12 @@ def describe_errors(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
 
 
-def _describe_anywhere(path: str, method: str, operation: dict[str, Any]) -> None:
+def _describe_anywhere(path: str, operation: dict[str, Any]) -> None:
     """Answers that come before a handler is called: from elsewhere, without a valid name, or too large."""
-    if not path.startswith(RATE_LIMITED):
+    if path in PROBES:
         return
     is_openai = path.startswith(f"{OPENAI}/")
-    statuses = {400, 421, 429, 500, 503}
-    if method.upper() not in READING_METHODS:
-        statuses.add(403)
+    statuses = {400, 401, 403, 421, 429, 500, 503}
     if "requestBody" in operation:
         statuses |= {408, 413}
     schema = _OPENAI_ERROR if is_openai else _PROBLEM
