@@ -75,6 +75,10 @@ docs-check: $(VENV)/.installed
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python deploy/helm/values_reference.py --check
 
+.PHONY: assets
+assets: $(VENV)/.installed ## Fetch the vendored scripts of the pages again (needs npm)
+	$(BIN)/python .ci/vendored_assets.py
+
 ##@ Tests
 .PHONY: test test-unit test-contract test-integration test-e2e test-chaos test-api bench
 test: test-without-vllm test-with-vllm ## All tests; they start what they need

@@ -20,3 +20,14 @@ OPENAI_MODELS = f"{OPENAI}/models"
 # They change nothing.
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PROBES = frozenset({"/healthz", "/readyz"})
+
+DOCS = "/docs"
+ASSETS = "/assets"
+KEY_COOKIE = "proctor_key"
+_APIS = ("/api/", f"{ADMIN}/", f"{OPENAI}/")
+_STATIC = (DOCS, "/openapi.json", f"{ASSETS}/")
+
+
+def is_page(path: str) -> bool:
+    """A path for people with a browser."""
+    return path not in PROBES and not path.startswith((*_STATIC, *_APIS))

@@ -70,6 +70,10 @@ class GatewaySettings(BaseSettings):
     """Requests in progress over HTTP and gRPC; an upload, a download and a watched run are one each."""
     max_calls_per_user: int = Field(default=128, ge=1)
     """Requests of one user in progress."""
+    max_live_pages: int = Field(default=600, ge=1)
+    """Open sockets of pages that show what runs do. Each is one of the connections."""
+    max_live_pages_per_user: int = Field(default=200, ge=1)
+    """Such sockets of one user."""
     max_bytes_per_user: int = Field(default=64 * 1024 * 1024, ge=1024)
     """Bytes that the bodies of one user's requests in progress may have. An upload counts as 2 MiB."""
     call_timeout_seconds: float = Field(default=30.0, gt=0)

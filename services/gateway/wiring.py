@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
@@ -19,8 +20,11 @@ from services.gateway.backends import (
     is_ready,
 )
 from services.gateway.grpc_proxy import ForwardedService, public_services
+from services.gateway.pages.assets import Assets
+from services.gateway.pages.html import Html
+from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.paths import FILES, SUITES, UPLOADS
-from services.gateway.server.app import HttpParts, http_app
+from services.gateway.server.app import HttpParts, PageParts, http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.server.middleware import BodyLimit
 from services.gateway.server.trusted_sources import TrustedNames
@@ -71,6 +75,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
     ):
         timeout_seconds = settings.call_timeout_seconds
         scheduler = Scheduler(scheduler_channel, timeout_seconds=timeout_seconds)
+        results = Results(results_channel, timeout_seconds=timeout_seconds)
         health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
         slots = CallSlots(
             max_calls=settings.max_calls,
@@ -86,12 +91,16 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         drain_seconds = settings.drain_seconds
         grpc_server = await _open_grpc(settings, services)
         opened.push_async_callback(grpc_server.stop, drain_seconds)
+        pages = _page_parts(scheduler, results)
+        opened.push_async_callback(pages.live_runs.stop)
         parts = HttpParts(
             scheduler=scheduler,
-            results=Results(results_channel, timeout_seconds=timeout_seconds),
+            results=results,
             health=health,
             admission=admission,
             body_limit=_body_limit(settings),
+            sockets=replace(admission, slots=_socket_slots(settings)),
+            pages=pages,
             trusted=TrustedNames(settings.allowed_hosts, settings.allowed_origins),
             clock=SystemClock(),
         )
@@ -109,6 +118,20 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         watch = asyncio.create_task(every(_HEALTH_SECONDS, gateway.check_backends, name="backend health"))
         opened.callback(watch.cancel)
         yield gateway
+
+
+def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
+    assets = Assets.load()
+    html = Html(assets)
+    render = html.renderer("runs/live_part")
+    live_runs = LiveRuns(scheduler=scheduler, results=results, clock=SystemClock(), render=render)
+    return PageParts(assets=assets, html=html, live_runs=live_runs)
+
+
+def _socket_slots(settings: GatewaySettings) -> CallSlots:
+    """Sockets have no bodies."""
+    most, most_per_user = settings.max_live_pages, settings.max_live_pages_per_user
+    return CallSlots(max_calls=most, max_calls_per_user=most_per_user, max_bytes_per_user=0)
 
 
 def _body_limit(settings: GatewaySettings) -> BodyLimit:

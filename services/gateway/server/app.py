@@ -1,12 +1,12 @@
-"""The HTTP application: all APIs, health checks, and their description with a page to read it."""
+"""The HTTP application: pages, APIs, health checks, and the description of the APIs, as a page."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fastapi import Depends, FastAPI, Response
-from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
+from starlette.types import ASGIApp
 
 from services.common.clock import Clock
 from services.gateway.api import answers, batches, changes, exports, leaderboard, me, models, queue, rescoring
@@ -21,6 +21,11 @@ from services.gateway.backends import BackendHealth, Results, Scheduler, is_read
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters
+from services.gateway.pages.assets import Assets
+from services.gateway.pages.html import Html
+from services.gateway.pages.problems import PageResponses
+from services.gateway.pages.routes import ROUTERS as PAGE_ROUTERS
+from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.description import HeadRequests, describe_errors
 from services.gateway.server.middleware import AdmittedRequests, BodyLimit, LimitedBodies, RequestLog
 from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
@@ -54,6 +59,15 @@ class Readiness(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class PageParts:
+    """Collaborators of the pages alone."""
+
+    assets: Assets
+    html: Html
+    live_runs: LiveRuns
+
+
+@dataclass(frozen=True, slots=True)
 class HttpParts:
     """Collaborators of the HTTP application."""
 
@@ -62,11 +76,13 @@ class HttpParts:
     health: BackendHealth
     admission: Admission
     body_limit: BodyLimit
+    sockets: Admission
+    pages: PageParts
     trusted: TrustedNames
     clock: Clock
 
 
-def http_app(parts: HttpParts) -> FastAPI:
+def http_app(parts: HttpParts) -> ASGIApp:
     # The page's scripts are served from here: it works without internet.
     app: FastAPI = FastAPIOffline(
         title="Proctor",
@@ -79,6 +95,9 @@ def http_app(parts: HttpParts) -> FastAPI:
     )
     # Dependencies of the handlers.
     app.state.scheduler, app.state.results, app.state.clock = parts.scheduler, parts.results, parts.clock
+    pages = parts.pages
+    app.state.identity = parts.admission.identity
+    app.state.assets, app.state.html, app.state.live_runs = pages.assets, pages.html, pages.live_runs
     handle_problems(app)
     describe_errors(app)
     for router in _ROUTERS:
@@ -90,21 +109,20 @@ def http_app(parts: HttpParts) -> FastAPI:
         app.include_router(router, dependencies=dependencies, responses=openai_problems(401, 403, 429))
     app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results respond")(_readiness(parts.health))
-    app.get("/", include_in_schema=False)(_front)
+    for router in PAGE_ROUTERS:
+        app.include_router(router)
     app.add_middleware(HeadRequests)
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
-    app.add_middleware(AdmittedRequests, admission=parts.admission, limit=parts.body_limit)
+    admissions = {"http": parts.admission, "websocket": parts.sockets}
+    app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(RequestLog, clock=parts.clock)
-    return app
+    # Outside of what answers the errors of all others.
+    return PageResponses(app, html=pages.html)
 
 
 async def _alive() -> Liveness:
     return Liveness(status="ok")
-
-
-async def _front() -> RedirectResponse:
-    return RedirectResponse("/docs")
 
 
 def _readiness(health: BackendHealth) -> Callable[[Response], Awaitable[Readiness]]:

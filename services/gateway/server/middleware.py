@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,13 +17,14 @@ from services.common.structured_logs import get_logger
 from services.gateway.auth import STREAMED_BYTES, Admission
 from services.gateway.backends import calling_for
 from services.gateway.errors.http_handlers import problem_of, problem_response
-from services.gateway.paths import PROBES
+from services.gateway.paths import KEY_COOKIE, PROBES, READING_METHODS, is_page
 from services.gateway.permissions import Permission, route_permission
 
 log = get_logger()
 
 # Larger than any limit of a body: what has more digits is not read as a number.
 _MAX_LENGTH_DIGITS = 19
+_COUNTED = ("http", "websocket")
 # For a whole body, or for the next bytes of a streamed one.
 _BODY_SECONDS = 60.0
 
@@ -90,22 +92,24 @@ class AdmittedRequests:
     Nothing of the body is read before.
     """
 
-    def __init__(self, app: ASGIApp, *, admission: Admission, limit: BodyLimit) -> None:
+    def __init__(self, app: ASGIApp, *, admissions: Mapping[str, Admission], limit: BodyLimit) -> None:
+        """`admissions` by type of connection: "http", and "websocket" with slots of its own."""
         self._app = app
-        self._admission = admission
+        self._admissions = admissions
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        permission = _permission(scope) if scope["type"] == "http" else Permission.PUBLIC
+        permission = _permission(scope) if scope["type"] in self._admissions else Permission.PUBLIC
         if permission is Permission.PUBLIC:
             await self._app(scope, receive, send)
             return
+        admission = self._admissions[scope["type"]]
         async with AsyncExitStack() as held:
             try:
-                caller = self._admission.identity.principal_of(Headers(scope=scope))
+                caller = admission.identity.principal_of(with_page_key(scope))
                 scope["state"]["caller"] = caller
                 size = self._held_bytes(scope)
-                await held.enter_async_context(self._admission.admitted(caller, permission, size))
+                await held.enter_async_context(admission.admitted(caller, permission, size))
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
@@ -124,7 +128,7 @@ class AdmittedRequests:
 
 def _permission(scope: Scope) -> Permission:
     """Of the route that will serve the request."""
-    method = "GET" if scope["method"] == "HEAD" else scope["method"]
+    method = "GET" if _method(scope) == "HEAD" else _method(scope)
     routes: Iterable[BaseRoute] = scope["app"].routes
     for route in routes:
         match, _ = route.matches({**scope, "method": method})
@@ -134,23 +138,22 @@ def _permission(scope: Scope) -> Permission:
 
 
 class RequestLog:
-    """Logs one line per request."""
+    """Logs one line per request, and one per socket at its end."""
 
     def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
         self._app = app
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in PROBES:
+        if scope["type"] not in _COUNTED or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
-        status = 500
+        status = 0
         started = self._clock.monotonic()
 
         async def with_status(message: Message) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
+            status = status or _status(message)
             await send(message)
 
         try:
@@ -160,8 +163,39 @@ class RequestLog:
             # The name that counted. Other headers say what their sender likes.
             caller, (peer, _) = scope["state"].get("caller"), scope.get("client") or ("", 0)
             user = caller.name if caller else ""
-            facts = {"method": scope["method"], "path": scope["path"], "user": user, "peer": peer}
-            log.info("http request", status=status, ms=milliseconds, **facts)
+            facts = {"method": _method(scope), "path": scope["path"], "user": user, "peer": peer}
+            log.info("http request", status=status or 500, ms=milliseconds, **facts)
+
+
+def with_page_key(scope: Scope) -> Mapping[str, str]:
+    """The headers; with the key that a user signed in with, where a page, or a file for one, is asked for.
+
+    Pages and changes have been found to be asked for by pages of our own.
+    """
+    headers = Headers(scope=scope)
+    if "x-api-key" in headers or "authorization" in headers:
+        return headers
+    if not is_page(scope["path"]) and _method(scope) not in READING_METHODS:
+        return headers
+    key = HTTPConnection(scope).cookies.get(KEY_COOKIE)
+    return MutableHeaders(raw=[*headers.raw, (b"x-api-key", key.encode())]) if key else headers
+
+
+def _method(scope: Scope) -> str:
+    """A socket begins as a GET."""
+    return "GET" if scope["type"] == "websocket" else str(scope["method"])
+
+
+def _status(message: Message) -> int:
+    """The status that a message begins a response with; 0 for others."""
+    match message["type"]:
+        case "http.response.start" | "websocket.http.response.start":
+            return int(message["status"])
+        case "websocket.accept":
+            return 101
+        case "websocket.close":
+            return 403
+    return 0
 
 
 def _declared_bytes(scope: Scope) -> int:

@@ -1,7 +1,8 @@
 """Keeps foreign web pages out: a browser on this machine reaches the gateway, and so do the pages in it.
 
 A page whose own name was made to resolve to this address (DNS rebinding) sends that name as Host. A page from
-elsewhere (cross-site requests) sends its Origin, or Sec-Fetch-Site, with everything that changes something.
+elsewhere (cross-site requests) sends its Origin, or Sec-Fetch-Site, with everything that changes something,
+and with a socket, which browsers open across sites.
 """
 
 import ipaddress
@@ -13,9 +14,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.gateway.errors.http_handlers import plain_problem, problem_response
-from services.gateway.paths import PROBES, READING_METHODS
+from services.gateway.paths import PROBES, READING_METHODS, is_page
 
 _ANY = "*"
+_CHECKED = ("http", "websocket")
 _OWN_SITES = frozenset({"none", "same-origin"})
 
 
@@ -53,7 +55,8 @@ class TrustedSources:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Probes of a cluster name the pod, and their answers say nothing.
-        problem = self._problem(scope) if scope["type"] == "http" and scope["path"] not in PROBES else None
+        is_checked = scope["type"] in _CHECKED and scope["path"] not in PROBES
+        problem = self._problem(scope) if is_checked else None
         if problem:
             await problem_response(plain_problem(scope["path"], *problem))(scope, receive, send)
         else:
@@ -65,13 +68,17 @@ class TrustedSources:
         if not self._trusted.is_own_host(host):
             hint = "an operator lists its names in PROCTOR_GATEWAY_ALLOWED_HOSTS"
             return 421, "UNKNOWN_HOST", f"This gateway is not called {_host_name(host)!r:.100}; {hint}."
-        if scope["method"] in READING_METHODS:
+        is_socket = scope["type"] == "websocket"
+        if not is_socket and scope["method"] in READING_METHODS:
             return None
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        # Only browsers open sockets and send forms of pages, and they say where from.
+        unnamed = "unknown" if is_socket or is_page(scope["path"]) else "none"
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", unnamed)
         is_own_page = site in _OWN_SITES if origin is None else self._trusted.is_own_page(origin, host)
         if is_own_page:
             return None
-        page = f"A page of {origin or 'another site'!r:.100} may change nothing here"
+        verb = "watch" if is_socket else "change"
+        page = f"A page of {origin or 'another site'!r:.100} may {verb} nothing here"
         hint = "an operator lists pages that may in PROCTOR_GATEWAY_ALLOWED_ORIGINS"
         return 403, "FOREIGN_PAGE", f"{page}; {hint}."
 

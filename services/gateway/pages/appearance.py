@@ -1,0 +1,26 @@
+"""The theme, kept in a cookie: the server renders it, so that no page flashes."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from starlette.responses import Response
+
+from services.gateway.pages.page import PageOf
+
+_YEAR_SECONDS = 365 * 24 * 3600
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.post("/theme")
+async def choose(
+    page: PageOf, theme: Annotated[str, Form()] = "", back: Annotated[str, Form()] = "/"
+) -> Response:
+    """`theme` is "light", "dark" or, to follow the system, ""."""
+    is_own_path = back.startswith("/") and not back.startswith(("//", "/\\"))
+    response = page.go(back if is_own_path else "/")
+    if theme in {"light", "dark"}:
+        response.set_cookie("theme", theme, max_age=_YEAR_SECONDS, samesite="lax", httponly=True, path="/")
+    else:
+        response.delete_cookie("theme", path="/")
+    return response

@@ -1,0 +1,14 @@
+// What charts share: colours from the style sheet, and a redraw when the scheme changes.
+export function colour(element, name) {
+  const probe = document.createElement("i");
+  probe.hidden = true; probe.style.color = `var(${name})`;
+  element.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+export const axes = element => ({
+  stroke: colour(element, "--muted"), grid: { stroke: colour(element, "--line"), width: 1 }, ticks: { show: false },
+  font: "11px Inter, system-ui, sans-serif", labelFont: "11px Inter, system-ui, sans-serif",
+});
+export const onScheme = redraw => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

@@ -1,0 +1,49 @@
+// <live-chart>: a line of the last five minutes; each tick of the page adds a point, at most one a second.
+import { axes, colour, onScheme } from "./chart_theme.js";
+
+const HEIGHT = 120, SPAN = 300;
+const clock = at => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+class LiveChart extends HTMLElement {
+  connectedCallback() {
+    const { x, y } = JSON.parse(this.getAttribute("data"));
+    this.points = [x, y];
+    this.setAttribute("role", "img");
+    this.draw();
+    onScheme(() => this.draw());
+    new ResizeObserver(() => this.plot.setSize({ width: this.clientWidth, height: HEIGHT })).observe(this);
+  }
+  draw() {
+    this.plot?.destroy();
+    const axis = axes(this);
+    this.plot = new globalThis.uPlot({
+      width: this.clientWidth || 400, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 0, 0, 0],
+      scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [0, high * 1.15 || 1] } },
+      axes: [
+        { ...axis, grid: { show: false }, size: 22, incrs: [15, 30, 60, 120], values: (_, marks) => marks.map(clock) },
+        { ...axis, size: 46, splits: (_, __, low, high) => [0, high / 2, high], values: (_, marks) => marks.map(mark => mark >= 10 ? Math.round(mark) : Number(mark.toFixed(1))) },
+      ],
+      series: [{}, { stroke: colour(this, "--s1"), width: 1.6, fill: colour(this, "--accent-wash"), points: { show: false } }],
+    }, this.points, this);
+    this.label();
+  }
+  label() {
+    const newest = this.points[1].at(-1);
+    this.setAttribute("aria-label", `${this.getAttribute("label")}, last five minutes; newest: ${newest === undefined ? "none yet" : newest}`);
+  }
+  add(x, y) {
+    const [xs, ys] = this.points;
+    if (x - (xs.at(-1) ?? -Infinity) < 1) return;
+    xs.push(x); ys.push(y);
+    while (xs[0] < x - SPAN) { xs.shift(); ys.shift(); }
+    this.plot.setData(this.points);
+    this.label();
+  }
+}
+customElements.define("live-chart", LiveChart);
+
+document.addEventListener("proctor:tick", event => {
+  const tick = event.detail;
+  if (tick.dataset.state !== "running") return;
+  for (const chart of document.querySelectorAll("live-chart")) chart.add(Number(tick.value), Number(tick.dataset[chart.getAttribute("series")]));
+});

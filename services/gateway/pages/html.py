@@ -1,0 +1,54 @@
+"""Templates: what they may use, and a view as HTML."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from services.gateway.pages import text
+from services.gateway.pages.assets import Assets
+from services.gateway.pages.navigation import ENTRIES
+
+_FOLDER = Path(__file__).with_name("templates")
+_FILTERS: tuple[Callable[..., str], ...] = (
+    text.ago,
+    text.clock,
+    text.count,
+    text.duration,
+    text.money,
+    text.number,
+    text.percent,
+    text.plain,
+    text.score,
+    text.size,
+    text.stamp,
+)
+
+
+class Html:
+    """Renders views. A template knows its `view` (a frozen dataclass) and, where it is a whole page, `page`.
+
+    All text is escaped, and a name that a template misspells raises.
+    """
+
+    def __init__(self, assets: Assets) -> None:
+        self.build = assets.digest
+        self._environment = Environment(
+            loader=FileSystemLoader(_FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.globals |= {"asset": assets.url, "entries": ENTRIES, "build": assets.digest}
+        self._environment.filters |= {each.__name__: each for each in _FILTERS}
+
+    def render(self, template: str, **known: Any) -> str:
+        """`template` is a path below the folder of templates, without `.html`."""
+        return self._environment.get_template(f"{template}.html").render(**known)
+
+    def renderer(self, template: str) -> Callable[[object], str]:
+        """For views of one template."""
+        return lambda view: self.render(template, view=view)

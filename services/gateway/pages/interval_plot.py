@@ -1,0 +1,48 @@
+"""Intervals on one scale: ticks at round figures, and places in percent of the width."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+_MOST_TICKS = 7
+_STEPS = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From `low` to `high`, both ticks; figures between them have places from 0 to 100 percent."""
+
+    low: float
+    high: float
+    ticks: Sequence[float]
+
+    @classmethod
+    def around(cls, figures: Iterable[float | None], *, within: tuple[float, float] | None = None) -> Self:
+        """Around all figures that are there; `within` are bounds that no figure can be beyond."""
+        known = [figure for figure in figures if figure is not None and math.isfinite(figure)]
+        low, high = (min(known), max(known)) if known else (within or (0.0, 1.0))
+        if high - low < 1e-9:
+            low, high = low - 0.05, high + 0.05
+        if within:
+            low, high = max(low, within[0]), min(high, within[1])
+        step = _step((high - low) / (_MOST_TICKS - 1))
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        ticks = [round(each * step, 10) for each in range(first, max(last, first + 1) + 1)]
+        return cls(ticks[0], ticks[-1], ticks)
+
+    def at(self, figure: float) -> float:
+        """Its place in percent; the nearer end for a figure outside."""
+        place = 100 * (figure - self.low) / (self.high - self.low)
+        return round(min(max(place, 0.0), 100.0), 2)
+
+    def width(self, low: float, high: float) -> float:
+        return round(self.at(high) - self.at(low), 2)
+
+
+def _step(least: float) -> float:
+    """The next round step."""
+    if least <= 0:
+        return 0.1
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(each * power for each in _STEPS if each * power >= least * 0.999)

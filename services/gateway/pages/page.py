@@ -1,0 +1,128 @@
+"""A response of a page: the whole page, or the part that a script asks for."""
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from proctor.values.run import Principal
+from services.gateway.pages.html import Html
+
+_LEAST_PACKED = 1000
+_THEMES = frozenset({"light", "dark"})
+_NOTICE = "proctor_notice"
+_LONGEST_NOTICE = 400
+_NOTICE_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What an action did. `undo` is the path of a form that undoes it."""
+
+    text: str
+    is_problem: bool = False
+    undo: str = ""
+    undo_name: str = "Undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every whole page has around its view."""
+
+    path: str
+    theme: str
+    user: str
+    notice: Notice | None
+
+
+class Page:
+    """How a handler answers a request for a page."""
+
+    def __init__(self, request: Request, html: Html) -> None:
+        self._request = request
+        self._html = html
+
+    @property
+    def is_part(self) -> bool:
+        """A script asks for a part of the page."""
+        return self._request.headers.get("hx-request-type") == "partial"
+
+    @property
+    def target(self) -> str:
+        """The id of the element that the part is for; "" for none."""
+        return self._request.headers.get("hx-target", "").rpartition("#")[2]
+
+    def show(self, template: str, view: object, *, part: str = "", status: int = 200) -> Response:
+        """The whole page; or `part`, a template of the same view, where a script asks for it."""
+        if part and self.is_part:
+            return self._sent(self._html.render(part, view=view), status)
+        notice = _notice(self._request)
+        frame = Frame(self._request.url.path, theme_of(self._request), _user(self._request), notice)
+        response = self._sent(self._html.render(template, view=view, page=frame), status)
+        if _NOTICE in self._request.cookies:
+            response.delete_cookie(_NOTICE, path="/")
+        return response
+
+    def go(self, path: str, notice: Notice | None = None) -> Response:
+        """After an action: another page, which shows the notice."""
+        response = RedirectResponse(path, 303)
+        if notice:
+            packed = base64.urlsafe_b64encode(json.dumps(asdict(notice)).encode()).decode()
+            flags: dict[str, Any] = {"max_age": _NOTICE_SECONDS, "httponly": True, "samesite": "strict"}
+            response.set_cookie(_NOTICE, packed, path="/", **flags)
+        return response
+
+    def _sent(self, html: str, status: int) -> Response:
+        headers = {
+            "Cache-Control": "no-store",
+            "Vary": "HX-Request, HX-Request-Type, Cookie, Accept-Encoding",
+        }
+        body = html.encode()
+        if len(body) >= _LEAST_PACKED and "gzip" in self._request.headers.get("accept-encoding", ""):
+            body, headers = gzip.compress(body, 5), headers | {"Content-Encoding": "gzip"}
+        return HTMLResponse(body, status, headers=headers)
+
+
+def theme_of(request: Request) -> str:
+    """ "light" or "dark"; "" follows the system."""
+    given = request.cookies.get("theme", "")
+    return given if given in _THEMES else ""
+
+
+async def _page(request: Request) -> Page:
+    return Page(request, request.app.state.html)
+
+
+# How handlers of pages answer.
+PageOf = Annotated[Page, Depends(_page)]
+
+
+def _user(request: Request) -> str:
+    caller: Principal | None = request.scope["state"].get("caller")
+    return caller.name if caller else ""
+
+
+def _notice(request: Request) -> Notice | None:
+    """None too for a cookie that no page has written."""
+    try:
+        given = json.loads(base64.urlsafe_b64decode(request.cookies[_NOTICE]))
+        return _checked(given)
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _checked(given: Mapping[str, Any]) -> Notice:
+    notice = Notice(**given)
+    is_own_path = notice.undo.startswith("/") and not notice.undo.startswith(("//", "/\\"))
+    return Notice(
+        text=str(notice.text)[:_LONGEST_NOTICE],
+        is_problem=bool(notice.is_problem),
+        undo=notice.undo if is_own_path else "",
+        undo_name=str(notice.undo_name)[:40],
+    )

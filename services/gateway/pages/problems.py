@@ -1,0 +1,144 @@
+"""What every response of a page has: its headers, and errors as pages for people.
+
+All parts of the gateway answer an error with a problem document. Where a browser asked for a page, this
+becomes a page with the same status; where a script asked for a part of one, a notice.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.gateway.errors.http_handlers import MEDIA_TYPE
+from services.gateway.pages.html import Html
+from services.gateway.pages.page import Page
+from services.gateway.paths import is_page
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    # Forms of pages say where they come from.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_TITLES = {
+    401: "Sign in first",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Not now",
+    413: "Too large",
+    421: "Unknown name",
+    422: "This cannot be read",
+    429: "Too many requests",
+    500: "Something broke",
+    503: "Not available now",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemView:
+    """An error for people."""
+
+    title: str
+    sentence: str
+    hint: str
+    status: int
+    path: str
+
+
+class PageResponses:
+    """Around the whole application; responses of APIs pass as they are."""
+
+    def __init__(self, app: ASGIApp, *, html: Html) -> None:
+        self._app = app
+        self._html = html
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_page(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        problem = _Problem()
+
+        async def as_page(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                if headers.get("content-type", "").startswith(MEDIA_TYPE) and _wants_html(scope):
+                    problem.begin(message)
+                    return
+            elif problem.start and message["type"] == "http.response.body":
+                problem.body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    await self._show(scope, receive, send, problem)
+                return
+            await send(message)
+
+        await self._app(scope, receive, as_page)
+
+    async def _show(self, scope: Scope, receive: Receive, send: Send, problem: "_Problem") -> None:
+        request = Request({**scope, "state": scope.get("state", {})})
+        view = problem_view(json.loads(problem.body))
+        response = Page(request, self._html).show("problem", view, part="problem_part", status=view.status)
+        for name, value in problem.kept_headers().items():
+            response.headers[name] = value
+        if Headers(scope=scope).get("hx-request-type") == "partial":
+            response.headers["HX-Retarget"] = "#notices"
+            response.headers["HX-Reswap"] = "beforeend"
+            # The address stays that of what is shown.
+            response.headers["HX-Push-Url"] = "false"
+            response.headers["HX-Replace-Url"] = "false"
+        await response(scope, receive, send)
+
+
+class _Problem:
+    """A problem document, collected."""
+
+    def __init__(self) -> None:
+        self.start: Message | None = None
+        self.body = b""
+
+    def begin(self, message: Message) -> None:
+        self.start = message
+
+    def kept_headers(self) -> dict[str, str]:
+        assert self.start
+        dropped = ("content-type", "content-length")
+        return {
+            name: value for name, value in Headers(raw=self.start["headers"]).items() if name not in dropped
+        }
+
+
+def problem_view(document: Mapping[str, Any]) -> ProblemView:
+    status = int(document["status"])
+    sentence = str(document["detail"])
+    return ProblemView(
+        title=_TITLES.get(status, str(document["title"])),
+        sentence=sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.",
+        hint=_hint(status, document.get("retry_after")),
+        status=status,
+        path=str(document["instance"]),
+    )
+
+
+def _hint(status: int, retry_after: int | None) -> str:
+    if status == 404:
+        return "It may have been deleted, or the address is not whole. Search for it, or start at the runs."
+    if status in (429, 503) and retry_after:
+        return f"Try again in {retry_after} s; what you have entered is still in the form if you go back."
+    if status == 500:
+        return (
+            "The log of the gateway says more. Try again; if it stays, give the incident's id to an operator."
+        )
+    return ""
+
+
+def _wants_html(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return "text/html" in headers.get("accept", "") or "hx-request" in headers

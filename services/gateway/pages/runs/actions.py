@@ -1,0 +1,94 @@
+"""What a user does with a run from its page: each a form, and afterwards the page with a notice."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.http.parameters import JobId
+from services.gateway.pages.page import Notice, PageOf
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A call of the scheduler, what it did, and the action that undoes it."""
+
+    call: Callable[[Scheduler, str], Awaitable[object]]
+    done: str
+    undo: str = ""
+    undo_name: str = ""
+
+
+async def _pause(scheduler: Scheduler, run_id: str) -> None:
+    await scheduler.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
+
+
+async def _resume(scheduler: Scheduler, run_id: str) -> None:
+    await scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))
+
+
+async def _cancel(scheduler: Scheduler, run_id: str) -> None:
+    await scheduler.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
+
+
+async def _retry(scheduler: Scheduler, run_id: str) -> None:
+    await scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
+
+
+async def _delete(scheduler: Scheduler, run_id: str) -> None:
+    await scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
+
+
+_ACTIONS = {
+    "pause": Action(_pause, "The run is paused. What is in flight is still recorded.", "resume", "Resume"),
+    "resume": Action(_resume, "The run is queued again and continues where it stopped.", "pause", "Pause"),
+    "cancel": Action(_cancel, "The run is stopped. Its answers are kept.", "retry", "Continue it"),
+    "retry": Action(_retry, "The run is queued to process what is missing or failed."),
+    "delete": Action(_delete, "The run and its answers are deleted."),
+}
+
+router = APIRouter(prefix="/runs", include_in_schema=False)
+
+
+async def _act(page: PageOf, scheduler: SchedulerCalls, job_id: JobId, name: str) -> Response:
+    action, path = _ACTIONS[name], f"/runs/{job_id}"
+    try:
+        await action.call(scheduler, job_id)
+    except DomainError as error:
+        # The run has changed since the page was rendered: shown again, it says how.
+        if error.kind is not ErrorKind.CONFLICT:
+            raise
+        return page.go(path, Notice(error.message, is_problem=True))
+    if name == "delete":
+        return page.go("/runs", Notice(action.done))
+    undo = f"{path}/{action.undo}" if action.undo else ""
+    return page.go(path, Notice(action.done, undo=undo, undo_name=action.undo_name or "Undo"))
+
+
+@router.post("/{job_id}/pause")
+async def pause(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
+    return await _act(page, scheduler, job_id, "pause")
+
+
+@router.post("/{job_id}/resume")
+async def resume(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
+    return await _act(page, scheduler, job_id, "resume")
+
+
+@router.post("/{job_id}/cancel")
+async def cancel(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
+    return await _act(page, scheduler, job_id, "cancel")
+
+
+@router.post("/{job_id}/retry")
+async def retry(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
+    return await _act(page, scheduler, job_id, "retry")
+
+
+@router.post("/{job_id}/delete")
+async def delete(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
+    return await _act(page, scheduler, job_id, "delete")

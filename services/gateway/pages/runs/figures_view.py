@@ -1,0 +1,141 @@
+"""The figures of a run that has ended, as its page shows them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proctor.v1 import run_pb2, summary_pb2
+from services.gateway.api.runs.job import choice_scoring
+from services.gateway.http.presentation import interval, optional
+from services.gateway.pages.interval_plot import Scale
+
+_TIMES = (
+    ("queue", "In the engine's queue", "s"),
+    ("first_token", "To the first token", "s"),
+    ("between_tokens", "Between tokens", "s"),
+    ("total", "Whole answer", "s"),
+    ("tokens_per_second", "Tokens per second", ""),
+)
+_SHARE = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """A figure with its 95 % interval."""
+
+    name: str
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    method: str
+    note: str
+    is_first: bool
+
+    @property
+    def half_width(self) -> float | None:
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class TimingRow:
+    name: str
+    unit: str
+    n: int
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresView:
+    """All figures of a closed run."""
+
+    groups: Sequence[FigureRow]
+    tasks: Sequence[FigureRow]
+    scale: Scale
+    timing: Sequence[TimingRow]
+    answered: int
+    failed: int
+    unparsed: int
+    total: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    currency: str
+    reused: int
+    problems: Sequence[str]
+    environment: Mapping[str, str]
+
+    @property
+    def has_figures(self) -> bool:
+        return any(row.value is not None for row in (*self.groups, *self.tasks))
+
+
+def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresView:
+    tasks = [row for task in summary.tasks for row in _task_rows(task)]
+    # The group of a suite with one task says the same again.
+    groups = [row for group in summary.groups if len(group.tasks) > 1 for row in _group_rows(group)]
+    rows = [*groups, *tasks]
+    ends = [end for row in rows for end in (row.low, row.high, row.value) if row.is_first]
+    is_share = all(end is None or 0 <= end <= 1 for end in ends)
+    return FiguresView(
+        groups=groups,
+        tasks=tasks,
+        scale=Scale.around(ends, within=_SHARE if is_share else None),
+        timing=_timing_rows(summary.timing),
+        answered=summary.answered,
+        failed=summary.failed,
+        unparsed=summary.unparsed,
+        total=summary.total,
+        prompt_tokens=summary.usage.prompt_tokens,
+        completion_tokens=summary.usage.completion_tokens,
+        cost=optional(summary, "cost"),
+        currency=summary.price.currency,
+        reused=summary.reused_answers,
+        problems=list(summary.problems),
+        environment=dict(sorted(run.environment.items())),
+    )
+
+
+def _task_rows(task: summary_pb2.TaskSummary) -> list[FigureRow]:
+    notes = [
+        choice_scoring(task.scoring_method) or "",
+        f"{task.num_fewshot} shots" if task.num_fewshot else "",
+    ]
+    if task.is_stand_in:
+        notes.append("rows are not the official split")
+    note = " · ".join(note for note in notes if note)
+    return [_row(task.task, figure, note, is_first=not i) for i, figure in enumerate(task.metrics)]
+
+
+def _group_rows(group: summary_pb2.GroupSummary) -> list[FigureRow]:
+    missing = f"without {', '.join(group.missing_tasks)}" if group.missing_tasks else ""
+    note = " · ".join(part for part in (f"{len(group.tasks)} tasks", missing) if part)
+    return [_row(group.group, figure, note, is_first=not i) for i, figure in enumerate(group.metrics)]
+
+
+def _row(name: str, figure: summary_pb2.MetricFigure, note: str, *, is_first: bool) -> FigureRow:
+    low, high = interval(figure) or (None, None)
+    return FigureRow(
+        name=name,
+        metric=figure.metric,
+        value=optional(figure, "mean"),
+        low=low,
+        high=high,
+        n=figure.n,
+        method=figure.interval_method,
+        note=note if is_first else "",
+        is_first=is_first,
+    )
+
+
+def _timing_rows(timing: summary_pb2.TimingSummary) -> list[TimingRow]:
+    return [
+        TimingRow(name, unit, each.n, each.mean, each.p50, each.p90, each.p95, each.p99)
+        for field, name, unit in _TIMES
+        if timing.HasField(field)  # type: ignore[arg-type]  # the names of its fields
+        for each in (getattr(timing, field),)
+    ]

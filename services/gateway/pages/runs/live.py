@@ -1,0 +1,220 @@
+"""What runs do, for all pages that watch: one stream per run, rendered once per tick.
+
+A page that is slow misses ticks and is never behind: all counts are absolute, and it gets the newest.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1.scheduler_service_pb2 import ListWorkersRequest, WatchRunRequest, WorkerInfo
+from services.common.clock import Clock
+from services.common.errors import DomainError, ErrorKind
+from services.common.structured_logs import get_logger
+from services.gateway.backends import Results, Scheduler
+from services.gateway.pages.runs.view import FINAL, LiveView, live_view
+
+log = get_logger()
+
+_TICK_SECONDS = 0.5
+# Also while nothing changes: a page that gets nothing for longer says that it is stale.
+_QUIET_SECONDS = 2.0
+# Partial figures are computed from all answers of the run.
+_FIGURES_SECONDS = 3.0
+_RETRY_SECONDS = 1.0
+# A page that is loaded again finds the points of its charts.
+_LINGER_SECONDS = 8.0
+_DAY_SECONDS = 24 * 3600.0
+_POINTS = 300
+
+# Codes that a socket is closed with. After the second one a page connects again.
+ENDED = 1000
+BROKEN = 1011
+
+Render = Callable[[LiveView], str]
+Point = tuple[float, float, float]
+
+
+class LiveRun:
+    """The newest fragment of a run, and the points of its charts: time, samples and tokens per second."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.fragment = ""
+        self.is_over = False
+        self.code = ENDED
+        self.points: deque[Point] = deque(maxlen=_POINTS)
+        self._changed = asyncio.Event()
+
+    def put(self, fragment: str, *, is_over: bool) -> None:
+        self.fragment, self.is_over = fragment, is_over
+        self._notify()
+
+    def end(self, code: int) -> None:
+        """Nothing follows: the run has ended, or does not exist."""
+        self.is_over, self.code = True, code
+        self._notify()
+
+    async def newer(self, version: int) -> int:
+        """The newest version, once it is above `version`."""
+        while self.version <= version:
+            await self._changed.wait()
+        return self.version
+
+    def _notify(self) -> None:
+        self.version += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+class LiveRuns:
+    """All runs that pages watch."""
+
+    def __init__(self, *, scheduler: Scheduler, results: Results, clock: Clock, render: Render) -> None:
+        self._scheduler = scheduler
+        self._results = results
+        self._clock = clock
+        self._render = render
+        self._runs: dict[str, LiveRun] = {}
+        self._watching: dict[str, int] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def points(self, run_id: str) -> Sequence[Point]:
+        """Of a run that a page watches, or has just watched."""
+        live = self._runs.get(run_id)
+        return tuple(live.points) if live else ()
+
+    @asynccontextmanager
+    async def watched(self, run_id: str) -> AsyncIterator[LiveRun]:
+        """Follows the run while at least one page does, and a little longer."""
+        self._watching[run_id] = self._watching.get(run_id, 0) + 1
+        live = self._runs.get(run_id)
+        if live is None:
+            live = self._runs[run_id] = LiveRun()
+            self._tasks[run_id] = asyncio.create_task(self._follow(run_id, live), name=f"live run {run_id}")
+        try:
+            yield live
+        finally:
+            self._watching[run_id] -= 1
+            self._forget(run_id)
+
+    async def stop(self) -> None:
+        tasks = [*self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, run_id: str, live: LiveRun) -> None:
+        code = BROKEN
+        try:
+            feed = _RunFeed(self._scheduler, self._results, run_id)
+            await feed.drive(live, self._publish, self._is_left(run_id))
+            code = ENDED
+        finally:
+            live.end(code)
+            del self._runs[run_id], self._tasks[run_id]
+            self._forget(run_id)
+
+    def _forget(self, run_id: str) -> None:
+        """Drops the count of a run that is neither watched nor followed."""
+        if run_id not in self._runs and not self._watching[run_id]:
+            del self._watching[run_id]
+
+    def _is_left(self, run_id: str) -> Callable[[], bool]:
+        """True once no page has watched for a while."""
+        since: float | None = None
+
+        def is_left() -> bool:
+            nonlocal since
+            if self._watching[run_id]:
+                since = None
+                return False
+            since = self._clock.monotonic() if since is None else since
+            return self._clock.monotonic() - since >= _LINGER_SECONDS
+
+        return is_left
+
+    def _publish(self, live: LiveRun, feed: "_RunFeed") -> None:
+        now = self._clock.now()
+        view = live_view(feed.run, feed.summary, feed.workers, now)
+        _add_point(live, view, now)
+        live.put(self._render(view), is_over=view.is_final)
+
+
+class _RunFeed:
+    """The newest that is known of one run."""
+
+    def __init__(self, scheduler: Scheduler, results: Results, run_id: str) -> None:
+        self._scheduler = scheduler
+        self._results = results
+        self._run_id = run_id
+        self._came = asyncio.Event()
+        self._is_fresh = False
+        self.run = run_pb2.Run()
+        self.summary = summary_pb2.RunSummary()
+        self.workers: Sequence[WorkerInfo] = ()
+
+    async def drive(
+        self, live: LiveRun, publish: Callable[[LiveRun, "_RunFeed"], None], is_left: Callable[[], bool]
+    ) -> None:
+        """Until the run ends, does not exist or is not watched any more."""
+        loop = asyncio.get_running_loop()
+        receiving = asyncio.create_task(self._receive())
+        figures_at = -_FIGURES_SECONDS
+        try:
+            while not live.is_over and not is_left() and not (receiving.done() and not self._is_fresh):
+                if loop.time() - figures_at >= _FIGURES_SECONDS:
+                    figures_at = loop.time()
+                    await self._refresh_figures()
+                if self._is_fresh:
+                    publish(live, self)
+                self._came.clear()
+                await asyncio.sleep(_TICK_SECONDS)
+                await _within(self._came.wait(), _QUIET_SECONDS - _TICK_SECONDS)
+        finally:
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
+
+    async def _receive(self) -> None:
+        """Connects again after faults; while the scheduler is away, nothing is published."""
+        while self.run.state not in FINAL:
+            try:
+                watch = self._scheduler.runs.WatchRun(
+                    WatchRunRequest(run_id=self._run_id), timeout=_DAY_SECONDS
+                )
+                async for response in watch:
+                    self.run, self._is_fresh = response.run, True
+                    self._came.set()
+            except DomainError as error:
+                self._is_fresh = False
+                if error.kind is ErrorKind.NOT_FOUND:
+                    return
+                log.info("run not watched", run=self._run_id, reason=error.reason)
+            if self.run.state not in FINAL:
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _refresh_figures(self) -> None:
+        try:
+            self.summary = await self._results.summary(self._run_id)
+            if self.run.state not in FINAL:
+                self.workers = (await self._scheduler.runs.ListWorkers(ListWorkersRequest())).workers
+        except DomainError as error:
+            log.info("figures of a live run not renewed", run=self._run_id, reason=error.reason)
+
+
+def _add_point(live: LiveRun, view: LiveView, now: datetime) -> None:
+    """One a second."""
+    at = now.timestamp()
+    if view.state == "running" and (not live.points or at - live.points[-1][0] >= 1):
+        live.points.append((round(at, 1), round(view.rate or 0, 2), round(view.tokens_per_second or 0, 1)))
+
+
+async def _within(waiting: object, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting  # type: ignore[misc]
+    except TimeoutError:
+        return

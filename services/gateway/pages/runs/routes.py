@@ -1,0 +1,126 @@
+"""The list of runs, and a run: live while it goes, with its figures afterwards."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.wire.enums import value_of
+from services.common.errors import DomainError
+from services.gateway.api.models import full_model
+from services.gateway.auth import Now
+from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.http.parameters import JobId
+from services.gateway.pages.page import PageOf
+from services.gateway.pages.runs.figures_view import FiguresView, figures_view
+from services.gateway.pages.runs.list_view import STATES, run_list_view
+from services.gateway.pages.runs.live import LiveRuns, Point
+from services.gateway.pages.runs.view import FINAL, LiveView, RunHead, live_view, run_head
+
+_PAGE_SIZE = 50
+_EVERY = ("1", "5", "30", "60")
+
+router = APIRouter(prefix="/runs", include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run; `ask` is the action that its page asks about."""
+
+    head: RunHead
+    live: LiveView
+    figures: FiguresView | None
+    points: Sequence[Point]
+    every: str
+    ask: str
+
+
+async def _backends(
+    request: Request, scheduler: SchedulerCalls, results: ResultsCalls
+) -> tuple[Scheduler, Results, LiveRuns]:
+    return scheduler, results, request.app.state.live_runs
+
+
+Backends = Annotated[tuple[Scheduler, Results, LiveRuns], Depends(_backends)]
+
+
+class RunFilters:
+    """Filters of the list, as its address has them. Unknown ones are ignored: old links stay valid."""
+
+    def __init__(
+        self,
+        state: str = "",
+        suite: Annotated[str, Query(max_length=128)] = "",
+        model: Annotated[str, Query(max_length=512)] = "",
+        dataset: Annotated[str, Query(max_length=64)] = "",
+        after: Annotated[str, Query(max_length=512)] = "",
+    ) -> None:
+        self.state = state if state in STATES else ""
+        self.suite, self.model, self.dataset, self.after = suite, model.strip(), dataset, after
+
+    def named(self) -> dict[str, str]:
+        names = ("state", "suite", "model", "dataset", "after")
+        return {name: getattr(self, name) for name in names}
+
+
+@router.get("")
+async def list_runs(
+    page: PageOf, scheduler: SchedulerCalls, now: Now, filters: Annotated[RunFilters, Depends()]
+) -> Response:
+    request = scheduler_pb2.ListRunsRequest(
+        page_size=_PAGE_SIZE,
+        page_token=filters.after,
+        state=value_of(run_pb2.RunState, filters.state, unset=""),
+        suite=filters.suite,
+        dataset_id=filters.dataset,
+        model=await full_model(scheduler, filters.model),
+    )
+    listed, suites = await asyncio.gather(
+        scheduler.runs.ListRuns(request), scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
+    )
+    names = [each.suite for each in suites.suites]
+    view = run_list_view(listed, filters.named(), names, now)
+    response = page.show("runs/list", view, part="runs/list_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = view.link(after=filters.after)
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """How a run is shown: renewed every so many seconds instead of pushed, and the action to confirm."""
+
+    every: str = ""
+    ask: str = ""
+
+
+@router.get("/{job_id}")
+async def show_run(
+    page: PageOf, backends: Backends, now: Now, job_id: JobId, query: Annotated[RunQuery, Depends()]
+) -> Response:
+    scheduler, results, live_runs = backends
+    run, summary, workers = await asyncio.gather(
+        scheduler.run(job_id), results.summary(job_id), _workers(scheduler)
+    )
+    view = RunView(
+        head=run_head(run),
+        live=live_view(run, summary, workers, now),
+        figures=figures_view(run, summary) if run.state in FINAL else None,
+        points=live_runs.points(job_id),
+        every=query.every if query.every in _EVERY else "",
+        ask=query.ask,
+    )
+    return page.show("runs/run", view, part="runs/live_part")
+
+
+async def _workers(scheduler: Scheduler) -> Sequence[scheduler_pb2.WorkerInfo]:
+    """None while they cannot be listed: a run is shown all the same."""
+    try:
+        return (await scheduler.runs.ListWorkers(scheduler_pb2.ListWorkersRequest())).workers
+    except DomainError:
+        return ()

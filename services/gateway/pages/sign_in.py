@@ -1,0 +1,48 @@
+"""Signing in with an API key, which the browser keeps in a cookie that no script reads."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import Response
+
+from services.common.errors import DomainError
+from services.gateway.auth import Identity
+from services.gateway.pages.page import Notice, PageOf
+from services.gateway.paths import KEY_COOKIE
+
+_KEPT_SECONDS = 30 * 24 * 3600
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/sign-in")
+async def show(page: PageOf) -> Response:
+    return page.show("sign_in", "")
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request, page: PageOf, key: Annotated[str, Form()] = "") -> Response:
+    identity: Identity = request.app.state.identity
+    try:
+        caller = identity.principal_of({"x-api-key": key.strip()})
+    except DomainError as error:
+        return page.show("sign_in", error.message, status=401)
+    response = page.go("/", Notice(f"You are signed in as {caller.name}."))
+    is_secure = request.url.scheme == "https"
+    response.set_cookie(
+        KEY_COOKIE,
+        key.strip(),
+        max_age=_KEPT_SECONDS,
+        httponly=True,
+        samesite="lax",
+        secure=is_secure,
+        path="/",
+    )
+    return response
+
+
+@router.post("/sign-out")
+async def sign_out(page: PageOf) -> Response:
+    response = page.go("/sign-in", Notice("You are signed out."))
+    response.delete_cookie(KEY_COOKIE, path="/")
+    return response

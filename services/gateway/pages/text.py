@@ -1,0 +1,113 @@
+"""Figures, times and hostile text as pages show them."""
+
+import math
+import unicodedata
+from datetime import UTC, datetime
+
+_THIN_SPACE = "\u2009"
+_MINUS = "\u2212"
+_DASH = "\u2013"
+# What a person reads of a text before it is opened.
+_SHOWN = 20_000
+_KEPT = "\n\t"
+
+
+def count(number: float | None) -> str:
+    """A count with thin spaces between thousands; a dash for none."""
+    return _DASH if number is None else signless(f"{number:,.0f}".replace(",", _THIN_SPACE))
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share of one as a percentage, without its sign."""
+    return _DASH if share is None or not math.isfinite(share) else signless(f"{100 * share:.{digits}f}")
+
+
+def score(figure: float | None) -> str:
+    """A figure of a metric: shares as percentages, others as they are."""
+    if figure is None or not math.isfinite(figure):
+        return _DASH
+    return percent(figure) if abs(figure) <= 1 else number(figure)
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, whole thousands."""
+    if value is None or not math.isfinite(value):
+        return _DASH
+    return count(value) if abs(value) >= 1000 else signless(f"{value:.3g}")
+
+
+def money(amount: float | None, currency: str = "") -> str:
+    """An amount with its currency; cents where there are any."""
+    if amount is None:
+        return _DASH
+    digits = 2 if amount >= 1 or not amount else min(6, 1 - math.floor(math.log10(abs(amount))))
+    return f"{count(int(amount)) if amount >= 1000 else f'{amount:.{digits}f}'} {currency}".strip()
+
+
+def size(count_of_bytes: float | None) -> str:
+    """Bytes in powers of a thousand."""
+    if count_of_bytes is None:
+        return _DASH
+    value, unit = float(count_of_bytes), "bytes"
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if value < 999.5 or unit == "TB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:.1f} {unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """Time in the two largest units."""
+    if seconds is None or not math.isfinite(seconds):
+        return _DASH
+    if 0 < seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 10 and seconds != int(seconds):
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def stamp(time: datetime) -> str:
+    """A time for machines."""
+    return time.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def clock(time: datetime) -> str:
+    """A time for people, in UTC; a script shows the browser's own time in its place."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def ago(time: datetime, now: datetime) -> str:
+    """How long a time is past."""
+    seconds = max((now - time).total_seconds(), 0)
+    if seconds < 60:
+        return "just now"
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit} ago"
+    return "just now"
+
+
+def plain(text: str, longest: int = _SHOWN) -> str:
+    """Foreign text without characters that change how others are shown: they appear as their numbers."""
+    cut = text[:longest]
+    shown = "".join(map(_visible, cut)) if not cut.isascii() or not cut.isprintable() else cut
+    left = len(text) - len(cut)
+    return f"{shown} … ({count(left)} more characters)" if left else shown
+
+
+def signless(figure: str) -> str:
+    """With a minus of the width of a plus."""
+    return figure.replace("-", _MINUS)
+
+
+def _visible(character: str) -> str:
+    is_hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    return f"\u27e8U+{ord(character):04X}\u27e9" if is_hidden and character not in _KEPT else character

@@ -1,0 +1,152 @@
+"""Sockets of live pages: one stream per run for all who watch, small fragments, limits, who may listen."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from proctor.v1 import run_pb2
+from services.gateway.pages.assets import Assets
+from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
+from tests.fakes.eventually import eventually
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+
+SOCKET = f"/runs/{RUN_ID}/socket?build={Assets.load().digest}"
+MOST_BYTES = 4000
+
+
+@asynccontextmanager
+async def socket(
+    harness: GatewayHarness, path: str = SOCKET, **headers: str
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    given = {"Origin": harness.http, **headers}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(harness.http + path, headers=given) as ws,
+    ):
+        yield ws
+
+
+@pytest.fixture(autouse=True)
+def run(harness: GatewayHarness) -> run_pb2.Run:
+    run = running()
+    harness.scheduler.put(run)
+    harness.results.summaries[RUN_ID] = summary_of(run)
+    return run
+
+
+async def test_all_who_watch_share_one_stream_and_get_the_same_fragment(harness: GatewayHarness) -> None:
+    async with AsyncExitStack() as opened:
+        sockets = [await opened.enter_async_context(socket(harness)) for _ in range(20)]
+        fragments = {(await each.receive_str())[:80] for each in sockets}
+        assert harness.scheduler.watches_open == 1
+        assert all("tick" in fragment for fragment in fragments)
+
+
+async def test_fragment_of_a_suite_of_eight_tasks_is_small(harness: GatewayHarness) -> None:
+    async with socket(harness) as ws:
+        fragment = await ws.receive_str()
+        assert "task_7" in fragment
+        assert len(fragment.encode()) < MOST_BYTES
+
+
+async def test_push_comes_while_nothing_changes_so_that_the_page_is_not_stale(
+    harness: GatewayHarness,
+) -> None:
+    async with socket(harness) as ws:
+        for _ in range(3):
+            assert "tick" in await ws.receive_str(timeout=4)
+
+
+async def test_ended_run_closes_normally_and_the_page_asks_for_its_figures(
+    harness: GatewayHarness, run: run_pb2.Run
+) -> None:
+    async with socket(harness) as ws:
+        await ws.receive_str()
+        run.state = run_pb2.RUN_STATE_COMPLETED
+        harness.scheduler.put(run)
+        messages = [message async for message in ws]
+        assert f'hx-get="/runs/{RUN_ID}"' in messages[-1].data
+        assert ws.close_code == 1000
+
+
+async def test_stream_ends_some_time_after_the_last_page_has_gone(harness: GatewayHarness) -> None:
+    async with socket(harness) as ws:
+        await ws.receive_str()
+    await eventually(lambda: harness.scheduler.watches_open == 0, "the stream is closed", 40)
+
+
+async def test_page_of_another_version_is_asked_to_load_again(harness: GatewayHarness) -> None:
+    async with socket(harness, f"/runs/{RUN_ID}/socket?build=0123456789ab") as ws:
+        assert "upgraded" in await ws.receive_str()
+        await ws.receive()
+        assert ws.close_code == 1000
+
+
+async def test_run_that_does_not_exist_closes_normally(harness: GatewayHarness) -> None:
+    async with socket(harness, SOCKET.replace(RUN_ID, f"{RUN_ID[:-1]}9")) as ws:
+        await ws.receive()
+        assert ws.close_code == 1000
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}]
+)
+async def test_page_of_another_site_cannot_listen(harness: GatewayHarness, headers: dict[str, str]) -> None:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        async with socket(harness, SOCKET, **headers):
+            pass
+    assert refused.value.status in {403, 421}
+    assert harness.scheduler.watches_open == 0
+
+
+async def test_sockets_have_limits_of_their_own() -> None:
+    async with gateway_harness(max_live_pages=3, max_live_pages_per_user=2) as full:
+        full.scheduler.put(running())
+        async with socket(full), socket(full):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                async with socket(full):
+                    pass
+            assert refused.value.status == 429
+            async with socket(full, **{"X-Proctor-User": "other"}):
+                with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                    async with socket(full, **{"X-Proctor-User": "third"}):
+                        pass
+                assert refused.value.status == 503
+
+
+async def test_socket_has_one_line_in_the_log_with_its_user(harness: GatewayHarness) -> None:
+    with capture_logs() as lines:
+        async with socket(harness, **{"X-Proctor-User": "alice"}) as ws:
+            await ws.receive_str()
+
+        def logged() -> list[tuple[str, int]]:
+            return [(line["user"], line["status"]) for line in lines if line["event"] == "http request"]
+
+        await eventually(lambda: logged() == [("alice", 101)], "the line is written")
+
+
+async def test_message_that_is_too_long_ends_the_socket_only(harness: GatewayHarness) -> None:
+    async with socket(harness) as ws:
+        await ws.send_str("x" * 100_000)
+        messages = [message async for message in ws]
+        assert ws.close_code == 1009, messages
+    async with socket(harness) as ws:
+        assert "tick" in await ws.receive_str()
+
+
+async def test_stopped_gateway_closes_sockets_at_once(harness: GatewayHarness) -> None:
+    async with socket(harness) as ws:
+        await ws.receive_str()
+        assert harness.gateway
+        async with asyncio.timeout(5):
+            await asyncio.gather(harness.gateway.http.stop(), _drained(ws))
+        assert ws.close_code == 1012
+
+
+async def _drained(ws: aiohttp.ClientWebSocketResponse) -> None:
+    async for _ in ws:
+        pass

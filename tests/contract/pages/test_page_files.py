@@ -1,0 +1,62 @@
+"""What pages are made of: vendored files as listed, small scripts, and templates that a strict CSP allows."""
+
+import hashlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+ASSETS = ROOT / "services/gateway/pages/assets"
+VENDORED = ASSETS / "vendored"
+TEMPLATES = sorted((ROOT / "services/gateway/pages/templates").rglob("*.html"))
+SCRIPTS = sorted(ASSETS.glob("*.js"))
+MOST_LINES = 600
+MOST_LINES_OF_A_SCRIPT = 150
+# What a strict Content-Security-Policy refuses, and what would let foreign text become markup.
+FORBIDDEN = {
+    "an inline style": re.compile(r"<[^>]*\sstyle\s*="),
+    "an inline handler": re.compile(r"<[^>]*\son[a-z]+\s*="),
+    "an inline script": re.compile(r"<script(?![^>]*\bsrc=)"),
+    "a style element": re.compile(r"<style"),
+    "an hx-on handler": re.compile(r"hx-on[:-]"),
+    "evaluated script": re.compile(r"\bjs:|javascript:"),
+    "markup without escaping": re.compile(r"\|\s*safe|autoescape false|Markup"),
+    "an address of another host": re.compile(r"""(?:src|href|action)=["'](?:https?:)?//"""),
+}
+
+
+def test_vendored_files_are_those_that_are_listed() -> None:
+    listed = tomllib.loads((VENDORED / "vendored.toml").read_text())["files"]
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDORED.iterdir()}
+    del found["vendored.toml"]
+    assert found == {name: facts["sha256"] for name, facts in listed.items()}
+    assert all(facts["licence"] and facts["version"] for facts in listed.values())
+
+
+def test_own_scripts_stay_small() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in SCRIPTS}
+    assert sum(lines.values()) <= MOST_LINES
+    assert {name: count for name, count in lines.items() if count > MOST_LINES_OF_A_SCRIPT} == {}
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_template_holds_nothing_that_the_policy_refuses(path: Path) -> None:
+    text = path.read_text()
+    assert [what for what, form in FORBIDDEN.items() if form.search(text)] == []
+
+
+def test_every_file_that_a_template_names_exists() -> None:
+    for path in TEMPLATES:
+        for name in re.findall(r"asset\('([^']+)'\)", path.read_text()):
+            assert (ASSETS / name).exists(), f"{path.name}: {name}"
+
+
+def test_scripts_have_no_fault_that_a_linter_finds() -> None:
+    # `python -m oxlint` has no entry point; the program is installed beside python.
+    program = Path(sys.executable).with_name("oxlint")
+    done = subprocess.run([program, "--deny-warnings", *SCRIPTS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,175 @@
+"""Every page: its headers and weight, hostile text in it, and errors as pages for people."""
+
+import re
+
+import pytest
+
+from proctor.v1 import run_pb2
+from services.common.errors import ErrorKind
+from services.gateway.pages.assets import Assets
+from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
+from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
+from tests.fakes.gateway.gateway_harness import GatewayHarness
+from tests.fakes.refusals import refused
+
+# One per line: every page has its address here.
+PAGES = (
+    "/runs",
+    f"/runs/{RUN_ID}",
+)
+MOST_BYTES = 130_000
+MOST_REQUESTS = 15
+PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
+
+
+@pytest.fixture(autouse=True)
+def runs(harness: GatewayHarness) -> None:
+    run = running()
+    harness.scheduler.put(run)
+    harness.results.summaries[RUN_ID] = summary_of(run)
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_page_is_strict_light_and_not_kept(harness: GatewayHarness, path: str) -> None:
+    shown = await show(harness, path, headers={"Accept-Encoding": "identity"})
+    assert shown.status == 200
+    assert shown.headers["Cache-Control"] == "no-store"
+    named = {
+        str(attributes.get("src") or attributes.get("href"))
+        for tag, attributes in shown.elements
+        if tag in {"script", "link"}
+    }
+    assets = Assets.load()
+    sent = 0
+    for url in named | set(_imported(named)):
+        asset = assets.files[url.removeprefix(f"/assets/{assets.digest}/")]
+        sent += len(asset.packed or asset.body)
+    assert sent + len(shown.html) // 3 <= MOST_BYTES
+    assert 1 + len(named | set(_imported(named))) <= MOST_REQUESTS
+
+
+def _imported(urls: set[str]) -> list[str]:
+    """Modules that modules import."""
+    assets, found = Assets.load(), []
+    for url in urls:
+        body = assets.files[url.removeprefix(f"/assets/{assets.digest}/")].body
+        if url.endswith(".js") and b"\nimport " in b"\n" + body:
+            found += [assets.url(name) for name in re.findall(r'from "\./([\w.]+)"', body.decode())]
+    return found
+
+
+@pytest.mark.parametrize("path", [*PAGES, f"/runs/{RUN_ID[:-1]}9", "/nothing/here"])
+async def test_every_response_of_a_page_has_the_policy(harness: GatewayHarness, path: str) -> None:
+    headers = (await show(harness, path)).headers
+    assert CONTENT_SECURITY_POLICY in headers.getall("Content-Security-Policy")
+    # The last one counts: with none at all, forms would not say where they come from.
+    assert headers.getall("Referrer-Policy")[-1] == "same-origin"
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+
+
+@pytest.mark.parametrize("path", ["/runs/nonsense", f"/runs/{RUN_ID[:-1]}9", "/nothing/here"])
+async def test_unknown_address_says_so_and_leads_on(harness: GatewayHarness, path: str) -> None:
+    shown = await show(harness, path)
+    assert shown.status == 404
+    assert "Not found" in shown.html
+    assert 'href="/runs"' in shown.html
+
+
+async def test_error_of_a_part_is_a_notice_beside_the_page(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/runs/nonsense", headers=PART)
+    assert (shown.status, shown.headers["HX-Retarget"]) == (404, "#notices")
+    assert 'role="alert"' in shown.html
+    assert "<html" not in shown.html
+
+
+async def test_api_answers_as_before_below_its_paths(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/api/v1/benchmarking/results/nonsense")
+    assert shown.headers["Content-Type"] == "application/problem+json"
+
+
+async def test_backend_that_is_away_is_a_page_that_says_when_to_try_again(harness: GatewayHarness) -> None:
+    await harness.stop_backends()
+    shown = await show(harness, "/runs")
+    assert shown.status == 503
+    assert "Try again in" in shown.html
+    assert shown.headers["Retry-After"]
+
+
+async def test_foreign_page_changes_nothing(harness: GatewayHarness) -> None:
+    for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {}):
+        shown = await show(harness, f"/runs/{RUN_ID}/pause", method="POST", headers=headers)
+        assert (shown.status, "Not allowed" in shown.html) == (403, True)
+    assert harness.scheduler.runs[RUN_ID].state == run_pb2.RUN_STATE_RUNNING
+
+
+async def test_own_form_acts_and_the_next_page_says_what_it_did(harness: GatewayHarness) -> None:
+    own = {"Origin": harness.http, "Sec-Fetch-Site": "same-origin"}
+    done = await show(harness, f"/runs/{RUN_ID}/pause", method="POST", headers=own)
+    assert (done.status, done.headers["Location"]) == (303, f"/runs/{RUN_ID}")
+    assert harness.scheduler.runs[RUN_ID].state == run_pb2.RUN_STATE_PAUSED
+    cookie = done.headers["Set-Cookie"].partition(";")[0]
+    shown = await show(harness, f"/runs/{RUN_ID}", headers={"Cookie": cookie})
+    assert "The run is paused." in shown.html
+    assert f'action="/runs/{RUN_ID}/resume"' in shown.html
+
+
+async def test_form_that_comes_too_late_shows_the_run_with_the_reason(harness: GatewayHarness) -> None:
+    harness.scheduler.runs[RUN_ID].state = run_pb2.RUN_STATE_COMPLETED
+    own = {"Origin": harness.http}
+    done = await show(harness, f"/runs/{RUN_ID}/cancel", method="POST", headers=own)
+    cookie = done.headers["Set-Cookie"].partition(";")[0]
+    shown = await show(harness, f"/runs/{RUN_ID}", headers={"Cookie": cookie})
+    assert "is already completed" in shown.html
+
+
+async def test_notice_that_no_page_wrote_is_not_shown(harness: GatewayHarness) -> None:
+    for forged in ("nonsense", "e30", "W10"):
+        shown = await show(harness, "/runs", headers={"Cookie": f"proctor_notice={forged}"})
+        assert shown.status == 200
+        assert 'class="notice"' not in shown.html
+
+
+@pytest.mark.parametrize("path", ["/runs", f"/runs/{RUN_ID}"])
+async def test_hostile_text_is_text(harness: GatewayHarness, path: str) -> None:
+    run = running()
+    run.order.model, run.order.suite, run.user = f"vllm/{HOSTILE}", HOSTILE, HOSTILE
+    run.progress.tasks[0].task = run.progress.current_step = HOSTILE
+    run.progress.failures[HOSTILE] = 3
+    run.wait.blocked_by = run.error.message = HOSTILE
+    harness.scheduler.put(run)
+    for state in (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_FAILED):
+        run.state = state
+        shown = await show(harness, path)
+        assert shown.status == 200
+        assert "img" not in [tag for tag, _ in shown.elements]
+        assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
+        assert "\u202e" not in shown.html
+        assert "\u200b" not in shown.html
+
+
+async def test_theme_is_rendered_and_kept_in_a_cookie(harness: GatewayHarness) -> None:
+    for theme in ("light", "dark"):
+        shown = await show(harness, "/runs", headers={"Cookie": f"theme={theme}"})
+        assert f'data-theme="{theme}"' in shown.html
+    assert "data-theme" not in (await show(harness, "/runs", headers={"Cookie": 'theme="><b>'})).html
+
+
+async def test_assets_are_kept_under_their_digest_and_found_under_another(harness: GatewayHarness) -> None:
+    assets = Assets.load()
+    now = await show(harness, assets.url("proctor.css"))
+    assert (now.status, "immutable" in now.headers["Cache-Control"]) == (200, True)
+    other = await show(harness, "/assets/0123456789ab/proctor.css")
+    assert (other.status, other.headers["Cache-Control"]) == (200, "no-store")
+    assert (await show(harness, "/assets/0123456789ab/../../settings.py")).status == 404
+
+
+async def test_user_above_the_limit_of_requests_gets_a_page_that_says_when_to_try_again(
+    harness: GatewayHarness,
+) -> None:
+    sentence = "User local has made the 100 requests of this minute. Try again in 7 s."
+    harness.scheduler.refusal = refused(
+        ErrorKind.EXHAUSTED, "TOO_MANY_REQUESTS", sentence, retry_after_seconds="7"
+    )
+    shown = await show(harness, "/runs")
+    assert (shown.status, shown.headers["Retry-After"]) == (429, "7")
+    assert "Too many requests" in shown.html

@@ -1,0 +1,93 @@
+"""Chromium, as users have it: pages of a gateway, and what must hold on each of them."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+
+Theme = Literal["light", "dark"]
+# Root has no sandbox; the pages are our own.
+_ARGUMENTS = ["--no-sandbox"]
+# A run of axe reports what it cannot decide too; only what is wrong counts.
+_RULES = {"resultTypes": ["violations"]}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a page is looked at."""
+
+    width: int = 1440
+    theme: Theme = "light"
+    has_scripts: bool = True
+
+
+EVERY_LOOK = tuple(Look(width, theme) for width in (1440, 390) for theme in ("light", "dark"))
+
+
+@dataclass
+class Tab:
+    """A page of the gateway at `url`, and what its console said."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+
+    async def open(self, path: str) -> None:
+        await self.page.goto(self.url + path)
+
+    async def check(self) -> None:
+        """No console error, nothing wider than the window, nothing that axe finds."""
+        assert self.complaints == []
+        too_wide = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert too_wide <= 0, f"{too_wide} pixels are outside of the window"
+        found = await Axe().run(self.page, options=_RULES)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def chromium_path() -> str:
+    """Debian's: `apt-get install chromium`. The tests fail without it."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert path, "There is no chromium: apt-get install -y chromium"
+    return path
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium_path(), args=_ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
+async def tab(browser: Browser, url: str, look: Look | None = None) -> AsyncIterator[Tab]:
+    """A tab of a browser of its own, without cookies of others."""
+    chosen = look or Look()
+    context = await browser.new_context(
+        viewport={"width": chosen.width, "height": 900},
+        color_scheme=chosen.theme,
+        java_script_enabled=chosen.has_scripts,
+    )
+    try:
+        yield await tab_in(context, url)
+    finally:
+        await context.close()
+
+
+async def tab_in(context: BrowserContext, url: str) -> Tab:
+    """One more tab of the same browser."""
+    opened = Tab(await context.new_page(), url)
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            opened.complaints.append(message.text)
+
+    opened.page.on("console", hear)
+    opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    return opened
