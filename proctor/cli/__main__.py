@@ -21,6 +21,7 @@ from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
 from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, status, up
 from proctor.cli.stack.nats_users import nats_users
+from proctor.cli.stack.open_page import open_page
 from proctor.cli.suites.commands import suites_group
 
 app = typer.Typer(epilog=EXIT_CODES_HELP, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -39,6 +40,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
 for panel, commands in _PANELS.items():
     for command in commands:
         add_command(app, command, panel=panel)
+add_command(app, open_page, "open", panel="The local stack")
 app.add_typer(runs_group(), name="runs", rich_help_panel=_RUNS)
 app.add_typer(golden_group(), name="golden", rich_help_panel=_RUNS)
 app.add_typer(datasets_group(), name="datasets", rich_help_panel=_CATALOGUE)

@@ -153,6 +153,14 @@ def local_stack(environ: Mapping[str, str] = os.environ) -> StackState | None:
     return read_stack_state(default_state_dir(environ, Path.cwd()))
 
 
+def page_address(run_id: str = "", environ: Mapping[str, str] = os.environ) -> str:
+    """The page of a run, or of all, at the local stack; "" without one."""
+    stack = local_stack(environ)
+    if not stack or not stack.gateway_http:
+        return ""
+    return f"http://{stack.gateway_http}/{f'runs/{run_id}' if run_id else ''}"
+
+
 def print_version(is_asked: bool) -> None:  # as typer calls it
     """This program's release, and that of a gateway that answers."""
     if not is_asked:

@@ -133,7 +133,7 @@ async def _evaluate(evaluation: Evaluation, gateway: str, on_interrupt: Ask) -> 
 async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
     say(
         terminal.progress,
-        f"The stack keeps serving: http://{stack.gateway_http}/docs, gRPC {stack.gateway_grpc}. "
+        f"The stack keeps serving: http://{stack.gateway_http}, gRPC {stack.gateway_grpc}. "
         f"Other terminals can use `{program_name()} …`. Ctrl-C stops it.",
     )
     stop = asyncio.Event()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proctor.cli.datasets.upload import dataset_id_of
-from proctor.cli.gateway import Session, program_name
+from proctor.cli.gateway import Session, local_stack, page_address, program_name
 from proctor.cli.options import RunIdArgument
 from proctor.cli.render import words
 from proctor.cli.render.terminal import Terminal, code_of_run, say
@@ -82,8 +82,16 @@ async def _follow_and_report(session: Session, run_id: str, on_interrupt: Ask) -
         terminal.emit({"run": document(ended), "summary": document(summary)})
     else:
         print_summary(terminal.out, ended, summary)
+        _print_page(session, run_id)
         print_next_commands(terminal, next_commands(ended))
     return code_of_run(ended)
+
+
+def _print_page(session: Session, run_id: str) -> None:
+    """A link that terminals make clickable, where the run is one of the local stack."""
+    stack = local_stack()
+    if stack and stack.gateway_grpc == session.client.address:
+        say(session.terminal.out, f"Its page: {page_address(run_id)}")
 
 
 def _report_detached(run: run_pb2.Run, terminal: Terminal, code: ExitCode) -> ExitCode:

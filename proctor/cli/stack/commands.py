@@ -125,7 +125,7 @@ def stack_document(stack: StackState | None) -> JsonValue:
 def _print_stack(terminal: Terminal, stack: StackState) -> None:
     say(
         terminal.out,
-        f"Stack {stack.phase}: http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}, "
+        f"Stack {stack.phase}: http://{stack.gateway_http} (API: /docs), gRPC {stack.gateway_grpc}, "
         f"supervisor {stack.supervisor_pid}",
     )
     made = Table()

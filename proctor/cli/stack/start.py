@@ -87,7 +87,7 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
     if stack is None:
         terminal.complain(log_tail(log_path) or "The stack ended without an error message.")
         return next((code for code in ExitCode if code == process.returncode), ExitCode.FAULT)
-    address = f"http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}"
+    address = f"http://{stack.gateway_http} (API: /docs), gRPC {stack.gateway_grpc}"
     terminal.report(stack_document(stack), f"The stack serves {address}; `{program_name()} down` stops it.")
     return ExitCode.OK
 

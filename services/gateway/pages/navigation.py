@@ -17,4 +17,9 @@ class Entry:
 
 
 # One per line, in the order of the rail.
-ENTRIES = (Entry("/runs", "Runs", "r"),)
+ENTRIES = (
+    Entry("/", "Overview", "o"),
+    Entry("/runs", "Runs", "r"),
+    Entry("/queue", "Queue", "q"),
+    Entry("/settings", "Settings", ","),
+)

@@ -1,6 +1,7 @@
 """Figures, times and hostile text as pages show them."""
 
 import math
+import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -10,6 +11,8 @@ _DASH = "\u2013"
 # What a person reads of a text before it is opened.
 _SHOWN = 20_000
 _KEPT = "\n\t"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
 
 
 def count(number: float | None) -> str:
@@ -101,6 +104,13 @@ def plain(text: str, longest: int = _SHOWN) -> str:
     shown = "".join(map(_visible, cut)) if not cut.isascii() or not cut.isprintable() else cut
     left = len(text) - len(cut)
     return f"{shown} … ({count(left)} more characters)" if left else shown
+
+
+def entered(given: str) -> int | float | str:
+    """The number that was entered in a field; the text itself where it is none."""
+    if _WHOLE.fullmatch(given):
+        return int(given)
+    return float(given) if _DECIMAL.fullmatch(given) else given
 
 
 def signless(figure: str) -> str:

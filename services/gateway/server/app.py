@@ -97,6 +97,7 @@ def http_app(parts: HttpParts) -> ASGIApp:
     app.state.scheduler, app.state.results, app.state.clock = parts.scheduler, parts.results, parts.clock
     pages = parts.pages
     app.state.identity = parts.admission.identity
+    app.state.health = parts.health
     app.state.assets, app.state.html, app.state.live_runs = pages.assets, pages.html, pages.live_runs
     handle_problems(app)
     describe_errors(app)

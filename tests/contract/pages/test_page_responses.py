@@ -14,8 +14,13 @@ from tests.fakes.refusals import refused
 
 # One per line: every page has its address here.
 PAGES = (
+    "/",
     "/runs",
+    "/runs/new",
+    "/runs/new?model=vllm/starter&subject=suite:starter",
     f"/runs/{RUN_ID}",
+    "/queue",
+    "/settings",
 )
 MOST_BYTES = 130_000
 MOST_REQUESTS = 15

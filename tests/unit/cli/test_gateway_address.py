@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.gateway import find_gateway
+from proctor.cli.gateway import find_gateway, page_address
 from proctor.client.errors import Unreachable
 from proctor.stack.state import StackLock, StackState, write_stack_state
 
@@ -36,3 +36,13 @@ def test_default_port_is_for_who_chose_nothing(tmp_path: Path, monkeypatch: pyte
     (tmp_path / ".proctor").mkdir()
     monkeypatch.chdir(tmp_path)
     assert find_gateway(None, {}) == "127.0.0.1:8081"
+
+
+def test_page_of_a_run_is_at_the_stack_of_the_folder(tmp_path: Path) -> None:
+    environ = {"PROCTOR_STATE_DIR": str(tmp_path)}
+    assert not page_address("8f3c", environ)
+    lock = StackLock.take(tmp_path)
+    write_stack_state(tmp_path, StackState(1, "running", "127.0.0.1:4", "127.0.0.1:3", "", ""))
+    assert page_address("8f3c", environ) == "http://127.0.0.1:4/runs/8f3c"
+    assert page_address("", environ) == "http://127.0.0.1:4/"
+    lock.release()

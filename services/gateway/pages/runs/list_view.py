@@ -7,27 +7,10 @@ from urllib.parse import urlencode
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.wire.enums import word_of, words_of
-from services.gateway.http.presentation import moment, optional
+from proctor.wire.enums import words_of
+from services.gateway.pages.runs_table import RunRow, run_row
 
 STATES = words_of(run_pb2.RunState)
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    run_id: str
-    model: str
-    subject: str
-    is_dataset: bool
-    state: str
-    completed: int
-    total: int
-    eta: float | None
-    waits_for: str
-    error: str
-    user: str
-    created_at: datetime | None
-    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +47,3 @@ def run_list_view(
     rows = [run_row(run) for run in listed.runs]
     given = {name: value for name, value in filters.items() if value}
     return RunListView(rows, listed.total, listed.next_page_token, given, suites, now)
-
-
-def run_row(run: run_pb2.Run) -> RunRow:
-    started, finished = moment(run.started_at), moment(run.finished_at)
-    return RunRow(
-        run_id=run.run_id,
-        model=run.order.model,
-        subject=run.dataset_name or run.order.suite or run.order.dataset_id,
-        is_dataset=bool(run.order.dataset_id),
-        state=word_of(run_pb2.RunState, run.state),
-        completed=run.progress.completed,
-        total=run.progress.total,
-        eta=optional(run.progress, "eta_seconds"),
-        waits_for=run.wait.blocked_by,
-        error=run.error.message,
-        user=run.user,
-        created_at=moment(run.created_at),
-        seconds=(finished - started).total_seconds() if started and finished else None,
-    )

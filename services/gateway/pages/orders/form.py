@@ -1,0 +1,139 @@
+"""What was entered in the form of an order, as an order or as problems at their fields."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from pydantic import ValidationError
+from starlette.datastructures import ImmutableMultiDict
+
+from proctor.v1 import run_pb2, sample_pb2
+from services.common.errors import DomainError
+from services.gateway.api.runs.requests import RunRequest
+from services.gateway.pages.orders.fields import NAMES
+from services.gateway.pages.text import entered
+
+_NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
+_WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "cache")
+# Fields of the order, and reasons without a field, by the field of the form.
+_FIELDS = {
+    "suite": "subject",
+    "dataset_id": "subject",
+    "provider": "model",
+    "base_url": "model",
+    "completion_window_seconds": "model",
+}
+_FIELD_OF_REASON = {
+    "UNKNOWN_MODEL": "model",
+    "UNKNOWN_PROVIDER": "model",
+    "UNKNOWN_SUITE": "subject",
+    "UNKNOWN_TASK": "tasks",
+    "DATASET_NOT_FOUND": "subject",
+    "INVALID_SUITE_FILE": "subject",
+}
+_LINKED = frozenset({"model", "subject", "metric", "custom", "stream", "tasks", *_NUMBERS, *_WORDS, *NAMES})
+Faults = Mapping[str, str]
+
+
+class FormFaults(Exception):
+    """Sentences by field; "" has those of the whole form."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__("; ".join(faults.values()))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class OrderForm:
+    """All that was entered, as text. `subject` is "suite:name" or "dataset:ds_…"."""
+
+    values: Mapping[str, str]
+    tasks: Sequence[str]
+
+    @classmethod
+    def of(cls, given: ImmutableMultiDict[str, Any]) -> "OrderForm":
+        """From a query or a form; files and unknown names are ignored."""
+        texts = {
+            name: value.strip() for name, value in given.items() if isinstance(value, str) and name != "tasks"
+        }
+        tasks = [value for value in given.getlist("tasks") if isinstance(value, str) and value]
+        return cls(texts, tasks)
+
+    def get(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def link(self) -> str:
+        """The address of the form with all that is entered."""
+        known = [*self.values.items(), *(("tasks", task) for task in self.tasks)]
+        kept = [(name, value) for name, value in known if value and name in _LINKED]
+        return f"/runs/new?{urlencode(kept)}" if kept else "/runs/new"
+
+    @property
+    def kind(self) -> str:
+        return self.get("subject").partition(":")[0]
+
+    @property
+    def subject(self) -> str:
+        return self.get("subject").partition(":")[2]
+
+    def to_order(self) -> run_pb2.RunOrder:
+        """Raises FormFaults with all problems that show without asking the scheduler."""
+        faults: dict[str, str] = {}
+        if not self.get("model"):
+            faults["model"] = "Choose a model, or write one as provider/name."
+        elif "/" not in self.get("model").strip("/"):
+            faults["model"] = "Write the model as provider/name."
+        if not self.subject:
+            faults["subject"] = "Choose a suite or a data set."
+        params = self._params(faults)
+        if faults:
+            raise FormFaults(faults)
+        try:
+            order = RunRequest.model_validate(self._body(params)).to_order()
+        except ValidationError as error:
+            raise FormFaults(_faults_of(error)) from error
+        if self.kind == "dataset":
+            order.suite, order.dataset_id = "", self.subject
+            if self.get("metric"):
+                order.metrics.append(sample_pb2.MetricUse(name=self.get("metric")))
+        return order
+
+    def _params(self, faults: dict[str, str]) -> dict[str, Any]:
+        params: dict[str, Any] = {name: entered(self.get(name)) for name in NAMES if self.get(name)}
+        try:
+            custom = json.loads(self.get("custom") or "{}")
+        except ValueError as error:
+            faults["custom"] = f"This is no JSON: {error}."
+            return params
+        if not isinstance(custom, dict):
+            faults["custom"] = 'Write an object, such as {"min_p": 0.1}.'
+            return params
+        return {**custom, **params}
+
+    def _body(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        provider, _, name = self.get("model").partition("/")
+        body: dict[str, Any] = {"project_id": 1, "suite": self.subject[:128], "tasks": list(self.tasks)}
+        body |= {each: entered(self.get(each)) for each in _NUMBERS if self.get(each)}
+        body |= {each: self.get(each) for each in _WORDS if self.get(each)}
+        body |= {"config": {"provider": provider, "model": name}, "stream": bool(self.get("stream"))}
+        return body | ({"params": dict(params)} if params else {})
+
+
+def faults_of_refusal(error: DomainError) -> Faults:
+    """What a service says of the order, at the field that it is about."""
+    named = str(error.facts.get("field", "")).rpartition(".")[2]
+    field = _FIELDS.get(named, named) or _FIELD_OF_REASON.get(error.reason, "")
+    return {field: error.message}
+
+
+def _faults_of(error: ValidationError) -> Faults:
+    faults: dict[str, str] = {}
+    for fault in error.errors():
+        parts = [str(part) for part in fault["loc"] if not isinstance(part, int)]
+        named = parts[-1] if parts else ""
+        field = _FIELDS.get(named, "custom" if named == "params" else named)
+        sentence = str(fault["msg"]).removeprefix("Value error, ")
+        faults.setdefault(field, f"{sentence[:1].upper()}{sentence[1:]}.")
+    return faults

@@ -1,0 +1,111 @@
+"""The form of an order. Its address holds what is entered, so that an order can be sent as a link."""
+
+import asyncio
+import uuid
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
+from proctor.v1.queue_service_pb2 import GetQueueRequest
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.auth import User
+from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.http.presentation import optional
+from services.gateway.pages import text
+from services.gateway.pages.orders.form import FormFaults, OrderForm, faults_of_refusal
+from services.gateway.pages.orders.view import Listed, PastRun, order_view, past_run
+from services.gateway.pages.page import Notice, PageOf
+
+_MOST_DATASETS = 500
+_REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
+
+router = APIRouter(prefix="/runs/new", include_in_schema=False)
+
+
+@router.get("")
+async def show_form(
+    request: Request, page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls
+) -> Response:
+    form = OrderForm.of(request.query_params)
+    view = order_view(form, await _listed(scheduler, results, form), {}, str(uuid.uuid4()))
+    response = page.show("orders/new", view, part="orders/new_part")
+    if page.is_part:
+        response.headers["HX-Replace-Url"] = form.link()
+    return response
+
+
+@router.post("")
+async def submit(
+    request: Request, page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, user: User
+) -> Response:
+    """The page of the new run; or the form again, with what is wrong at its field."""
+    form = OrderForm.of(await request.form())
+    request_id = _request_id(form)
+    try:
+        order = form.to_order()
+        sent = scheduler_pb2.SubmitRunRequest(order=order, user=user, request_id=request_id)
+        response = await scheduler.runs.SubmitRun(sent)
+    except FormFaults as error:
+        faults = error.faults
+    except DomainError as error:
+        if error.kind not in _REFUSALS:
+            raise
+        faults = faults_of_refusal(error)
+    else:
+        return page.go(f"/runs/{response.run.run_id}", Notice(_ordered(response)))
+    view = order_view(form, await _listed(scheduler, results, form), faults, request_id)
+    return page.show("orders/new", view, status=422)
+
+
+def _request_id(form: OrderForm) -> str:
+    """Of the form as it was rendered, so that a form that is sent twice is one order."""
+    try:
+        return str(uuid.UUID(form.get("request_id")))
+    except ValueError:
+        return str(uuid.uuid4())
+
+
+def _ordered(response: scheduler_pb2.SubmitRunResponse) -> str:
+    seconds, cost = optional(response, "estimated_seconds"), optional(response, "estimated_cost")
+    takes = f" It should take about {text.duration(seconds)}." if seconds is not None else ""
+    costs = f" It should cost about {text.money(cost, response.run.price.currency)}." if cost else ""
+    return f"The run is ordered.{takes}{costs}"
+
+
+async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Listed:
+    models, suites, datasets, past, queue = await asyncio.gather(
+        scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
+        scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
+        scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MOST_DATASETS)),
+        _past(scheduler, results, form),
+        scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
+    )
+    return Listed(models, suites, datasets, past, queue.waiting_total)
+
+
+async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> PastRun | None:
+    """None without a completed run of this model on this."""
+    if not (form.get("model") and form.subject):
+        return None
+    is_dataset = form.kind == "dataset"
+    request = scheduler_pb2.ListRunsRequest(
+        page_size=1,
+        state=run_pb2.RUN_STATE_COMPLETED,
+        model=form.get("model"),
+        suite="" if is_dataset else form.subject,
+        dataset_id=form.subject if is_dataset else "",
+    )
+    try:
+        runs = (await scheduler.runs.ListRuns(request)).runs
+        if not runs:
+            return None
+        summary = await results.summary(runs[0].run_id)
+    except DomainError as error:
+        # What is entered need not be whole yet; the order says what is wrong with it.
+        if error.kind is ErrorKind.UNAVAILABLE:
+            raise
+        return None
+    return past_run(runs[0], optional(summary, "cost"), summary.price.currency)

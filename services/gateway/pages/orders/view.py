@@ -1,0 +1,138 @@
+"""What the template of the form of an order knows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from proctor.v1 import dataset_service_pb2, model_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.http.presentation import moment, optional
+from services.gateway.pages.orders.fields import ParameterField, fields_of, others_of
+from services.gateway.pages.orders.form import Faults, OrderForm
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    name: str
+    pool: str
+    is_loaded: bool
+    size: int | None
+    memory: int | None
+    context: int | None
+    quantization: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteChoice:
+    name: str
+    description: str
+    tasks: Sequence[str]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """The latest completed run of this model on this, as a measure of what the order takes."""
+
+    run_id: str
+    samples: int
+    seconds: float | None
+    cost: float | None
+    currency: str
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderView:
+    form: OrderForm
+    models: Sequence[ModelChoice]
+    unlisted: Sequence[tuple[str, str]]
+    suites: Sequence[SuiteChoice]
+    datasets: Sequence[tuple[str, str, int]]
+    fields: Sequence[ParameterField]
+    others: Mapping[str, str]
+    past: PastRun | None
+    waiting: int
+    faults: Faults
+    request_id: str
+
+    def fault(self, name: str) -> str:
+        return self.faults.get(name, "")
+
+    @property
+    def elsewhere(self) -> Sequence[str]:
+        """Problems that belong to no field of the form."""
+        own = {"model", "subject", "tasks", "custom", "limit", "num_fewshot", "rollouts", "max_cost"}
+        own |= {"project_id", "priority", "scoring_method", "prompt_form", "truncate", "cache", "metric"}
+        own |= {field.name for field in self.fields}
+        return [sentence for name, sentence in self.faults.items() if name not in own]
+
+    @property
+    def model(self) -> ModelChoice | None:
+        return next((each for each in self.models if each.name == self.form.get("model")), None)
+
+    @property
+    def suite(self) -> SuiteChoice | None:
+        named = self.form.subject if self.form.kind == "suite" else ""
+        return next((each for each in self.suites if each.name == named), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What can be chosen, as the services list it now."""
+
+    models: scheduler_pb2.ListModelsResponse
+    suites: scheduler_pb2.ListSuitesResponse
+    datasets: dataset_service_pb2.ListDatasetsResponse
+    past: PastRun | None
+    waiting: int
+
+
+def order_view(form: OrderForm, listed: Listed, faults: Faults, request_id: str) -> OrderView:
+    engines = {source.pool: source.engine for source in listed.models.sources}
+    providers = {source.provider: source.engine for source in listed.models.sources}
+    chosen = next((each for each in listed.models.models if each.model == form.get("model")), None)
+    provider = form.get("model").partition("/")[0]
+    engine = engines.get(chosen.pool, "") if chosen else providers.get(provider, "")
+    return OrderView(
+        form=form,
+        models=[_model(each) for each in listed.models.models],
+        unlisted=[(each.pool, each.problem) for each in listed.models.sources if each.problem],
+        suites=[_suite(each) for each in listed.suites.suites],
+        datasets=[(each.dataset_id, each.name, each.row_count) for each in listed.datasets.datasets],
+        fields=fields_of(engine),
+        others=others_of(engine),
+        past=listed.past,
+        waiting=listed.waiting,
+        faults=faults,
+        request_id=request_id,
+    )
+
+
+def past_run(run: run_pb2.Run, cost: float | None, currency: str) -> PastRun:
+    started, ended = moment(run.started_at), moment(run.finished_at)
+    seconds = (ended - started).total_seconds() if started and ended else None
+    return PastRun(run.run_id, run.progress.total, seconds, cost, currency, ended)
+
+
+def _model(model: model_pb2.ModelInfo) -> ModelChoice:
+    size, memory, context = (
+        optional(model, "size_bytes"),
+        optional(model, "memory_bytes"),
+        optional(model, "context_tokens"),
+    )
+    return ModelChoice(
+        name=model.model,
+        pool=model.pool,
+        is_loaded=model.is_loaded,
+        size=None if size is None else int(size),
+        memory=None if memory is None else int(memory),
+        context=None if context is None else int(context),
+        quantization=model.quantization,
+        problem=model.problem,
+    )
+
+
+def _suite(suite: scheduler_pb2.SuiteInfo) -> SuiteChoice:
+    return SuiteChoice(suite.suite, suite.description, [each.task for each in suite.tasks], suite.problem)

@@ -1,0 +1,127 @@
+"""The overview: averages and a trend over the last days, and the newest runs; the same as CSV and JSON."""
+
+import asyncio
+import csv
+import io
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import JSONResponse, Response
+
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from services.gateway.auth import Now
+from services.gateway.backends import Results, ResultsCalls, SchedulerCalls
+from services.gateway.pages.overview.view import OverviewView, Point, points_of
+from services.gateway.pages.page import PageOf
+from services.gateway.pages.runs_table import run_row
+
+# Points of a chart that can still be read.
+_MOST = 500
+_NEWEST = 8
+_DAYS = 30
+_METRICS = ("accuracy", "score")
+# A spreadsheet runs a text that begins so as a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+router = APIRouter(include_in_schema=False)
+
+
+class Filters:
+    """Of the overview, as its address has them; what is not understood is ignored."""
+
+    def __init__(self, suite: str = "", metric: str = "", days: str = "") -> None:
+        self.suite, self.metric = suite[:128], metric[:64]
+        self.days = min(max(int(days), 1), 90) if days.isdecimal() and len(days) < 4 else _DAYS
+
+    def named(self) -> dict[str, str]:
+        named = {
+            "suite": self.suite,
+            "metric": self.metric,
+            "days": "" if self.days == _DAYS else str(self.days),
+        }
+        return {name: value for name, value in named.items() if value}
+
+
+FiltersOf = Annotated[Filters, Depends()]
+
+
+@router.get("/")
+async def show_overview(
+    page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, filters: FiltersOf
+) -> Response:
+    history, runs, suites = await asyncio.gather(
+        _history(results, filters),
+        scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=_NEWEST)),
+        scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
+    )
+    chosen = [each for each in suites.suites if each.suite == filters.suite]
+    metrics = dict.fromkeys(
+        [*_METRICS, *(name for each in chosen for task in each.tasks for name in task.metrics)]
+    )
+    view = OverviewView(
+        points=points_of(history),
+        total=history.total,
+        is_whole=not history.next_page_token,
+        metric=filters.metric or _METRICS[0],
+        runs=[run_row(run) for run in runs.runs],
+        total_runs=runs.total,
+        suites=[each.suite for each in suites.suites],
+        metrics=list(metrics),
+        filters=filters.named(),
+        days=filters.days,
+        now=now,
+    )
+    response = page.show("overview/overview", view, part="overview/overview_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = view.link()
+    return response
+
+
+@router.get("/export.json")
+async def export_json(results: ResultsCalls, filters: FiltersOf) -> Response:
+    points = points_of(await _history(results, filters))
+    return JSONResponse(
+        [_record(point) for point in points],
+        headers={"Content-Disposition": 'attachment; filename="runs.json"'},
+    )
+
+
+@router.get("/export.csv")
+async def export_csv(results: ResultsCalls, filters: FiltersOf) -> Response:
+    points = points_of(await _history(results, filters))
+    written = io.StringIO()
+    writer = csv.writer(written)
+    writer.writerow(("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high"))
+    writer.writerows([_safe(value) for value in _record(point).values()] for point in points)
+    headers = {"Content-Disposition": 'attachment; filename="runs.csv"'}
+    return Response(written.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+async def _history(results: Results, filters: Filters) -> GetHistoryResponse:
+    return await results.leaderboard.GetHistory(
+        GetHistoryRequest(
+            suite=filters.suite,
+            days=filters.days,
+            metric=filters.metric,
+            page_size=_MOST,
+            kind=run_pb2.RUN_KIND_UNSPECIFIED if filters.suite else run_pb2.RUN_KIND_SUITE,
+        )
+    )
+
+
+def _record(point: Point) -> dict[str, str | float | None]:
+    return {
+        "run_id": point.run_id,
+        "model": point.model,
+        "suite": point.suite,
+        "closed_at": point.at.isoformat(),
+        "score": point.score,
+        "ci_low": point.low,
+        "ci_high": point.high,
+    }
+
+
+def _safe(value: str | float | None) -> str | float | None:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

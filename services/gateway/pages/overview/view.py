@@ -1,0 +1,101 @@
+"""What the template of the overview knows."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
+from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.pages.runs_table import RunRow
+
+# As many as there are colours.
+_MOST_LINES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A closed run of a model."""
+
+    model: str
+    run_id: str
+    suite: str
+    at: datetime
+    score: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewView:
+    points: Sequence[Point]
+    total: int
+    is_whole: bool
+    metric: str
+    runs: Sequence[RunRow]
+    total_runs: int
+    suites: Sequence[str]
+    metrics: Sequence[str]
+    filters: Mapping[str, str]
+    days: int
+    now: datetime
+
+    def get(self, name: str) -> str:
+        return self.filters.get(name, "")
+
+    def link(self, **changes: str) -> str:
+        kept = {name: value for name, value in {**self.filters, **changes}.items() if value}
+        return f"/?{urlencode(kept)}" if kept else "/"
+
+    def export(self, form: str) -> str:
+        """The same history as a file."""
+        return f"/export.{form}{self.link()[1:]}"
+
+    @property
+    def average(self) -> float | None:
+        """Over the runs that are shown, each counted once."""
+        return sum(each.score for each in self.points) / len(self.points) if self.points else None
+
+    @property
+    def models(self) -> int:
+        return len({each.model for each in self.points})
+
+    @property
+    def latest(self) -> Point | None:
+        return self.points[0] if self.points else None
+
+    @property
+    def lines(self) -> Sequence[tuple[str, Sequence[Point]]]:
+        """By model, those with the most runs first; oldest run first."""
+        by_model: dict[str, list[Point]] = defaultdict(list)
+        for point in reversed(self.points):
+            by_model[point.model].append(point)
+        return sorted(by_model.items(), key=lambda each: -len(each[1]))[:_MOST_LINES]
+
+    @property
+    def chart(self) -> str:
+        """For <trend-chart>: seconds since 1970 and scores of each model."""
+        lines = [
+            {
+                "name": name,
+                "x": [point.at.timestamp() for point in points],
+                "y": [point.score for point in points],
+            }
+            for name, points in self.lines
+        ]
+        return json.dumps({"lines": lines})
+
+
+def points_of(history: leaderboard_service_pb2.GetHistoryResponse) -> list[Point]:
+    """Runs without the figure are left out."""
+    return [point for point in map(_point, history.entries) if point]
+
+
+def _point(entry: leaderboard_pb2.LeaderboardEntry) -> Point | None:
+    score, at = optional(entry.figure, "mean"), moment(entry.closed_at)
+    if score is None or at is None:
+        return None
+    low, high = interval(entry.figure) or (None, None)
+    return Point(entry.model, entry.run_id, entry.dataset_name or entry.suite, at, score, low, high)

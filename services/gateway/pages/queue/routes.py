@@ -1,0 +1,59 @@
+"""The queue: what runs and waits and why, the workers, and the limits, which an operator changes here."""
+
+from collections.abc import Mapping
+
+from fastapi import APIRouter, Request
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from proctor.v1.queue_service_pb2 import GetQueueRequest
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.queue import LimitsPatch
+from services.gateway.auth import Now
+from services.gateway.backends import SchedulerCalls
+from services.gateway.pages.page import Notice, PageOf
+from services.gateway.pages.queue.view import queue_view
+from services.gateway.pages.text import entered
+
+_SHOWN = 200
+_LIMITS = (
+    "max_running_runs",
+    "max_pending_runs_per_user",
+    "max_requests_per_minute",
+    "run_time_limit_seconds",
+    "min_run_time_seconds",
+)
+
+router = APIRouter(prefix="/queue", include_in_schema=False)
+
+
+@router.get("")
+async def show_queue(page: PageOf, scheduler: SchedulerCalls, now: Now) -> Response:
+    queue = await scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
+    return page.show("queue/queue", queue_view(queue, now), part="queue/queue_part")
+
+
+@router.post("/limits")
+async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCalls, now: Now) -> Response:
+    """An empty field is reset to the settings."""
+    form = await request.form()
+    given = {name: str(form[name]).strip() for name in _LIMITS if name in form}
+    faults: Mapping[str, str]
+    try:
+        changes = LimitsPatch.model_validate(
+            {name: entered(value) if value else None for name, value in given.items()}
+        )
+        await scheduler.queue.SetLimits(changes.to_proto())
+    except ValidationError as error:
+        faults = {
+            str(fault["loc"][0]): f"{str(fault['msg']).removeprefix('Value error, ').capitalize()}."
+            for fault in error.errors()
+        }
+    except DomainError as error:
+        if error.kind is not ErrorKind.INVALID:
+            raise
+        faults = {"": error.message}
+    else:
+        return page.go("/queue", Notice("The limits hold from now on, for all replicas."))
+    queue = await scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
+    return page.show("queue/queue", queue_view(queue, now, faults, given), status=422)

@@ -1,0 +1,176 @@
+"""What the template of the queue knows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.wire.enums import word_of
+from services.gateway.http.presentation import moment, optional
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    run_id: str
+    model: str
+    subject: str
+    user: str
+    priority: str
+    state: str
+    completed: int
+    total: int
+    eta: float | None
+    position: int
+    blocked_by: str
+    start: float | None
+    start_low: float | None
+    start_high: float | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    name: str
+    pool: str
+    engine: str
+    model: str
+    condition: str
+    in_flight: int
+    concurrency: int
+    running: int | None
+    waiting: int | None
+    kv_cache: float | None
+    prefix_hits: float | None
+    cannot_load: Sequence[tuple[str, str]]
+    seen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of the whole system; `value` is what the form shows."""
+
+    name: str
+    label: str
+    value: str
+    hint: str
+    least: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    running: Sequence[QueuedRun]
+    waiting: Sequence[QueuedRun]
+    waiting_total: int
+    paused: Sequence[QueuedRun]
+    workers: Sequence[WorkerRow]
+    users: Sequence[tuple[str, int, int]]
+    limits: Sequence[Limit]
+    priorities: Sequence[tuple[str, str]]
+    slots: int
+    faults: Mapping[str, str]
+    entered: Mapping[str, str]
+    now: datetime
+
+    def shown(self, limit: Limit) -> str:
+        """What was entered and refused stays in its field."""
+        return self.entered.get(limit.name, limit.value)
+
+
+def queue_view(
+    queue: queue_pb2.GetQueueResponse,
+    now: datetime,
+    faults: Mapping[str, str] | None = None,
+    entered: Mapping[str, str] | None = None,
+) -> QueueView:
+    return QueueView(
+        running=[_run(run) for run in queue.running],
+        waiting=[_run(run) for run in queue.waiting],
+        waiting_total=queue.waiting_total,
+        paused=[_run(run) for run in queue.paused],
+        workers=[_worker(worker) for worker in queue.workers],
+        users=[(each.user, each.running, each.pending) for each in queue.users],
+        limits=_limits(queue.limits),
+        priorities=[(each.user, word_of(run_pb2.Priority, each.highest)) for each in queue.limits.priorities],
+        slots=queue.limits.max_running_runs,
+        faults=faults or {},
+        entered=entered or {},
+        now=now,
+    )
+
+
+def _limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
+    run_time = limits.run_time_limit.ToTimedelta().total_seconds()
+    kept = limits.min_run_time.ToTimedelta().total_seconds()
+    return [
+        Limit("max_running_runs", "Run slots", str(limits.max_running_runs), "runs that run at a time", "1"),
+        Limit(
+            "max_pending_runs_per_user",
+            "Pending runs of a user",
+            str(limits.max_pending_runs_per_user),
+            "paused ones too",
+            "1",
+        ),
+        Limit(
+            "max_requests_per_minute",
+            "Requests a minute",
+            str(limits.max_requests_per_minute),
+            "of a user, over all APIs",
+            "1",
+        ),
+        Limit(
+            "run_time_limit_seconds",
+            "Time limit of a run",
+            f"{run_time:g}",
+            "seconds that it may be running",
+            "0",
+        ),
+        Limit(
+            "min_run_time_seconds",
+            "Time before preemption",
+            f"{kept:g}",
+            "seconds that a run keeps its slot",
+            "0",
+        ),
+    ]
+
+
+def _run(run: run_pb2.Run) -> QueuedRun:
+    return QueuedRun(
+        run_id=run.run_id,
+        model=run.order.model,
+        subject=run.dataset_name or run.order.suite or run.order.dataset_id,
+        user=run.user,
+        priority=word_of(run_pb2.Priority, run.order.priority) if run.order.priority else "",
+        state=word_of(run_pb2.RunState, run.state),
+        completed=run.progress.completed,
+        total=run.progress.total,
+        eta=optional(run.progress, "eta_seconds"),
+        position=run.wait.position,
+        blocked_by=run.wait.blocked_by,
+        start=optional(run.wait, "estimated_seconds"),
+        start_low=optional(run.wait, "estimated_low_seconds"),
+        start_high=optional(run.wait, "estimated_high_seconds"),
+        since=moment(run.created_at),
+    )
+
+
+def _worker(worker: scheduler_pb2.WorkerInfo) -> WorkerRow:
+    load = worker.load if worker.HasField("load") else None
+    looked_up = load.prefix_cache_queries if load else 0
+    return WorkerRow(
+        name=worker.worker_id,
+        pool=worker.pool,
+        engine=worker.engine,
+        model=worker.loading_model or worker.loaded_model,
+        condition=worker.condition,
+        in_flight=worker.in_flight,
+        concurrency=worker.concurrency,
+        running=load.running_requests if load else None,
+        waiting=load.waiting_requests if load else None,
+        kv_cache=load.kv_cache_usage if load else None,
+        prefix_hits=load.prefix_cache_hits / looked_up if load and looked_up else None,
+        cannot_load=sorted(worker.cannot_load.items()),
+        seen_at=moment(worker.seen_at),
+    )

@@ -1,0 +1,82 @@
+"""Ordering, the overview, the queue and the settings in a browser, on the real stack."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.e2e.pages.conftest import Site
+from tests.harness.browser import tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/", "overview"),
+        ("/runs/new?model=openai/fake&subject=suite:starter", "order"),
+        ("/queue", "queue"),
+        ("/settings", "settings"),
+    ],
+)
+async def test_page_in_every_look(site: Site, path: str, name: str) -> None:
+    await site.check_in_every_look(path, name)
+    assert await site.reads_without_scripts(path)
+
+
+async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/runs/new")
+        await page.locator("input[name=model]").fill("openai/other")
+        await page.locator("select[name=subject]").select_option("suite:starter")
+        await page.locator("input[value=sentiment]").check()
+        await page.locator("input[name=limit]").fill("7")
+        assert "model=openai" in page.url
+        await page.get_by_role("button", name="Start the run").click()
+        await expect(page.locator(".notice")).to_contain_text("The run is ordered.")
+        await page.locator("table.figures").wait_for(timeout=60_000)
+        await expect(page.locator("table.figures tbody tr")).to_have_count(1)
+        assert opened.complaints == []
+
+
+async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(site: Site) -> None:
+    address = "/runs/new?model=openai/fake&subject=suite:starter&temperature=3&custom=nonsense"
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(address)
+        await page.get_by_role("button", name="Start the run").click()
+        await expect(page.locator("#fault-custom")).to_contain_text("no JSON")
+        await page.locator("textarea[name=custom]").fill("")
+        await page.get_by_role("button", name="Start the run").click()
+        await expect(page.locator("#fault-temperature")).to_contain_text("2")
+        await expect(page.locator("input[name=temperature]")).to_have_value("3")
+
+
+async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_there(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/queue")
+        await page.locator("input[name=max_running_runs]").fill("0")
+        await page.get_by_role("button", name="Change the limits").click()
+        await expect(page.locator("#fault-max_running_runs")).to_be_visible()
+        await page.locator("input[name=max_running_runs]").fill("4")
+        await page.get_by_role("button", name="Change the limits").click()
+        await expect(page.locator(".notice")).to_contain_text("from now on")
+        await expect(page.locator("#snapshot")).to_contain_text("of 4 slots")
+
+
+async def test_theme_is_chosen_and_stays(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        await opened.open("/settings")
+        await opened.page.get_by_role("button", name="Dark", exact=True).click()
+        await opened.page.locator('html[data-theme="dark"]').wait_for()
+        await opened.open("/runs")
+        await opened.page.locator('html[data-theme="dark"]').wait_for()
+
+
+async def test_search_opens_a_run_by_its_id_and_lists_the_runs_of_a_model(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        await opened.open(f"/search?q={site.runs[0]}")
+        assert opened.page.url.endswith(f"/runs/{site.runs[0]}")
+        await opened.open("/search?q=openai/other")
+        await expect(opened.page.locator("table.runs tbody tr").first).to_contain_text("other")

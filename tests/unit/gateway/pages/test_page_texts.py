@@ -1,0 +1,100 @@
+"""Figures, hostile text and entered numbers as pages show and read them; scales of intervals."""
+
+import math
+
+import pytest
+
+from services.gateway.pages import text
+from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.orders.fields import fields_of
+from services.gateway.pages.orders.form import FormFaults, OrderForm
+
+
+def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
+    assert text.count(1234567) == "1\u2009234\u2009567"
+    assert text.percent(-0.0125) == "\u22121.2"
+    assert text.score(0.8234) == "82.3"
+    assert {text.count(None), text.percent(math.nan), text.duration(None), text.size(None)} == {"\u2013"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.033, "33 ms"), (3.14, "3.1 s"), (379, "6 min 19 s"), (3 * 3600, "3 h 00 min"), (90_000, "1 d 1 h")],
+)
+def test_durations_have_their_two_largest_units(seconds: float, shown: str) -> None:
+    assert text.duration(seconds) == shown
+
+
+def test_characters_that_turn_or_hide_others_are_shown_by_number_and_long_text_is_cut() -> None:
+    assert text.plain("a\u202eb\u200b\x1b[31m\n") == "a⟨U+202E⟩b⟨U+200B⟩⟨U+001B⟩[31m\n"
+    assert text.plain("x" * 12, 10) == "xxxxxxxxxx … (2 more characters)"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [("7", 7), ("-3", -3), ("0.5", 0.5), (".5", 0.5), ("1e9", "1e9"), ("nan", "nan"), ("9" * 40, "9" * 40)],
+)
+def test_only_plain_numbers_are_read_as_numbers(given: str, read: object) -> None:
+    assert text.entered(given) == read
+
+
+def test_scale_holds_all_figures_at_round_ticks_within_its_bounds() -> None:
+    scale = Scale.around([0.8, 0.83, 0.97, None], within=(0, 1))
+    assert (scale.low, scale.high) == (0.8, 1.0)
+    assert scale.at(0.8) == 0
+    assert scale.at(1.2) == 100
+    assert 0 < scale.width(0.83, 0.9) < 100
+    assert Scale.around([]).ticks
+
+
+def test_fields_are_those_that_an_engine_takes() -> None:
+    assert "context_tokens" not in {field.name for field in fields_of("vllm")}
+    assert [field.name for field in fields_of("anthropic")] == ["temperature", "max_tokens"]
+    top_k = next(field for field in fields_of("gemini") if field.name == "top_k")
+    assert (top_k.low, top_k.high) == ("1", "100")
+    assert len(fields_of("unknown")) == 7
+
+
+def form(**given: str) -> OrderForm:
+    return OrderForm({"model": "vllm/starter", "subject": "suite:starter", **given}, ())
+
+
+def test_form_becomes_an_order_with_its_numbers_and_custom_parameters() -> None:
+    order = form(limit="7", temperature="0.5", custom='{"min_p": 0.1}', priority="low").to_order()
+    assert (order.model, order.suite, order.limit, order.params.temperature) == (
+        "vllm/starter",
+        "starter",
+        7,
+        0.5,
+    )
+    assert order.params.provider_params["min_p"] == 0.1
+
+
+def test_data_set_is_ordered_with_its_metric_and_without_a_suite() -> None:
+    order = form(subject="dataset:ds_1", metric="exact_match").to_order()
+    assert (order.suite, order.dataset_id, order.metrics[0].name) == ("", "ds_1", "exact_match")
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"model": ""}, "model"),
+        ({"model": "starter"}, "model"),
+        ({"subject": ""}, "subject"),
+        ({"limit": "0"}, "limit"),
+        ({"temperature": "3"}, "temperature"),
+        ({"custom": "["}, "custom"),
+        ({"custom": "[1]"}, "custom"),
+        ({"priority": "urgent"}, "priority"),
+    ],
+)
+def test_fault_is_at_its_field(given: dict[str, str], field: str) -> None:
+    with pytest.raises(FormFaults) as refused:
+        form(**given).to_order()
+    assert set(refused.value.faults) == {field}
+
+
+def test_address_of_a_form_holds_what_is_entered_and_no_more() -> None:
+    assert form(limit="7", request_id="x", unknown="y").link() == (
+        "/runs/new?model=vllm%2Fstarter&subject=suite%3Astarter&limit=7"
+    )
