@@ -77,15 +77,10 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         scheduler = Scheduler(scheduler_channel, timeout_seconds=timeout_seconds)
         results = Results(results_channel, timeout_seconds=timeout_seconds)
         health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
-        slots = CallSlots(
-            max_calls=settings.max_calls,
-            max_calls_per_user=settings.max_calls_per_user,
-            max_bytes_per_user=settings.max_bytes_per_user,
-        )
         admission = Admission(
             identity=Identity(settings.api_keys, settings.operators),
             limit=RequestLimit(scheduler),
-            slots=slots,
+            slots=_call_slots(settings),
         )
         services = public_services(scheduler_channel, results_channel, admission)
         drain_seconds = settings.drain_seconds
@@ -118,6 +113,14 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         watch = asyncio.create_task(every(_HEALTH_SECONDS, gateway.check_backends, name="backend health"))
         opened.callback(watch.cancel)
         yield gateway
+
+
+def _call_slots(settings: GatewaySettings) -> CallSlots:
+    return CallSlots(
+        max_calls=settings.max_calls,
+        max_calls_per_user=settings.max_calls_per_user,
+        max_bytes_per_user=settings.max_bytes_per_user,
+    )
 
 
 def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:

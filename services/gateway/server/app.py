@@ -83,6 +83,11 @@ class HttpParts:
 
 
 def http_app(parts: HttpParts) -> ASGIApp:
+    # Outside of what answers the errors of all others.
+    return PageResponses(routed_app(parts), html=parts.pages.html)
+
+
+def routed_app(parts: HttpParts) -> FastAPI:
     # The page's scripts are served from here: it works without internet.
     app: FastAPI = FastAPIOffline(
         title="Proctor",
@@ -118,8 +123,7 @@ def http_app(parts: HttpParts) -> ASGIApp:
     app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(RequestLog, clock=parts.clock)
-    # Outside of what answers the errors of all others.
-    return PageResponses(app, html=pages.html)
+    return app
 
 
 async def _alive() -> Liveness:
