@@ -8,7 +8,7 @@ from proctor.values.contract_enum import ContractEnum
 from services.common import page_token
 from services.common.errors import DomainError, ErrorKind
 
-Choice = TypeVar("Choice", bound=ContractEnum)
+Member = TypeVar("Member", bound=ContractEnum)
 
 
 def checked_id(field: str, text: str) -> str:
@@ -31,7 +31,7 @@ def checked_texts(field: str, texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(checked_text(field, text) for text in texts)
 
 
-def checked_choice(field: str, choices: type[Choice], number: int) -> Choice:
+def checked_choice(field: str, choices: type[Member], number: int) -> Member:
     """The member of an enum that has the number."""
     try:
         return choices.of_number(number)

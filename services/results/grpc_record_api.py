@@ -11,7 +11,7 @@ from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
 from services.results.checked_fields import InvalidField, checked_choice, checked_id
-from services.results.outcomes.delete_run import DeleteRun
+from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
@@ -36,7 +36,7 @@ class RecordUseCases:
     list_missing: ListMissing
     close_run: CloseRun
     reuse_answers: ReuseAnswers
-    delete_run: DeleteRun
+    delete_run: DeleteRunRecord
 
 
 class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):

@@ -59,9 +59,9 @@ from services.results.leaderboard.postgres import (
     add_closed_run,
 )
 from services.results.leaderboard.rank_models import RankModels
-from services.results.outcomes.delete_run import DeleteRun
+from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
-from services.results.outcomes.nats import BatchLimits, NatsOutcomeConsumer, NatsProgressPublisher
+from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher, RecordingLimits
 from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
@@ -285,7 +285,7 @@ def _record_api(
             list_missing=ListMissing(records=records, outcomes=outcomes),
             close_run=CloseRun(records=records, summaries=stores.summaries, summarize_run=summarize_run),
             reuse_answers=ReuseAnswers(records=records, outcomes=outcomes, answers=PostgresReuse(session)),
-            delete_run=DeleteRun(records=records, outcomes=outcomes),
+            delete_run=DeleteRunRecord(records=records, outcomes=outcomes),
         )
     )
 
@@ -382,7 +382,7 @@ def _consumer(
     return NatsOutcomeConsumer(
         puller=Puller(JetStream(nats), outcome_consumer(ack_wait_seconds)),
         record=record_outcomes.record,
-        limits=BatchLimits(
+        limits=RecordingLimits(
             outcomes=settings.batch_outcomes,
             linger_seconds=settings.linger_seconds,
             ack_wait_seconds=ack_wait_seconds,

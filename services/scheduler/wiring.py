@@ -50,7 +50,7 @@ from services.scheduler.uploads import grpc_api as uploads_grpc_api
 from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
 from services.scheduler.uploads.stored_file import FileId
 from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.nats import NatsModelLists
+from services.scheduler.workers.nats import NatsModelListRequests
 from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 
 SERVICE_NAMES = (
@@ -141,7 +141,9 @@ def _list_models(shared: Shared) -> ListModels:
     return ListModels(
         pools=shared.pools,
         registry=shared.registry,
-        lists=NatsModelLists(connection=shared.nats, clock=shared.clock, limit_seconds=LIST_MODELS_SECONDS),
+        lists=NatsModelListRequests(
+            connection=shared.nats, clock=shared.clock, limit_seconds=LIST_MODELS_SECONDS
+        ),
         clock=shared.clock,
         rules=ListingRules(shared.settings.list_models_wait_seconds),
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from services.scheduler.suites.rows.file_rows import FileRows
-from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 
 _PAIR = {"sentence1": "A cat sat.", "sentence2": "An animal sat.", "label": 0, "idx": 0}
 _MNLI = {"premise": "A cat sat.", "hypothesis": "An animal sat", "label": 0, "idx": 0}
@@ -27,7 +27,7 @@ _ARC = {
     "answerKey": "A",
 }
 
-_GLUE: dict[str, Row] = {
+_GLUE: dict[str, SourceRow] = {
     "cola": {"sentence": "Cats sat.", "label": 1, "idx": 0},
     "sst2": {"sentence": "a fine film ", "label": 1, "idx": 0},
     "mrpc": _PAIR,
@@ -38,7 +38,7 @@ _GLUE: dict[str, Row] = {
     "rte": _PAIR,
     "wnli": _PAIR,
 }
-_SUPERGLUE: dict[str, Row] = {
+_SUPERGLUE: dict[str, SourceRow] = {
     "boolq": {"passage": "Cats sit.", "question": "do cats sit", "label": 1, "idx": 0},
     "cb": _MNLI,
     "copa": {
@@ -79,7 +79,7 @@ _SUPERGLUE: dict[str, Row] = {
         "idx": 0,
     },
 }
-_TRUTHFULQA: dict[str, Row] = {
+_TRUTHFULQA: dict[str, SourceRow] = {
     "multiple_choice": {
         "question": "Do cats fly?",
         "mc1_targets": {"choices": ["They don't.", "They do."], "labels": [1, 0]},
@@ -92,7 +92,7 @@ _TRUTHFULQA: dict[str, Row] = {
         "incorrect_answers": ['"Yes"', "They do."],
     },
 }
-_OF_DATA_SETS: dict[str, dict[str, Row]] = {
+_OF_DATA_SETS: dict[str, dict[str, SourceRow]] = {
     "nyu-mll/glue": _GLUE,
     "aps/super_glue": _SUPERGLUE,
     "truthfulqa/truthful_qa": _TRUTHFULQA,
@@ -138,7 +138,7 @@ _OF_DATA_SETS: dict[str, dict[str, Row]] = {
 }
 
 
-def made_row(reference: RowsReference) -> Row:
+def made_row(reference: RowsReference) -> SourceRow:
     if reference.dataset_id == "cais/mmlu":
         return _MMLU
     return _OF_DATA_SETS[reference.dataset_id][reference.config]

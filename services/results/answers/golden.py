@@ -17,7 +17,7 @@ class NoSuchAnswer(DomainError):
     reason = "ROW_NOT_FOUND"
 
 
-class NoSuchRow(DomainError):
+class NoRowToMark(DomainError):
     """Run {run_id} has no row {row_id!r}, so no mark was changed."""
 
     kind = ErrorKind.INVALID

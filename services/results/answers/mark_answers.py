@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.answers.golden import NoSuchRow
+from services.results.answers.golden import NoRowToMark
 from services.results.answers.ports import GoldenStore
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import OutcomeKey
@@ -60,5 +60,5 @@ class MarkAnswers:
         found = await self.golden.positions(task.sample_set_id, row_ids)
         for row_id in row_ids:
             if row_id not in found:
-                raise NoSuchRow(run_id=plan.run_id, row_id=row_id)
+                raise NoRowToMark(run_id=plan.run_id, row_id=row_id)
         return {row_id: task.first_sample + position for row_id, position in found.items()}

@@ -9,7 +9,7 @@ import orjson
 
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ShownRow:
     """`answers`: one per run, None where it has no outcome."""
 
     task: PlannedTask
-    sample: Sample
+    sample: StoredSample
     answers: Sequence[ListedOutcome | None]
     is_differing: bool
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from proctor.values.run import RunState
 from services.results.comparison.errors import OtherOptions, OtherScoring, OtherSuite
-from services.results.comparison.metric_choice import MetricChoice, options_of, task_named
+from services.results.comparison.metric_choice import ComparedMetrics, options_of, task_named
 from services.results.runs.errors import RunNotFinished
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan, RunRecord
 
@@ -27,7 +27,7 @@ def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_f
             raise OtherScoring(difference="scoring_method", first=ways[0], second=ways[1])
 
 
-def check_options(plans: Sequence[RunPlan], choice: MetricChoice) -> None:
+def check_options(plans: Sequence[RunPlan], choice: ComparedMetrics) -> None:
     """Raises OtherOptions where a metric that is compared is another one in each run.
 
     Runs of a suite that differ in that are of other versions of it, which a warning reports.

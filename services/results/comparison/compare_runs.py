@@ -16,7 +16,7 @@ from services.results.comparison.comparability import check_comparable, check_op
 from services.results.comparison.comparison import SUITE, ComparedRun, Comparison, Difference, corrected
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
 from services.results.comparison.metric_choice import (
-    MetricChoice,
+    ComparedMetrics,
     all_metrics,
     chosen_metrics,
     main_metrics,
@@ -27,7 +27,7 @@ from services.results.comparison.ports import Calls, ComparisonStore, PairStore
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
-from services.results.statistics.paired.estimate import Estimate, undefined
+from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
@@ -57,7 +57,7 @@ class ComparePair:
     calls: Calls
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, places: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         """The differences of two runs, not corrected. Raises NoCommonSamples, ComparisonTooSlow."""
         first, second = (record.plan for record in runs)
@@ -71,7 +71,7 @@ class ComparePair:
         except TookTooLong as error:
             raise ComparisonTooSlow(first=first.run_id, second=second.run_id, seconds=MOST_SECONDS) from error
 
-    async def _label_counts(self, plan: RunPlan, choice: MetricChoice) -> dict[str, int]:
+    async def _label_counts(self, plan: RunPlan, choice: ComparedMetrics) -> dict[str, int]:
         return {
             task.task: await find_label_count(self.sample_sets, task, scoring)
             for task, scoring in zip(plan.tasks, plan.scorings, strict=True)
@@ -132,7 +132,7 @@ class CompareRuns:
                 raise NoRunOfModel(model=model, suite=query.suite)
         return [latest[model] for model in query.models]
 
-    async def _compared(self, record: RunRecord, choice: MetricChoice) -> ComparedRun:
+    async def _compared(self, record: RunRecord, choice: ComparedMetrics) -> ComparedRun:
         """The score is the suite's own figure of what is compared first."""
         plan = record.plan
         summary = await self.summaries.find(plan.run_id, record.epoch)
@@ -177,7 +177,7 @@ class StoreComparison:
         runs = await self._runs(first_run_id, second_run_id)
         if runs:
             choice = all_metrics([run.plan for run in runs], are_alike=True)
-            await self.comparisons.store(*runs, _undefined(choice, Estimate(test=TOOK_TOO_LONG)))
+            await self.comparisons.store(*runs, _undefined(choice, DifferenceEstimate(test=TOOK_TOO_LONG)))
 
     async def _runs(self, first_run_id: str, second_run_id: str) -> tuple[RunRecord, RunRecord] | None:
         """In one order: a leaderboard and the loop that compare the same pair store the same row."""
@@ -195,11 +195,11 @@ class StoreComparison:
             return _undefined(choice, undefined(0, NO_PAIRS))
 
 
-def _undefined(choice: MetricChoice, estimate: Estimate) -> list[Difference]:
+def _undefined(choice: ComparedMetrics, estimate: DifferenceEstimate) -> list[Difference]:
     return [Difference(0, 1, SUITE, suite.metric, estimate) for suite in choice.of_suite]
 
 
-def _stored(choice: MetricChoice, differences: Sequence[Difference]) -> list[Difference]:
+def _stored(choice: ComparedMetrics, differences: Sequence[Difference]) -> list[Difference]:
     """Every metric of the suite, and the main metric of each task."""
     mains = {(task, metrics[0].key) for task, metrics in choice.by_task.items() if metrics}
     return [one for one in differences if one.task == SUITE or (one.task, one.metric) in mains]

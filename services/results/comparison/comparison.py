@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from proctor.values.comparison import Verdict
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.answer_pairs import PairTally
-from services.results.statistics.paired.estimate import Estimate, holm, verdict_of
+from services.results.statistics.paired.estimate import DifferenceEstimate, holm, verdict_of
 
 SUITE = ""
 """In the place of a task: the suite as a whole."""
@@ -31,7 +31,7 @@ class Difference:
     second: int
     task: str
     metric: str
-    estimate: Estimate
+    estimate: DifferenceEstimate
     tally: PairTally = field(default_factory=PairTally)
     difference_if_parsed: float | None = None
     adjusted_p_value: float | None = None

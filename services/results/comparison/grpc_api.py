@@ -16,18 +16,20 @@ from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
 from services.results.samples.sample import target_as_text
-from services.results.statistics.paired.estimate import Estimate
+from services.results.statistics.paired.estimate import DifferenceEstimate
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ComparisonService"].full_name
 
-_OF_ESTIMATE = {each.name for each in fields(Estimate)} - {"stderr", "units"}
+_OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - {"stderr", "units"}
 _OF_TALLY = {each.name for each in fields(PairTally)}
 _OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally"}
 # A difference is sent in one piece with its estimate and its tally.
 DIFFERENCE = Codec(
     Difference, comparison_pb2.Difference, unpaired={"estimate", "tally", *_OF_ESTIMATE, *_OF_TALLY}
 )
-ESTIMATE = Codec(Estimate, comparison_pb2.Difference, unpaired={"stderr", "units", *_OF_TALLY, *_OF_PAIR})
+ESTIMATE = Codec(
+    DifferenceEstimate, comparison_pb2.Difference, unpaired={"stderr", "units", *_OF_TALLY, *_OF_PAIR}
+)
 TALLY = Codec(PairTally, comparison_pb2.Difference, unpaired=_OF_ESTIMATE | _OF_PAIR)
 COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[DIFFERENCE])
 

@@ -12,7 +12,7 @@ from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
@@ -30,7 +30,7 @@ class Flip:
     """Beside its sample; scores are means over rollouts."""
 
     task: PlannedTask
-    sample: Sample
+    sample: StoredSample
     predictions: tuple[str, str]
     scores: tuple[float, float]
 

@@ -22,20 +22,20 @@ class SuiteMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricChoice:
+class ComparedMetrics:
     """`by_task`: what is compared of each task, its main metric first."""
 
     by_task: Mapping[str, Sequence[ScoredMetric]]
     of_suite: Sequence[SuiteMetric]
 
 
-def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> MetricChoice:
+def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> ComparedMetrics:
     """Each task's main metric; the suite's is the same where all tasks agree on one, else the score."""
     shared = _shared_metrics(plans, tasks)
     return _choice(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
 
 
-def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> MetricChoice:
+def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> ComparedMetrics:
     """The metrics that are named, of the tasks that have them. Raises UnknownMetric."""
     shared = _shared_metrics(plans, tasks)
     names = list(dict.fromkeys(_name_meant(word, shared) for word in words))
@@ -54,7 +54,7 @@ def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequen
     return _choice(plans[0], by_task, names)
 
 
-def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> MetricChoice:
+def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> ComparedMetrics:
     """Every metric that the runs share, and the score.
 
     `are_alike`: of runs over data sets only those that were scored by the same options.
@@ -71,7 +71,7 @@ def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> MetricC
 
 def _choice(
     plan: RunPlan, by_task: Mapping[str, Sequence[ScoredMetric]], names: Sequence[str]
-) -> MetricChoice:
+) -> ComparedMetrics:
     """No names: the one metric that the tasks agree on, or the score."""
     keys = dict.fromkeys(scored.key for one in by_task.values() for scored in one)
     if not names:
@@ -79,7 +79,7 @@ def _choice(
     else:
         wanted = [key for key in keys if any(key == name or key.startswith(f"{name},") for name in names)]
         wanted += [SCORE] if SCORE in names else []
-    return MetricChoice(by_task, [_suite_metric(plan, metric, by_task) for metric in wanted])
+    return ComparedMetrics(by_task, [_suite_metric(plan, metric, by_task) for metric in wanted])
 
 
 def _suite_metric(plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[ScoredMetric]]) -> SuiteMetric:

@@ -10,7 +10,7 @@ from services.results.comparison.answer_pairs import (
     tally_of,
 )
 from services.results.comparison.comparison import SUITE, Difference
-from services.results.comparison.metric_choice import MetricChoice
+from services.results.comparison.metric_choice import ComparedMetrics
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import label_measure
@@ -19,13 +19,15 @@ from services.results.statistics.paired.correlation_difference import (
     difference_of_correlations,
     observed_correlations,
 )
-from services.results.statistics.paired.estimate import Estimate, undefined
+from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.label_difference import difference_of_labels, observed_labels
 from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means, observed_means
 from services.results.statistics.paired.suite_difference import suite_difference
 
 
-def metric_difference(scored: ScoredMetric, groups: Sequence[PairGroup], label_count: int = 0) -> Estimate:
+def metric_difference(
+    scored: ScoredMetric, groups: Sequence[PairGroup], label_count: int = 0
+) -> DifferenceEstimate:
     """Over the samples that both runs answered and that the metric could read.
 
     `label_count`: how many labels the task has; 0: as many as were seen.
@@ -62,7 +64,7 @@ PairsByMetric = Mapping[tuple[str, str], Sequence[PairGroup]]
 
 
 def pair_differences(
-    places: tuple[int, int], choice: MetricChoice, pairs: PairsByMetric, label_counts: Mapping[str, int]
+    places: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
 ) -> list[Difference]:
     """`places` of the two runs in the list of runs; labels by task. Takes seconds for large runs."""
     tasks = list(_task_differences(places, choice, pairs, label_counts))
@@ -70,7 +72,7 @@ def pair_differences(
 
 
 def _task_differences(
-    places: tuple[int, int], choice: MetricChoice, pairs: PairsByMetric, label_counts: Mapping[str, int]
+    places: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
 ) -> Iterator[Difference]:
     for task, metrics in choice.by_task.items():
         for scored in metrics:
@@ -86,7 +88,7 @@ def _task_differences(
 
 
 def _suite_differences(
-    places: tuple[int, int], choice: MetricChoice, tasks: Sequence[Difference]
+    places: tuple[int, int], choice: ComparedMetrics, tasks: Sequence[Difference]
 ) -> Iterator[Difference]:
     by_name = {(one.task, one.metric): one for one in tasks}
     for suite in choice.of_suite:

@@ -20,7 +20,7 @@ from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 
 
 class GoldenForm(Enum):
@@ -30,7 +30,7 @@ class GoldenForm(Enum):
     TEST = "test"
 
 
-def golden_line(form: GoldenForm, row_id: str, sample: Sample, scored: ScoredOutcome) -> bytes:
+def golden_line(form: GoldenForm, row_id: str, sample: StoredSample, scored: ScoredOutcome) -> bytes:
     """With its end. Parameters are left out: they are no part of what was asked."""
     if form is GoldenForm.TRAINING:
         line: Json = {"messages": [*_turns(sample.prompt), _answer_turn(scored)]}

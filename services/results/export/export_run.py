@@ -22,10 +22,10 @@ from services.results.export.format import (
     MarkedFile,
     MissingAnswer,
     OutcomeFormat,
+    RowFileWriter,
     RowFormat,
     RowKind,
     RowQuery,
-    RowWriter,
 )
 from services.results.export.ports import ExportMarks, ExportRows
 from services.results.outcomes.outcome import BEFORE_ALL
@@ -60,7 +60,7 @@ class RenderFile:
         data = await asyncio.to_thread(writer.end)
         yield FileChunk(data, FileMark(at.first_byte + len(data), at.after, is_end=True))
 
-    async def _chunks(self, writer: RowWriter, kind: RowKind, at: FileMark) -> AsyncGenerator[FileChunk]:
+    async def _chunks(self, writer: RowFileWriter, kind: RowKind, at: FileMark) -> AsyncGenerator[FileChunk]:
         for index in self.task_indexes:
             if at.after[0] >= self.run.record.plan.tasks[index].end_sample:
                 continue

@@ -18,7 +18,7 @@ ROWS_VERSION = 3
 """Raise it with any change of what files show of rows: files that were begun before are not resumed."""
 
 
-class Row(Protocol):
+class ExportRow(Protocol):
     """What the query of its kind read: values by the names of the columns."""
 
     def __getitem__(self, column: str, /) -> Any: ...  # columns have many types
@@ -46,7 +46,7 @@ class RowQuery:
 class RowChunk:
     """Rows in order, and the key of the last one."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ExportRow]
     last: OutcomeKey
 
 
@@ -118,12 +118,12 @@ class ExportedRun:
         return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", word) for word in words if word)
 
 
-class RowWriter(Protocol):
+class RowFileWriter(Protocol):
     """Writes one file of rows of a kind."""
 
     def begin(self) -> bytes: ...
 
-    def write(self, rows: Sequence[Row]) -> bytes: ...
+    def write(self, rows: Sequence[ExportRow]) -> bytes: ...
 
     def end(self) -> bytes: ...
 
@@ -144,7 +144,7 @@ class RowFormat:
 
     suffix: str
     media_type: str
-    open: Callable[[ExportedRun], RowWriter]
+    open: Callable[[ExportedRun], RowFileWriter]
     rows: RowKind | None = RowKind.RECORD
     has_figures: bool = False
     is_resumable: bool = False

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.values.scoring import ScoringMethod
-from services.results.export.format import ExportedRun, Row, RowFormat
+from services.results.export.format import ExportedRun, ExportRow, RowFormat
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.statistics.figure import Figure
 from services.results.summaries.run_summary import RunSummary, TaskSummary
@@ -114,7 +114,7 @@ class HtmlReport:
             .encode()
         )
 
-    def write(self, _: Sequence[Row]) -> bytes:
+    def write(self, _: Sequence[ExportRow]) -> bytes:
         return b""
 
     def end(self) -> bytes:

@@ -8,43 +8,43 @@ import orjson
 from proctor.values.openai import CompletionHead, choice, completion
 from proctor.values.plain import Json, with_line_feeds_only
 from proctor.values.usage import TokenUsage
-from services.results.export.format import ExportedRun, MissingAnswer, Row, RowFormat, RowKind
+from services.results.export.format import ExportedRun, ExportRow, MissingAnswer, RowFormat, RowKind
 from services.results.runs.run_plan import UNSPECIFIED
 
 _TOKENS = tuple(each.name for each in fields(TokenUsage))
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLines:
+class BatchLineWriter:
     """Ids of lines are the same whenever a file is made."""
 
     run_id: str
     model: str
     missing: MissingAnswer
 
-    def output(self, row: Row) -> Json:
+    def output(self, row: ExportRow) -> Json:
         """The provider's own body, else a completion made of the answer."""
         request_id = self._id(row)
         body = orjson.Fragment(row["body"]) if row["body"] else self._completion(request_id, row)
         response = {"status_code": 200, "request_id": request_id, "body": body}
         return self._line(row, response, None)
 
-    def error(self, row: Row) -> Json:
+    def error(self, row: ExportRow) -> Json:
         """Why there is no answer."""
         is_missing = row["failure_class"] is None
         code = self.missing.code if is_missing else row["failure_class"]
         message = self.missing.message if is_missing else row["failure_message"]
         return self._line(row, None, {"code": code, "message": message})
 
-    def _line(self, row: Row, response: Json | None, error: Json | None) -> Json:
+    def _line(self, row: ExportRow, response: Json | None, error: Json | None) -> Json:
         line_id = f"batch_req_{self._id(row)}"
         return {"id": line_id, "custom_id": row["custom_id"], "response": response, "error": error}
 
-    def _id(self, row: Row) -> str:
+    def _id(self, row: ExportRow) -> str:
         """Half of the id of the run, and the number of the sample."""
         return f"{self.run_id.replace('-', '')[:20]}{row['sample']:012x}"
 
-    def _completion(self, request_id: str, row: Row) -> Json:
+    def _completion(self, request_id: str, row: ExportRow) -> Json:
         head = CompletionHead(request_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
         answer = choice(row["answer"], row["finish_reason"], is_chat=row["is_chat"])
         return completion(head, [answer], TokenUsage(**{name: row[name] for name in _TOKENS}))
@@ -57,12 +57,12 @@ _MEDIA_TYPE = "application/jsonl"
 class JsonlFile:
     """`line`: the object of a row; the text that Postgres made of it, where there is nothing to be made."""
 
-    line: Callable[[Row], bytes]
+    line: Callable[[ExportRow], bytes]
 
     def begin(self) -> bytes:
         return b""
 
-    def write(self, rows: Sequence[Row]) -> bytes:
+    def write(self, rows: Sequence[ExportRow]) -> bytes:
         return with_line_feeds_only(b"".join([self.line(row) for row in rows]))
 
     def end(self) -> bytes:
@@ -80,7 +80,7 @@ class JsonFile:
         head = orjson.dumps({"run": run_facts(self._run), "summary": _figures(self._run)})
         return head.removesuffix(b"}") + b',"outcomes":['
 
-    def write(self, rows: Sequence[Row]) -> bytes:
+    def write(self, rows: Sequence[ExportRow]) -> bytes:
         separator = b",\n" if self._has_outcomes else b"\n"
         self._has_outcomes = True
         return separator + ",\n".join([row["line"] for row in rows]).encode()
@@ -121,9 +121,9 @@ def _error_file(run: ExportedRun) -> JsonlFile:
     return JsonlFile(lambda row: orjson.dumps(lines.error(row), option=orjson.OPT_APPEND_NEWLINE))
 
 
-def _batch_lines(run: ExportedRun) -> BatchLines:
+def _batch_lines(run: ExportedRun) -> BatchLineWriter:
     plan = run.record.plan
-    return BatchLines(plan.run_id, plan.facts.model, run.missing)
+    return BatchLineWriter(plan.run_id, plan.facts.model, run.missing)
 
 
 JSON = RowFormat(".json", "application/json", JsonFile, RowKind.LINE, has_figures=True)

@@ -14,7 +14,7 @@ from proctor.values.outcome import Answer, Failure
 from services.results.export.format import ExportedRun, OutcomeFormat
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import TaskProvenance
-from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible, ScoringTarget
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.compiled_scoring import CompiledScoring
 
@@ -91,7 +91,7 @@ def _generation(origin: TaskProvenance) -> Mapping[str, object]:
     return {**known, "do_sample": origin.temperature > 0, "temperature": origin.temperature}
 
 
-def _target(target: Target) -> object:
+def _target(target: ScoringTarget) -> object:
     if target.choice is not None:
         return target.choice
     if target.right_choices:

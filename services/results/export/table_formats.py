@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from proctor.values.usage import TokenUsage
-from services.results.export.format import ExportedRun, Row, RowFormat
+from services.results.export.format import ExportedRun, ExportRow, RowFormat
 
 SCORE_PREFIX = "score_"
 
@@ -56,7 +56,7 @@ class CsvFile:
     def begin(self) -> bytes:
         return self._row(self._names).encode()
 
-    def write(self, rows: Sequence[Row]) -> bytes:
+    def write(self, rows: Sequence[ExportRow]) -> bytes:
         return "".join([self._row(self._values(row)) for row in rows]).encode()
 
     def end(self) -> bytes:
@@ -65,7 +65,7 @@ class CsvFile:
     def _row(self, values: Iterable[object]) -> str:
         return ",".join(map(self._field, values)) + "\r\n"
 
-    def _values(self, row: Row) -> Iterable[object]:
+    def _values(self, row: ExportRow) -> Iterable[object]:
         scores = orjson.loads(row["scores"])
         return (
             *(row[name] for name in _BEFORE_JSON),
@@ -133,7 +133,7 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(self._buffer, self._schema, compression="zstd")
         return self._written()
 
-    def write(self, rows: Sequence[Row]) -> bytes:
+    def write(self, rows: Sequence[ExportRow]) -> bytes:
         assert self._writer is not None
         self._writer.write_table(pa.Table.from_pylist([self._values(row) for row in rows], self._schema))
         return self._written()
@@ -143,7 +143,7 @@ class ParquetFile:
         self._writer.close()
         return self._written()
 
-    def _values(self, row: Row) -> Mapping[str, object]:
+    def _values(self, row: ExportRow) -> Mapping[str, object]:
         scores = orjson.loads(row["scores"])
         return {
             **{name: row[name] for name in (*_BEFORE_JSON, *_BEHIND_JSON, *_BEHIND_SCORES)},

@@ -20,7 +20,7 @@ from services.results.leaderboard.process_claims import MOST_TRIES, process_clai
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible, ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score_answer import AnswerScorer, ScoringRecipe, score_beside
 from services.results.summaries.group_figures import group_summary
@@ -32,7 +32,7 @@ SAMPLES_AT_A_TIME = 1000
 
 log = get_logger()
 
-Numbered = list[tuple[int, Target]]
+Numbered = list[tuple[int, ScoringTarget]]
 
 
 @dataclass(frozen=True, slots=True)

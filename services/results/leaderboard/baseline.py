@@ -12,7 +12,7 @@ from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.scoring import OutputType
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible, ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledScoring, metric_names
 from services.results.scoring.score_answer import AnswerToScore, Scored
 from services.results.statistics.figure import Figure
@@ -43,7 +43,7 @@ class MajorityCount:
         self._choices: Counter[int] = Counter()
         self._texts: Counter[str] = Counter()
 
-    def add(self, targets: Iterable[Target]) -> None:
+    def add(self, targets: Iterable[ScoringTarget]) -> None:
         for target in targets:
             self._choices.update(_right_choices(target))
             self._texts.update(text for text in target.texts[:1] if self._is_counted(text))
@@ -87,7 +87,7 @@ class BaselineColumns:
         self._majority = majority
         self._columns = {name: TaskColumns(scoring, label_count) for name in self._names()}
 
-    def answers(self, targets: Iterable[tuple[int, Target]]) -> list[BaselineAnswer]:
+    def answers(self, targets: Iterable[tuple[int, ScoringTarget]]) -> list[BaselineAnswer]:
         """To targets by the number of their sample. Raises ScoringImpossible."""
         return [
             BaselineAnswer(name, sample, rollout, (target, answer))
@@ -131,7 +131,7 @@ class BaselineColumns:
         is_text = self._scoring.output_type is OutputType.GENERATE_UNTIL
         return (MAJORITY,) if is_text else (RANDOM, MAJORITY, LONGEST)
 
-    def _answers(self, target: Target) -> Mapping[str, Sequence[Answer]]:
+    def _answers(self, target: ScoringTarget) -> Mapping[str, Sequence[Answer]]:
         if self._scoring.output_type is OutputType.GENERATE_UNTIL:
             return {MAJORITY: [Answer(self._majority.text)]}
         texts = [choice.removeprefix(self._scoring.target_delimiter) for choice in target.choices]
@@ -153,7 +153,7 @@ def _choosing(choice: int, texts: Sequence[str]) -> Answer:
     return Answer(texts[choice], choices=scores)
 
 
-def _right_choices(target: Target) -> Sequence[int]:
+def _right_choices(target: ScoringTarget) -> Sequence[int]:
     if target.right_choices:
         return target.right_choices
     return () if target.choice is None else (target.choice,)

@@ -15,7 +15,7 @@ from proctor.wire.well_known import time_to_proto
 from services.results.checked_fields import checked_choice, checked_text
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
-from services.results.leaderboard.list_history import History, HistoryQuery, ListHistory
+from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
 from services.results.summaries.proto import figure_to_proto
 
@@ -78,7 +78,7 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:
     )
 
 
-def history_to_proto(history: History) -> pb.GetHistoryResponse:
+def history_to_proto(history: HistoryPage) -> pb.GetHistoryResponse:
     return pb.GetHistoryResponse(
         entries=map(_entry_to_proto, history.entries),
         next_page_token=history.next_page_token,

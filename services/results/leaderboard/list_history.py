@@ -11,7 +11,7 @@ from services.common.page_token import read_page_token, write_page_token
 from services.results.checked_fields import InvalidPageToken, checked_number
 from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
 from services.results.leaderboard.leaderboard import LeaderboardEntry
-from services.results.leaderboard.ports import HistoryKey, HistoryPage, HistoryStore
+from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import metric_named
 
@@ -38,7 +38,7 @@ class HistoryQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryPage:
     """No token on the last page; `total` counts over all pages."""
 
     entries: list[LeaderboardEntry]
@@ -51,19 +51,19 @@ class ListHistory:
     history: HistoryStore
     clock: Clock
 
-    async def list_page(self, query: HistoryQuery) -> History:
+    async def list_page(self, query: HistoryQuery) -> HistoryPage:
         page_size = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         days = checked_number("days", query.days, most=MOST_DAYS, usual=USUAL_DAYS)
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
-        page = HistoryPage(
+        page = HistoryRange(
             query.suite, query.model, since, read_history_token(query.page_token), page_size + 1, query.kind
         )
         runs = await self.history.page(page)
         _check_metric(query.metric, runs)
         listed = [_entry(run, query.metric) for run in runs[:page_size]]
         token = write_history_token(runs[page_size - 1]) if len(runs) > page_size else ""
-        return History(listed, await self.history.count(page), token)
+        return HistoryPage(listed, await self.history.count(page), token)
 
 
 def _check_metric(word: str, runs: Sequence[ClosedRun]) -> None:

@@ -36,7 +36,7 @@ HistoryKey = tuple[datetime, str]
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryPage:
+class HistoryRange:
     """Closed runs of a suite and a model ("" for all) since a moment, newest first, that come after a key.
 
     Without a suite those of one kind, where one is given.
@@ -53,11 +53,11 @@ class HistoryPage:
 class HistoryStore(Protocol):
     """Reads histories of closed runs."""
 
-    async def page(self, page: HistoryPage) -> list[ClosedRun]:
+    async def page(self, page: HistoryRange) -> list[ClosedRun]:
         """The runs of a page."""
         ...
 
-    async def count(self, page: HistoryPage) -> int:
+    async def count(self, page: HistoryRange) -> int:
         """Runs over all pages."""
         ...
 

@@ -20,7 +20,7 @@ from services.results.leaderboard.closed_run import (
 )
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, HistoryPage, Work
+from services.results.leaderboard.ports import Claim, HistoryRange, Work
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.statistics.metrics import SCORE
@@ -78,19 +78,19 @@ class PostgresLeaderboard:
         row = await self._session.fetchrow("read_newest_baselines", run_ids)
         return {} if row is None else SUITE_BASELINES.validate_json(row["baselines"])
 
-    async def page(self, page: HistoryPage) -> list[ClosedRun]:
+    async def page(self, page: HistoryRange) -> list[ClosedRun]:
         closed_at, run_id = page.after
         rows = await self._session.fetch(
             "list_history", _history(page), page.model, page.since, closed_at, run_id, page.page_size
         )
         return [_closed_run(row) for row in rows]
 
-    async def count(self, page: HistoryPage) -> int:
+    async def count(self, page: HistoryRange) -> int:
         row = await self._session.fetchrow("count_history", _history(page), page.model, page.since)
         return 0 if row is None else int(row["runs"])
 
 
-def _history(page: HistoryPage) -> str:
+def _history(page: HistoryRange) -> str:
     """As the table has it: a suite, or all of a kind."""
     return page.suite or (f"*{page.kind}" if page.kind else "")
 

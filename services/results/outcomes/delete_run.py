@@ -7,7 +7,7 @@ from services.results.runs.ports import RunRecordStore
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteRun:
+class DeleteRunRecord:
     records: RunRecordStore
     outcomes: OutcomeStore
 

@@ -23,7 +23,7 @@ from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one
 from services.results.outcomes.proto import batch_from_proto, drop_unproved
 from services.results.outcomes.record_outcomes import Recorded
 from services.results.runs.proto import progress_to_proto
-from services.results.runs.run_plan import RunProgress
+from services.results.runs.run_plan import RecordedProgress
 
 log = get_logger()
 
@@ -46,7 +46,7 @@ LONGEST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLimits:
+class RecordingLimits:
     """A batch is recorded when it is full, or when its first message has waited long enough."""
 
     outcomes: int
@@ -63,7 +63,7 @@ class InFlightMessage:
 
 
 class NatsOutcomeConsumer:
-    def __init__(self, puller: Puller, record: Record, limits: BatchLimits, shard_key: str = "") -> None:
+    def __init__(self, puller: Puller, record: Record, limits: RecordingLimits, shard_key: str = "") -> None:
         self._puller = puller
         self._shard_key = shard_key
         self._record = record
@@ -218,7 +218,7 @@ class NatsProgressPublisher:
     def __init__(self, connection: Client) -> None:
         self._connection = connection
 
-    async def publish(self, progress: RunProgress) -> None:
+    async def publish(self, progress: RecordedProgress) -> None:
         payload = progress_to_proto(progress).SerializeToString()
         try:
             await self._connection.publish(progress_subject(progress.run_id), payload)

@@ -7,7 +7,7 @@ from operator import attrgetter
 from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
 from proctor.values.usage import Timing, TokenUsage
 from services.results.runs.run_plan import PlannedTask
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoreValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
@@ -148,7 +148,7 @@ class ListedOutcome:
     """An outcome beside its sample."""
 
     task: PlannedTask
-    sample: Sample
+    sample: StoredSample
     scored: ScoredOutcome
     is_golden: bool = False
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from proctor.values.outcome import OutcomeStatus
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.outcomes.timing_summary import TimeBucket, TimingSummary
-from services.results.runs.run_plan import RunProgress, RunRecord
+from services.results.runs.run_plan import RecordedProgress, RunRecord
 from services.results.statistics.columns import ScoreChunk
 
 
@@ -94,4 +94,4 @@ class ReuseStore(Protocol):
 class ProgressPublisher(Protocol):
     """Publishes progress of runs. A subscriber that misses a report can read the counts instead."""
 
-    async def publish(self, progress: RunProgress) -> None: ...
+    async def publish(self, progress: RecordedProgress) -> None: ...

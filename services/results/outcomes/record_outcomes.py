@@ -21,10 +21,10 @@ from services.results.outcomes.outcome import (
     without_duplicates,
 )
 from services.results.outcomes.ports import OutcomeStore, ProgressPublisher
-from services.results.runs.ports import RunRecordStore, ShardKey
+from services.results.runs.ports import RunRecordStore, ShardOfRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import AnswerScorer, Scored, ScoringRecipe, score_beside
 
 MOST_REMEMBERED_PLANS = 1000
@@ -149,7 +149,9 @@ class RecordOutcomes:
             scored = iter(await score_beside(self._scorer, scoring, recipe, known))
         return [next(scored) if sample in targets else _NO_TARGET for sample, _ in answers]
 
-    async def _targets(self, plan: RunPlan, task_index: int, samples: set[int]) -> Mapping[int, Target]:
+    async def _targets(
+        self, plan: RunPlan, task_index: int, samples: set[int]
+    ) -> Mapping[int, ScoringTarget]:
         """What is expected, by the number of the sample in the run."""
         task = plan.tasks[task_index]
         positions = sorted(sample - task.first_sample for sample in samples)
@@ -164,7 +166,7 @@ class RecordOutcomes:
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
         """Also for duplicates: the recorder before may have died before it published."""
-        shards: set[ShardKey] = {(one.run_id, one.outcome.shard) for one in scored}
+        shards: set[ShardOfRun] = {(one.run_id, one.outcome.shard) for one in scored}
         if not shards:
             return
         touched = [plans[run_id] for run_id in sorted({run_id for run_id, _ in shards})]

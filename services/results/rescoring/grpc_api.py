@@ -10,7 +10,7 @@ from proctor.v1 import rescore_service_pb2 as pb
 from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
 from proctor.values.scoring import MetricUse
 from services.results.checked_fields import checked_id, checked_text
-from services.results.rescoring.rescore_task import OtherScoring, RescoreTask
+from services.results.rescoring.rescore_task import RescoreTask, ScoringOverride
 from services.results.summaries.proto import task_summary_to_proto
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RescoreService"].full_name
@@ -27,7 +27,7 @@ class GrpcRescoreApi(pb_grpc.RescoreServiceServicer):
     async def RescoreTask(
         self, request: pb.RescoreTaskRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.RescoreTaskResponse:
-        other = OtherScoring(
+        other = ScoringOverride(
             tuple(MetricUse(use.name, use.options_json) for use in request.metrics),
             request.filters_json if request.HasField("filters_json") else None,
         )

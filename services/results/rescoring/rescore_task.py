@@ -80,7 +80,7 @@ class RescoredAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherScoring:
+class ScoringOverride:
     """No `metrics`: those of the task. `filters_json` None: those of the task, empty: none."""
 
     metrics: Sequence[MetricUse] = ()
@@ -109,7 +109,7 @@ class RescoreTask:
     show_summary: ShowSummary
     scorer: AnswerScorer
 
-    async def rescore(self, run_id: str, task: str, other: OtherScoring) -> RescoredTask:
+    async def rescore(self, run_id: str, task: str, other: ScoringOverride) -> RescoredTask:
         record = await self.records.get(run_id)
         if not record.is_frozen:
             raise RunNotFinished(run_id=run_id)
@@ -156,7 +156,7 @@ def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, 
     }
 
 
-def _recipe(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring:
+def _recipe(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
     recipe = plan.tasks[index].scoring
     if other.metrics:
         recipe = replace(recipe, metrics=tuple(_full_name(recipe, use) for use in other.metrics))
@@ -165,7 +165,7 @@ def _recipe(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring:
     return recipe
 
 
-def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> CompiledScoring:
+def other_scoring(plan: RunPlan, index: int, other: ScoringOverride) -> CompiledScoring:
     """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
     try:
         scoring = compile_scoring(_recipe(plan, index, other), plan.scoring_method)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from proctor.values.run import RunState
-from services.results.runs.run_plan import RunPlan, RunProgress, RunRecord
+from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
 
-ShardKey = tuple[str, int]
+ShardOfRun = tuple[str, int]
 """Run and shard."""
 
 
@@ -25,11 +25,11 @@ class RunRecordStore(Protocol):
         """The record of a run; None where there is none."""
         ...
 
-    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunProgress]:
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
         """Counts of some runs, with those of the named shards only. A run that was deleted is left out."""
         ...
 
-    async def all_counts(self, run: RunPlan) -> RunProgress:
+    async def all_counts(self, run: RunPlan) -> RecordedProgress:
         """Counts of a run with every shard of the present epoch. Raises RecordNotFound."""
         ...
 

@@ -14,12 +14,12 @@ from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
-from services.results.runs.ports import ShardKey
+from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import (
     PlannedTask,
+    RecordedProgress,
     RunFacts,
     RunPlan,
-    RunProgress,
     RunRecord,
     TaskProvenance,
 )
@@ -56,7 +56,7 @@ class PostgresRunRecords:
             return None
         return _record(run_id, row, await self.session.fetch("read_run_tasks", run_id))
 
-    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunProgress]:
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
         wanted = [run_id for run_id, _ in shards], [shard for _, shard in shards]
         rows = await self.session.fetch("read_shard_counts", *wanted) if shards else []
         by_run: dict[str, dict[int, int]] = defaultdict(dict)
@@ -64,7 +64,7 @@ class PostgresRunRecords:
             by_run[row["run_id"]][row["shard"]] = row["recorded"]
         return await self._progress(runs, by_run)
 
-    async def all_counts(self, run: RunPlan) -> RunProgress:
+    async def all_counts(self, run: RunPlan) -> RecordedProgress:
         rows = await self.session.fetch("read_all_shard_counts", run.run_id)
         found = await self._progress([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
         if not found:
@@ -99,12 +99,12 @@ class PostgresRunRecords:
 
     async def _progress(
         self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]
-    ) -> list[RunProgress]:
+    ) -> list[RecordedProgress]:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
         for row in await self.session.fetch("read_task_counts", [run.run_id for run in runs]):
             rows_by_run[row["run_id"]].append(row)
         return [
-            RunProgress(run.run_id, _counts(run, rows), shards.get(run.run_id, {}))
+            RecordedProgress(run.run_id, _counts(run, rows), shards.get(run.run_id, {}))
             for run in runs
             if (rows := rows_by_run.get(run.run_id))
         ]

@@ -10,9 +10,9 @@ from services.results.checked_fields import InvalidField, checked_choice
 from services.results.runs.run_plan import (
     USUAL_MAX_FAILED_SHARE,
     PlannedTask,
+    RecordedProgress,
     RunFacts,
     RunPlan,
-    RunProgress,
     TaskProvenance,
 )
 
@@ -59,7 +59,7 @@ def task_to_proto(task: PlannedTask) -> sample_pb2.PlannedTask:
     return message
 
 
-def progress_to_proto(progress: RunProgress) -> work_messages_pb2.ProgressReport:
+def progress_to_proto(progress: RecordedProgress) -> work_messages_pb2.ProgressReport:
     message = COUNTS.to_proto(progress.counts)
     message.run_id = progress.run_id
     for shard, recorded in progress.shards.items():

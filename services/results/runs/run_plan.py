@@ -158,7 +158,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RunProgress:
+class RecordedProgress:
     """Counts of a run, without failures of earlier epochs; `shards` counts the outcomes of some shards."""
 
     run_id: str

@@ -4,24 +4,24 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from services.results.samples.sample import Sample, SampleSet
-from services.results.scoring.answer import Target
+from services.results.samples.sample import SampleSet, StoredSample
+from services.results.scoring.answer import ScoringTarget
 
-Read_co = TypeVar("Read_co", covariant=True)
+SampleForm_co = TypeVar("SampleForm_co", covariant=True)
 
 
-class SampleReader(Protocol[Read_co]):
+class SampleReader(Protocol[SampleForm_co]):
     """Reads samples in some form."""
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Read_co]:
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, SampleForm_co]:
         """Samples by position; raises SampleSetNotFound."""
         ...
 
 
-class SampleSetStore(SampleReader[Sample], Protocol):
+class SampleSetStore(SampleReader[StoredSample], Protocol):
     """Stores sample sets. Every call can be repeated without harm."""
 
-    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+    async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
         """Stores samples, in place of those at their positions. Raises SampleSetCommitted."""
         ...
 
@@ -33,7 +33,7 @@ class SampleSetStore(SampleReader[Sample], Protocol):
         """Approximate size of each sample in bytes, by position."""
         ...
 
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
+    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
         """Targets by position; unknown positions are left out."""
         ...
 

@@ -16,8 +16,8 @@ from services.results.samples.errors import (
     SampleSetNotFound,
     UnstorableText,
 )
-from services.results.samples.sample import Sample, SampleSet
-from services.results.scoring.answer import Target
+from services.results.samples.sample import SampleSet, StoredSample
+from services.results.scoring.answer import ScoringTarget
 
 SETS_AT_A_TIME = 100
 SAMPLES_AT_A_TIME = 5000
@@ -27,7 +27,7 @@ SAMPLES_AT_A_TIME = 5000
 class PostgresSampleSets:
     session: PostgresSession
 
-    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+    async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
         rows = [_row(staging_id, sample) for sample in samples]
 
         async def stage(transaction: PostgresTransaction) -> None:
@@ -51,7 +51,7 @@ class PostgresSampleSets:
 
         return await self.session.run(commit)
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
         rows = await self.session.fetch("read_samples", set_id, positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=set_id)
@@ -61,7 +61,7 @@ class PostgresSampleSets:
         rows = await self.session.fetch("weigh_samples", set_id, positions)
         return {row["position"]: row["bytes"] for row in rows}
 
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
+    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
         rows = await self.session.fetch("read_targets", set_id, positions)
         return {row["position"]: _target(row) for row in rows}
 
@@ -138,7 +138,7 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
     return SampleSet(same["set_id"], digest)
 
 
-def _row(set_id: str, sample: Sample) -> dict[str, object]:
+def _row(set_id: str, sample: StoredSample) -> dict[str, object]:
     """By column."""
     messages = [_message_row(message) for message in sample.prompt.messages]
     target = sample.target
@@ -168,12 +168,12 @@ def _message_row(message: ChatMessage) -> list[str]:
     return [message.role, message.content, *([message.fields_json] if message.fields_json else [])]
 
 
-def sample_from_row(row: asyncpg.Record, doc_json: str = "") -> Sample:
+def sample_from_row(row: asyncpg.Record, doc_json: str = "") -> StoredSample:
     """`doc_json`: the row of the source, which only exports read."""
     messages = orjson.loads(row["prompt_messages"] or "[]")
     prompt = Prompt(row["prompt_text"], tuple(ChatMessage(*message) for message in messages))
     target = _target(row)
-    return Sample(
+    return StoredSample(
         row["position"],
         row["doc_id"],
         row["digest"],
@@ -186,8 +186,8 @@ def sample_from_row(row: asyncpg.Record, doc_json: str = "") -> Sample:
     )
 
 
-def _target(row: asyncpg.Record) -> Target:
-    return Target(
+def _target(row: asyncpg.Record) -> ScoringTarget:
+    return ScoringTarget(
         tuple(row["choices"]),
         row["target_choice"],
         tuple(row["target_texts"]),

@@ -2,16 +2,16 @@
 
 from proctor.v1 import sample_pb2
 from proctor.values.sample import ChatMessage, Prompt
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringTarget
 
-_NOTHING_EXPECTED = Target()
+_NOTHING_EXPECTED = ScoringTarget()
 
 
-def sample_from_proto(message: sample_pb2.Sample) -> Sample:
+def sample_from_proto(message: sample_pb2.Sample) -> StoredSample:
     prompt = message.prompt
     turns = [ChatMessage(turn.role, turn.content, turn.fields_json) for turn in prompt.messages]
-    return Sample(
+    return StoredSample(
         position=message.position,
         doc_id=message.doc_id,
         digest=message.digest,
@@ -25,13 +25,13 @@ def sample_from_proto(message: sample_pb2.Sample) -> Sample:
     )
 
 
-def _target(message: sample_pb2.Sample) -> Target:
+def _target(message: sample_pb2.Sample) -> ScoringTarget:
     """Most rows of a data set have no target; reading each empty list would double the cost."""
     choices = tuple(message.choices)
     if not choices and not message.HasField("target"):
         return _NOTHING_EXPECTED
     target = message.target
-    return Target(
+    return ScoringTarget(
         choices,
         target.choice if target.HasField("choice") else None,
         tuple(target.texts),

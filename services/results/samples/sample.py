@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from proctor.values.sample import Prompt
-from services.results.scoring.answer import Target
+from services.results.scoring.answer import ScoringTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class StoredSample:
     """`target` holds the choices too: together they are all that scoring needs.
 
     `doc_json` is the row it was made from; it is kept, and empty when samples are read to be sent. `row_id`
@@ -19,7 +19,7 @@ class Sample:
     doc_id: int
     digest: bytes
     prompt: Prompt
-    target: Target
+    target: ScoringTarget
     cluster: str = ""
     doc_json: str = ""
     row_id: str = ""
@@ -35,7 +35,7 @@ class SampleSet:
     digest: bytes
 
 
-def target_as_text(target: Target, target_delimiter: str) -> str:
+def target_as_text(target: ScoringTarget, target_delimiter: str) -> str:
     """The target for a person or a table."""
     if target.choice is not None and 0 <= target.choice < len(target.choices):
         return target.choices[target.choice].removeprefix(target_delimiter)

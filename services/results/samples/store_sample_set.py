@@ -11,7 +11,7 @@ from services.common.clock import Clock
 from services.results.checked_fields import InvalidField
 from services.results.samples.errors import SampleNotFound, UnfitTarget
 from services.results.samples.ports import SampleReader, SampleSetStore
-from services.results.samples.sample import Sample, SampleSet
+from services.results.samples.sample import SampleSet, StoredSample
 from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
 from services.results.scoring.text_metrics import check_target
@@ -30,7 +30,7 @@ class StoreSampleSet:
     keep_staged: timedelta
 
     async def stage(
-        self, staging_id: str, samples: Sequence[Sample], recipe: TaskScoring | None = None
+        self, staging_id: str, samples: Sequence[StoredSample], recipe: TaskScoring | None = None
     ) -> None:
         """With a recipe, samples that it cannot score are rejected."""
         for sample in samples:
@@ -64,7 +64,7 @@ def _read(recipe: TaskScoring) -> CompiledScoring:
         raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
 
 
-def _check_targets(scoring: CompiledScoring, samples: Sequence[Sample]) -> None:
+def _check_targets(scoring: CompiledScoring, samples: Sequence[StoredSample]) -> None:
     # Many rows expect the same few texts.
     fitting: set[tuple[str, ...]] = set()
     for sample in samples:
@@ -82,16 +82,16 @@ def _check_targets(scoring: CompiledScoring, samples: Sequence[Sample]) -> None:
 
 MOST_POSITIONS = 1024
 
-Read = TypeVar("Read")
+SampleForm = TypeVar("SampleForm")
 
 
 @dataclass(frozen=True)
-class ReadSamples(Generic[Read]):
+class ReadSamples(Generic[SampleForm]):
     """Samples stay in the form in which the reader has them."""
 
-    samples: SampleReader[Read]
+    samples: SampleReader[SampleForm]
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> list[Read]:
+    async def read(self, set_id: str, positions: Sequence[int]) -> list[SampleForm]:
         if len(positions) > MOST_POSITIONS:
             raise InvalidField(field="positions", problem=f"must be at most {MOST_POSITIONS}")
         found = await self.samples.read(set_id, positions)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScoringTarget:
     """The target of a sample. `choices` are continuations, delimiter included, as the model sees.
 
     Either `choice` or, where several are right, `right_choices`. `wrong_texts` is what `texts` is weighed

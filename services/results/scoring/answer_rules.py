@@ -176,7 +176,7 @@ class SettledChoice:
                 yield label
 
 
-Options = Mapping[str, object]
+MetricOptions = Mapping[str, object]
 
 RULE_OPTIONS: Mapping[str, frozenset[str]] = {
     "regex": frozenset({"pattern", "ignore_case"}),
@@ -186,13 +186,13 @@ RULE_OPTIONS: Mapping[str, frozenset[str]] = {
 RULE_METRICS = frozenset(RULE_OPTIONS)
 
 
-def read_rule(name: str, options: Options, slow_time: SlowTime) -> AnswerRule | None:
+def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:
     """None for a metric that has no rule. Raises ValueError, TypeError and re.error."""
     read = _READERS.get(name)
     return read(options, slow_time) if read else None
 
 
-def _regex(options: Options, slow_time: SlowTime) -> AnswerRule:
+def _regex(options: MetricOptions, slow_time: SlowTime) -> AnswerRule:
     pattern, ignore_case = options.get("pattern"), options.get("ignore_case", False)
     if not isinstance(ignore_case, bool) or not isinstance(pattern, str | None):
         raise TypeError("pattern must be a text, and ignore_case true or false")
@@ -201,11 +201,11 @@ def _regex(options: Options, slow_time: SlowTime) -> AnswerRule:
     return FoundText(case_pattern(pattern, ignore_case=ignore_case, slow_time=slow_time), ignore_case)
 
 
-def _numeric(options: Options, _: SlowTime) -> AnswerRule:
+def _numeric(options: MetricOptions, _: SlowTime) -> AnswerRule:
     return SameNumber(_number(options, "tolerance"), _number(options, "relative_tolerance"))
 
 
-def _number(options: Options, name: str) -> Fraction:
+def _number(options: MetricOptions, name: str) -> Fraction:
     value = options.get(name, 0)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
         raise ValueError(f"{name} must be a number from 0")
@@ -213,14 +213,14 @@ def _number(options: Options, name: str) -> Fraction:
     return Fraction(str(value))
 
 
-def _choice(options: Options, _: SlowTime) -> AnswerRule:
+def _choice(options: MetricOptions, _: SlowTime) -> AnswerRule:
     choices = options.get("choices", LETTERS)
     if isinstance(choices, list | tuple) and all(isinstance(one, str) and one.strip() for one in choices):
         return SettledChoice(tuple(choices))
     raise ValueError("choices must be a list of texts")
 
 
-_READERS: Mapping[str, Callable[[Options, SlowTime], AnswerRule]] = {
+_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "regex": _regex,
     "numeric": _numeric,
     "choice": _choice,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.outcome import Answer, ChoiceScore
-from services.results.scoring.answer import UNREAD, LabelPair, ScoringImpossible, Target
+from services.results.scoring.answer import UNREAD, LabelPair, ScoringImpossible, ScoringTarget
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 
 
@@ -16,7 +16,7 @@ class ChosenChoice:
     `scores` of the choices are empty where the model generated its choice.
     """
 
-    target: Target
+    target: ScoringTarget
     texts: Sequence[str]
     label: int
     scores: Sequence[ChoiceScore] = ()

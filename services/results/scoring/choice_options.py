@@ -28,7 +28,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Options:
+class ChoiceOptions:
     """`forms`: the choices as they are compared, by label; `letters`: the label that a letter stands for."""
 
     forms: Sequence[str]
@@ -99,7 +99,7 @@ class Options:
         return sorted(found, key=lambda named: -named.end)
 
 
-def options_of(choices: Sequence[str]) -> Options | None:
+def options_of(choices: Sequence[str]) -> ChoiceOptions | None:
     """None where only the exact text distinguishes the choices."""
     texts = [choice.strip() for choice in choices]
     own = [_OWN_LETTER.match(text) for text in texts]
@@ -113,4 +113,4 @@ def options_of(choices: Sequence[str]) -> Options | None:
         }
         letters = single or dict(zip(ascii_uppercase, range(len(forms)), strict=False))
     are_distinct = all(forms) and len({form.rstrip("?") for form in forms}) == len(forms)
-    return Options(forms, letters) if are_distinct else None
+    return ChoiceOptions(forms, letters) if are_distinct else None

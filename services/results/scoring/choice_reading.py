@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from re import Match, Pattern
 
 from services.results.scoring.answer_text import final_answer, unmarked
-from services.results.scoring.choice_options import Named, Options, options_of
+from services.results.scoring.choice_options import ChoiceOptions, Named, options_of
 
 
 def _any_of(*alternatives: str, before: str = "", after: str = "") -> Pattern[str]:
@@ -107,7 +107,7 @@ def is_denied(before: str) -> bool:
     return bool(_DENIAL.match(sentence) or _DENIAL_ABROAD.match(sentence))
 
 
-def is_explanation(rest: str, label: int, options: Options) -> bool:
+def is_explanation(rest: str, label: int, options: ChoiceOptions) -> bool:
     """What may follow a choice with which an answer begins without more ado."""
     if not rest or (_EXPLAINS.match(rest) and not options.are_letters):
         return True
@@ -116,7 +116,7 @@ def is_explanation(rest: str, label: int, options: Options) -> bool:
     return bool(repeats or says_what_it_is or _EXPLAINS.match(rest)) and not _DENIAL.match(rest)
 
 
-def is_taken_back(rest: str, label: int, options: Options) -> bool:
+def is_taken_back(rest: str, label: int, options: ChoiceOptions) -> bool:
     """What follows a claim doubts it, judges it, or names another choice other than in passing."""
     if "?" in rest or _DOUBT.search(rest) or _CONDITION.match(rest) or _DENIAL_ABROAD.match(rest):
         return True
@@ -195,7 +195,7 @@ _EDGES_OF_FORMULA = "{}$ "
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StatedChoice:
     """`label`: None where what is claimed is not plain. `end`: where in the answer the claim ends.
 
     `is_stated`: it is a sentence or a line of its own, and not only the choice with which an answer begins.
@@ -206,20 +206,22 @@ class Claim:
     is_stated: bool = True
 
 
-def claims_of(answer: str, options: Options) -> list[Claim]:
+def stated_choices(answer: str, options: ChoiceOptions) -> list[StatedChoice]:
     """All claims, in the order of their ends."""
     found = [*_boxed(answer, options), *_on_lines(answer, options), *_in_sentences(answer, options)]
     return sorted(found, key=lambda claim: claim.end)
 
 
-def _boxed(answer: str, options: Options) -> Iterator[Claim]:
+def _boxed(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     for found in _BOXED.finditer(answer):
         before, after = answer[: found.start()], answer[found.end() :]
         is_plain = _SENTENCE_ENDS.match(after.lstrip(_EDGES_OF_FORMULA)) and not is_denied(before)
-        yield Claim(options.being(found[1].strip(_EDGES_OF_FORMULA)) if is_plain else None, found.end())
+        yield StatedChoice(
+            options.being(found[1].strip(_EDGES_OF_FORMULA)) if is_plain else None, found.end()
+        )
 
 
-def _on_lines(answer: str, options: Options) -> Iterator[Claim]:
+def _on_lines(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     """Lines that are a choice as a whole; one amid others, or ending a sentence, is unclear."""
     start = 0
     for line in answer.splitlines(keepends=True):
@@ -227,11 +229,11 @@ def _on_lines(answer: str, options: Options) -> Iterator[Claim]:
         label = options.being(line)
         if label is not None:
             is_last = end >= len(answer) and _AFTER_SENTENCE.search(answer[:start]) is not None
-            yield Claim(label if start == 0 or is_last else None, end)
+            yield StatedChoice(label if start == 0 or is_last else None, end)
         start = end
 
 
-def _in_sentences(answer: str, options: Options) -> Iterator[Claim]:
+def _in_sentences(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     for head in _HEAD.finditer(answer):
         claims = (_claimed(head, named, options) for named in options.named_at(answer, head.end()))
         claim = next((claim for claim in claims if claim), None)
@@ -239,7 +241,7 @@ def _in_sentences(answer: str, options: Options) -> Iterator[Claim]:
             yield claim
 
 
-def _claimed(head: Match[str], named: Named, options: Options) -> Claim | None:
+def _claimed(head: Match[str], named: Named, options: ChoiceOptions) -> StatedChoice | None:
     """None where the sentence says more, or only mentions a choice."""
     answer = head.string
     tail = _TAIL.match(answer, named.end)
@@ -250,10 +252,10 @@ def _claimed(head: Match[str], named: Named, options: Options) -> Claim | None:
     is_whole = head.start() == 0 and not answer[end.end() :].strip()
     is_stated = is_whole or bool(head["stated"] or (tail and tail["is_right"]))
     begins_the_answer = head.start() == 0 and not head["it_is"]
-    return Claim(named.label, end.end(), is_stated) if is_stated or begins_the_answer else None
+    return StatedChoice(named.label, end.end(), is_stated) if is_stated or begins_the_answer else None
 
 
-def _is_one_of(forms: frozenset[str], named: Named, options: Options) -> bool:
+def _is_one_of(forms: frozenset[str], named: Named, options: ChoiceOptions) -> bool:
     return named.label is not None and options.forms[named.label] in forms
 
 
@@ -276,8 +278,8 @@ def named_choice(text: str, choices: Sequence[str]) -> int | None:
     return _read(_ON_THE_NEXT_LINE.sub(": ", lines), options)
 
 
-def _read(answer: str, options: Options) -> int | None:
-    claims = claims_of(answer, options)
+def _read(answer: str, options: ChoiceOptions) -> int | None:
+    claims = stated_choices(answer, options)
     labels = {claim.label for claim in claims}
     if len(labels) != 1:
         return None

@@ -28,7 +28,7 @@ class Average(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class CompiledMetric:
     """A metric by name. `match`: what exact_match and contains ignore; `average`: for f1.
 
     `rule`: how a metric with a rule of its own reads answers.
@@ -45,7 +45,7 @@ class ScoredMetric:
     """A metric over one way to read the answer. `key` names it in scores and figures."""
 
     key: str
-    metric: Metric
+    metric: CompiledMetric
     pipeline: FilterPipeline
 
 
@@ -54,7 +54,7 @@ class CompiledScoring:
     """How answers to a task are scored. `is_generated`: the model generates its choice in words."""
 
     output_type: OutputType
-    metrics: tuple[Metric, ...]
+    metrics: tuple[CompiledMetric, ...]
     filters: tuple[FilterPipeline, ...] = ()
     target_delimiter: str = " "
     is_generated: bool = False
@@ -109,7 +109,7 @@ def metric_names(scoring: CompiledScoring) -> tuple[str, ...]:
     return tuple(scored.key for scored in scoring.scored_metrics)
 
 
-Options = Mapping[str, object]
+MetricOptions = Mapping[str, object]
 
 _MATCH_OPTIONS = frozenset(field.name for field in fields(TextMatch))
 METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
@@ -121,16 +121,16 @@ METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 
 
-def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> Metric:
+def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> CompiledMetric:
     """Raises InvalidScoring. Whether the metric fits the answers is checked when one is scored."""
     try:
         options = dict(json.loads(options_json or "{}"))
         if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
-            return Metric(name, rule=read_rule(name, options, slow_time or SlowTime()))
+            return CompiledMetric(name, rule=read_rule(name, options, slow_time or SlowTime()))
         regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))
         if set(options) <= METRIC_OPTIONS.get(name, frozenset()):
             average = Average(options.pop("average", Average.BINARY))
-            return Metric(name, TextMatch(**{**options, "regexes_to_ignore": regexes}), average)
+            return CompiledMetric(name, TextMatch(**{**options, "regexes_to_ignore": regexes}), average)
     except (ValueError, TypeError, RecursionError, re.error) as error:
         raise InvalidScoring(f"options of metric {name!r}: {error}") from error
     raise InvalidScoring(f"metric {name!r} has not all of the options {sorted(options)}")
@@ -153,7 +153,7 @@ def read_filters(filters_json: str, slow_time: SlowTime | None = None) -> tuple[
     return pipelines
 
 
-def _pipeline(name: str, filters: Sequence[Options], slow_time: SlowTime | None) -> FilterPipeline:
+def _pipeline(name: str, filters: Sequence[MetricOptions], slow_time: SlowTime | None) -> FilterPipeline:
     functions = [options["function"] for options in filters]
     if MAJORITY_VOTE in functions[:-1]:
         raise InvalidScoring(f"filter {name!r}: majority_vote is the last step")
@@ -163,7 +163,7 @@ def _pipeline(name: str, filters: Sequence[Options], slow_time: SlowTime | None)
     )
 
 
-def _step(options: Options, slow_time: SlowTime | None) -> FilterStep:
+def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
     function = str(options["function"])
     if function not in FILTERS:
         raise InvalidScoring(f"no filter {function!r}")

@@ -11,8 +11,8 @@ from services.results.scoring.answer import (
     Score,
     ScoreValue,
     ScoringImpossible,
+    ScoringTarget,
     Taken,
-    Target,
 )
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
@@ -23,13 +23,13 @@ from services.results.scoring.choice_metrics import (
     has_logprobs_only,
 )
 from services.results.scoring.choice_reading import named_choice
-from services.results.scoring.compiled_scoring import CompiledScoring, Metric
+from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.text_metrics import ReadText
 
 Scored = Score | ScoringImpossible
 """The score of an answer, or why it has none."""
 
-AnswerToScore = tuple[Target, Answer]
+AnswerToScore = tuple[ScoringTarget, Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Reading(Protocol):
     @property
     def prediction(self) -> str | None: ...
 
-    def score(self, metric: Metric) -> Taken: ...
+    def score(self, metric: CompiledMetric) -> Taken: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,22 @@ class _ReadChoice:
     def prediction(self) -> str | None:
         return None if self.choice.label == UNREAD else self.choice.texts[self.choice.label]
 
-    def score(self, metric: Metric) -> Taken:
+    def score(self, metric: CompiledMetric) -> Taken:
         if metric.name not in GENERATED_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is said in words")
         return Taken(GENERATED_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
-def score_text(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
+def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
     return _score(scoring, lambda pipeline: _read_text(pipeline, target, answer))
 
 
-def _read_text(pipeline: FilterPipeline, target: Target, answer: Answer) -> ReadText:
+def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) -> ReadText:
     return ReadText(target, read_answer(pipeline, answer.text), answer.code_result)
 
 
 def score_generated_choice(
-    scoring: CompiledScoring, target: Target, texts: tuple[str, ...], said: str
+    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], said: str
 ) -> Score:
     """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
@@ -117,7 +117,7 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) 
     return Score(prediction or "", scores, is_unparsed=prediction is None)
 
 
-def score_answer(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
+def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
     if scoring.is_unscored:
         return Score("")
     if scoring.output_type is OutputType.GENERATE_UNTIL:
@@ -139,7 +139,7 @@ async def score_beside(
     return await scorer.score(recipe, answers)
 
 
-def _try_score(scoring: CompiledScoring, target: Target, answer: Answer) -> Scored:
+def _try_score(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Scored:
     try:
         return score_answer(scoring, target, answer)
     except ScoringImpossible as impossible:
@@ -147,7 +147,7 @@ def _try_score(scoring: CompiledScoring, target: Target, answer: Answer) -> Scor
 
 
 def _score_by_loglikelihood(
-    scoring: CompiledScoring, target: Target, texts: tuple[str, ...], answer: Answer
+    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], answer: Answer
 ) -> Score:
     given, wanted = len(answer.choices), len(texts)
     if given != wanted or not wanted:

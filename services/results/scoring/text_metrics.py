@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from proctor.values.code import CodeResult
-from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
+from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, ScoringTarget, Taken
 from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
-from services.results.scoring.compiled_scoring import PASSES, Metric
+from services.results.scoring.compiled_scoring import PASSES, CompiledMetric
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 
@@ -78,7 +78,7 @@ OVERLAP_METRICS: Mapping[str, tuple[str, Callable[[Overlap, str], float]]] = {
 """By name: what is measured, and which figure of it."""
 
 
-def load_libraries(metrics: Sequence[Metric]) -> None:
+def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
     """Those that the metrics need: they take a second, which no answer is to be charged for."""
     for measure in {OVERLAP_METRICS[metric.name][0] for metric in metrics if metric.name in OVERLAP_METRICS}:
         (_bleu_scorer if measure == "bleu" else _rouge_scorer)()
@@ -117,23 +117,23 @@ SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
 NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
 
-def _exact_match(metric: Metric, reading: str, expected: str) -> float:
+def _exact_match(metric: CompiledMetric, reading: str, expected: str) -> float:
     return float(metric.match.is_match(reading, expected))
 
 
-def _contains(metric: Metric, reading: str, expected: str) -> float:
+def _contains(metric: CompiledMetric, reading: str, expected: str) -> float:
     return float(metric.match.is_contained(expected, reading))
 
 
-def _squad_em(_: Metric, reading: str, expected: str) -> float:
+def _squad_em(_: CompiledMetric, reading: str, expected: str) -> float:
     return squad_exact_match(reading, expected)
 
 
-def _squad_f1(_: Metric, reading: str, expected: str) -> float:
+def _squad_f1(_: CompiledMetric, reading: str, expected: str) -> float:
     return squad_f1(reading, expected)
 
 
-MATCH_METRICS: Mapping[str, Callable[[Metric, str, str], float]] = {
+MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
     "exact_match": _exact_match,
     "contains": _contains,
     "squad_em": _squad_em,
@@ -160,11 +160,11 @@ class ReadText:
     `code_result` is set where a worker executed the answer.
     """
 
-    target: Target
+    target: ScoringTarget
     prediction: str | None
     code_result: CodeResult | None = None
 
-    def score(self, metric: Metric) -> Taken:
+    def score(self, metric: CompiledMetric) -> Taken:
         if metric.rule:
             return self._judged(metric.rule)
         if metric.name == PASSES:
@@ -193,7 +193,7 @@ class ReadText:
         reading = judged.reading or None
         return Taken(float(judged.is_right and reading is not None), reading, _vote(reading))
 
-    def _best_match(self, metric: Metric) -> float:
+    def _best_match(self, metric: CompiledMetric) -> float:
         if self.prediction is None:
             return 0.0
         match = MATCH_METRICS[metric.name]
@@ -211,7 +211,7 @@ class ReadText:
         return Overlap(self.prediction or "", self.target.texts, self.target.wrong_texts)
 
 
-def check_target(metric: Metric, target: Target) -> None:
+def check_target(metric: CompiledMetric, target: ScoringTarget) -> None:
     """Raises ScoringImpossible where no answer can be compared with the sample's target."""
     if not target.texts:
         raise ScoringImpossible("it has no target")
@@ -221,7 +221,7 @@ def check_target(metric: Metric, target: Target) -> None:
         _expected_number(target)
 
 
-def _expected_number(target: Target) -> float:
+def _expected_number(target: ScoringTarget) -> float:
     number = named_number(target.texts[0]) if target.texts else None
     if number is None:
         raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is no number")

@@ -24,7 +24,7 @@ _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 _REPETITION = re.compile(r"[*+?{]")
 
 
-Found = TypeVar("Found")
+Searched = TypeVar("Searched")
 
 
 class SlowTime:
@@ -77,7 +77,7 @@ class TimedRegex:
             return self._plain.sub("", text)
         return self._in_time(lambda seconds: self._timed.sub("", text, timeout=seconds, concurrent=True))
 
-    def _in_time(self, search: Callable[[float], Found]) -> Found:
+    def _in_time(self, search: Callable[[float], Searched]) -> Searched:
         if self._has_been_slow and self._slow_time.left <= 0:
             raise self._too_slow()
         # Where each target is a pattern of its own, there is always one more that was never slow.

@@ -164,7 +164,7 @@ class _Rest:
 
 
 @dataclass
-class _Term:
+class _BatchesTerm:
     fencing_token: FencingToken
     group: asyncio.TaskGroup
     going: set[BatchId] = field(default_factory=set)
@@ -183,12 +183,12 @@ class LeadBatches:
     async def lead(self, token: FencingToken) -> NoReturn:
         """Until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
-            term = _Term(token, group)
+            term = _BatchesTerm(token, group)
             while True:
                 await self._begin(term)
                 await asyncio.sleep(_ROUND_SECONDS)
 
-    async def _begin(self, term: _Term) -> None:
+    async def _begin(self, term: _BatchesTerm) -> None:
         room = AT_A_TIME - len(term.going)
         if not room:
             return
@@ -203,7 +203,7 @@ class LeadBatches:
             term.going.add(batch_id)
             term.group.create_task(self._finish(term, batch_id), name=f"batch {batch_id}")
 
-    async def _finish(self, term: _Term, batch_id: BatchId) -> None:
+    async def _finish(self, term: _BatchesTerm, batch_id: BatchId) -> None:
         try:
             if await self.finishing.finish(term.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch=batch_id)

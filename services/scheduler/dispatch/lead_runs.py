@@ -51,10 +51,10 @@ class LeadRuns:
     async def lead(self, token: FencingToken) -> None:
         """Until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
-            await _Term(self, token, group).run()
+            await _RunsTerm(self, token, group).run()
 
 
-class _Term:
+class _RunsTerm:
     def __init__(self, lead: LeadRuns, token: FencingToken, group: asyncio.TaskGroup) -> None:
         self._lead = lead
         self._token = token

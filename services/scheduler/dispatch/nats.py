@@ -30,7 +30,7 @@ _MAX_POSITIONS = 1024
 _PUBLISH_SECONDS = 30.0
 
 
-class SampleReader(Protocol):
+class SampleMessages(Protocol):
     async def read_samples(
         self, sample_set_id: str, positions: Sequence[int]
     ) -> Sequence[sample_pb2.Sample]: ...
@@ -42,7 +42,7 @@ class NatsShardStream:
     def __init__(
         self,
         jetstream: JetStream,
-        samples: SampleReader,
+        samples: SampleMessages,
         any_model_pools: frozenset[str],
         clock: Clock,
         shard_key: str = "",

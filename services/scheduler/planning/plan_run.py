@@ -11,7 +11,7 @@ from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
-from services.scheduler.planning.ports import PlanRecord, PlanToOpen, RunRecord, ShardStore, TaskToOpen
+from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import MissingSample, ShardCutter, number_shards, shards_of_missing
 from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
@@ -39,7 +39,7 @@ CHUNKS_ON_THEIR_WAY = 2
 
 @asynccontextmanager
 async def storing_samples(
-    record: RunRecord, staging_id: str, scoring: TaskScoring | None
+    record: OpenableRecord, staging_id: str, scoring: TaskScoring | None
 ) -> AsyncIterator[Callable[[Sequence[RenderedSample]], Awaitable[None]]]:
     """Gives what puts a chunk and waits only where too many are on their way; at the end all are stored.
 
@@ -91,7 +91,7 @@ class _Plan:
 class PlanRun:
     runs: LedRunStore
     shards: ShardStore
-    record: RunRecord
+    record: OpenableRecord
     tasks: FindTasks
     proctor_version: str
     clock: Clock

@@ -93,7 +93,7 @@ class MissingSamples(Protocol):
         ...
 
 
-class RunRecord(MissingSamples, Protocol):
+class OpenableRecord(MissingSamples, Protocol):
     """The record of a run in results. Every call is repeatable."""
 
     async def put_samples(

@@ -97,7 +97,7 @@ class NoFewshotPool(SuiteError):
     reason = "INVALID_PARAMETER"
 
 
-class UnknownMetric(SuiteError):
+class UnknownDatasetMetric(SuiteError):
     """No metric {metric!r:.80} for a data set. Supported: {supported}."""
 
     kind = ErrorKind.INVALID

@@ -12,7 +12,7 @@ from services.scheduler.suites.ports import (
     SuiteCache,
     UserSuiteStore,
 )
-from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteSummary, split_name, summary_of
+from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteListing, split_name, summary_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class FindSuites:
     stored: UserSuiteStore
     cache: SuiteCache
     read: ReadDocument
-    _listed: dict[str, SuiteSummary | BrokenSuite] = field(default_factory=dict)
+    _listed: dict[str, SuiteListing | BrokenSuite] = field(default_factory=dict)
 
     async def suite(self, name: str) -> SuiteDefinition:
         base, version = split_name(name)
@@ -36,7 +36,7 @@ class FindSuites:
             raise UnknownSuite(suite=name, supported=supported)
         return await self._read(stored)
 
-    async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
+    async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:
         taken = self.installed.names()
         users = {
             stored.full_name: self._listed.get(stored.full_name) or await self._summary(stored)
@@ -52,7 +52,7 @@ class FindSuites:
         ]
         return sorted([*installed, *users.values()], key=lambda suite: suite.name)
 
-    async def _summary(self, stored: StoredSuite) -> SuiteSummary | BrokenSuite:
+    async def _summary(self, stored: StoredSuite) -> SuiteListing | BrokenSuite:
         document = await self.stored.document(stored)
         if document is None:
             return BrokenSuite(stored.suite, "It was deleted just now.", stored.version, stored.digest)

@@ -16,17 +16,17 @@ from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuit
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample
-from services.scheduler.suites.suite import SuiteSummary, TaskSummary, summary_of
+from services.scheduler.suites.suite import SuiteListing, TaskListing, summary_of
 
 DOCUMENT = Codec(SuiteDocument, messages.SuiteDocument)
 PROBLEM = Codec(SuiteProblem, messages.SuiteProblem)
 SAMPLE_REQUEST = Codec(SampleRequest, messages.ShowSampleRequest)
 SUITE = Codec(
-    SuiteSummary,
+    SuiteListing,
     scheduler_service_pb2.SuiteInfo,
     names={"name": "suite"},
     unpaired={"problem"},
-    nested=[Codec(TaskSummary, scheduler_service_pb2.TaskInfo, names={"name": "task"})],
+    nested=[Codec(TaskListing, scheduler_service_pb2.TaskInfo, names={"name": "task"})],
 )
 BROKEN_SUITE = Codec(
     BrokenSuite,
@@ -49,7 +49,7 @@ def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
     )
 
 
-def suite_to_proto(suite: SuiteSummary | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
+def suite_to_proto(suite: SuiteListing | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
     return BROKEN_SUITE.to_proto(suite) if isinstance(suite, BrokenSuite) else SUITE.to_proto(suite)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
-from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteSummary
+from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class SuiteCatalogue(Protocol):
         """By name (the latest version) or by `name@version`. Raises `SuiteError`."""
         ...
 
-    async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
+    async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:
         """Sorted by name; of users' suites the latest version."""
         ...
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from proctor.values.code import CodeAnswer
 from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
 from services.scheduler.suites.errors import UnknownTask, listed
-from services.scheduler.suites.rows.row_source import Row, RowsReference
+from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
 
@@ -28,7 +28,7 @@ class FewshotRule:
     num_fewshot: int = 0
     delimiter: str = "\n\n"
     seed: int = 1234
-    samples: tuple[Row, ...] = ()
+    samples: tuple[SourceRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class SuiteDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskSummary:
+class TaskListing:
     name: str
     version: str
     output_type: OutputType
@@ -116,24 +116,24 @@ class TaskSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteSummary:
+class SuiteListing:
     """A suite in lists: `version` and `digest` as in `SuiteDefinition`."""
 
     name: str
     description: str
-    tasks: tuple[TaskSummary, ...]
+    tasks: tuple[TaskListing, ...]
     version: int = 0
     digest: str = ""
 
 
-def summary_of(suite: SuiteDefinition) -> SuiteSummary:
+def summary_of(suite: SuiteDefinition) -> SuiteListing:
     tasks = tuple(_task(task) for task in suite.tasks)
-    return SuiteSummary(suite.name, suite.description, tasks, suite.version, suite.digest)
+    return SuiteListing(suite.name, suite.description, tasks, suite.version, suite.digest)
 
 
-def _task(task: TaskDefinition) -> TaskSummary:
+def _task(task: TaskDefinition) -> TaskListing:
     metrics = tuple(metric.name for metric in task.scoring.metrics)
-    return TaskSummary(task.name, task.version, task.scoring.output_type, metrics, str(task.rows))
+    return TaskListing(task.name, task.version, task.scoring.output_type, metrics, str(task.rows))
 
 
 @dataclass(frozen=True, slots=True)

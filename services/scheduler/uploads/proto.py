@@ -26,7 +26,7 @@ from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpo
 MAX_CHUNK_BYTES = 1024 * 1024
 FAULT = Codec(DatasetFault, datasets.DatasetFault, unpaired={"kind"})
 
-Chunk = TypeVar("Chunk", datasets.UploadDatasetRequest, files.UploadFileRequest)
+UploadMessage = TypeVar("UploadMessage", datasets.UploadDatasetRequest, files.UploadFileRequest)
 
 
 def header_from_proto(message: datasets.DatasetHeader) -> DatasetHeader:
@@ -138,7 +138,7 @@ def dataset_cursor_from_token(token: str) -> DatasetCursor | None:
     return DatasetCursor(uploaded_at, DatasetId(dataset_id), total)
 
 
-async def open_upload(requests: AsyncIterable[Chunk]) -> tuple[Chunk, AsyncIterator[bytes]]:
+async def open_upload(requests: AsyncIterable[UploadMessage]) -> tuple[UploadMessage, AsyncIterator[bytes]]:
     """Returns the chunk with the header, and the bytes of the file.
 
     Raises `InvalidParameter` if the header is not first. Reading the bytes raises it for a chunk that is too
@@ -151,7 +151,7 @@ async def open_upload(requests: AsyncIterable[Chunk]) -> tuple[Chunk, AsyncItera
     return first, _contents(chunks)
 
 
-async def _contents(chunks: AsyncIterator[Chunk]) -> AsyncIterator[bytes]:
+async def _contents(chunks: AsyncIterator[UploadMessage]) -> AsyncIterator[bytes]:
     """The end is a message of its own, because a crashed client looks like one that has sent everything."""
     async for chunk in chunks:
         match chunk.WhichOneof("chunk"):

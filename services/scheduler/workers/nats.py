@@ -93,7 +93,7 @@ def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ..
 _REQUEST = work_messages_pb2.ListPoolModelsRequest().SerializeToString()
 
 
-class NatsModelLists:
+class NatsModelListRequests:
     def __init__(self, connection: Client, clock: Clock, limit_seconds: float) -> None:
         self._connection = connection
         self._clock = clock

@@ -7,7 +7,7 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType
-from services.results.scoring.answer import Target
+from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import (
@@ -47,7 +47,7 @@ def test_short_names_of_metrics_are_the_same_when_they_are_ordered_and_when_they
 def test_answer_to_a_row_is_held_against_its_target_without_white_space_at_its_ends() -> None:
     scoring = compile_scoring(row_scoring((MetricUse("exact_match"),)))
     for text, expected in ((" four\n", 1.0), ("four", 1.0), ("fo ur", 0.0), (" \n", 0.0)):
-        score = score_answer(scoring, Target(texts=("four",)), Answer(text))
+        score = score_answer(scoring, ScoringTarget(texts=("four",)), Answer(text))
         assert score.scores == {"exact_match": expected}
     assert row_scoring(()).filters_json == ""
 

@@ -12,24 +12,26 @@ from proctor.v1 import outcome_pb2, results_service_pb2
 from proctor.values.sample import Prompt
 from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import TEXT_RECIPE, batch, plan_of
 from tests.fakes.results.results_harness import ResultsHarness
 
 
-def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> Sample:
+def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> StoredSample:
     digest = hashlib.sha256(repr((prompt, target)).encode()).digest()
-    return Sample(at, at, digest, prompt, Target(texts=(target,)), row_id=row_id)
+    return StoredSample(at, at, digest, prompt, ScoringTarget(texts=(target,)), row_id=row_id)
 
 
-def rows_of(prompts: Sequence[Prompt | str], salt: str = "row") -> list[Sample]:
+def rows_of(prompts: Sequence[Prompt | str], salt: str = "row") -> list[StoredSample]:
     made = [prompt if isinstance(prompt, Prompt) else Prompt(prompt) for prompt in prompts]
     return [row(at, prompt, f"{salt}-{at}") for at, prompt in enumerate(made)]
 
 
-async def answered_run(harness: ResultsHarness, samples: list[Sample], outcomes: list[Outcome]) -> RunPlan:
+async def answered_run(
+    harness: ResultsHarness, samples: list[StoredSample], outcomes: list[Outcome]
+) -> RunPlan:
     plan = plan_of([len(samples)], [await harness.store(samples)])
     rollouts = 1 + max((one.rollout for one in outcomes), default=0)
     plan = replace(plan, tasks=(replace(plan.tasks[0], task="rows", scoring=TEXT_RECIPE),), rollouts=rollouts)

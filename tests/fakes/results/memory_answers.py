@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from tests.fakes.results.memory_results import MemoryRows
 
 
@@ -60,11 +60,11 @@ class MemoryAnswers:
     async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
         return {key for key in keys if (run_id, *key) in self.marked}
 
-    def _sample(self, one: ScoredOutcome) -> Sample:
+    def _sample(self, one: ScoredOutcome) -> StoredSample:
         task = self._rows.records[one.run_id].plan.tasks[one.task_index]
         return self._rows.samples[task.sample_set_id][one.outcome.sample - task.first_sample]
 
-    def _matches(self, wanted: AnswerMatch, one: ScoredOutcome, sample: Sample) -> bool:
+    def _matches(self, wanted: AnswerMatch, one: ScoredOutcome, sample: StoredSample) -> bool:
         chosen = wanted.filter
         texts = [text.casefold() for text in (_said(one), *_reported(one), *_asked(sample))]
         return (
@@ -87,7 +87,7 @@ def _reported(one: ScoredOutcome) -> list[str]:
     return [one.outcome.answer.body_json] if one.outcome.answer else []
 
 
-def _asked(sample: Sample) -> list[str]:
+def _asked(sample: StoredSample) -> list[str]:
     return [sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages)]
 
 

@@ -14,7 +14,7 @@ from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, HistoryPage, Work
+from services.results.leaderboard.ports import Claim, HistoryRange, Work
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_results import MemoryRows
 
@@ -58,14 +58,14 @@ class MemoryLeaderboard:
         newest = max(known, key=_key, default=None)
         return self._rows.run_baselines[newest.run_id] if newest else {}
 
-    async def page(self, page: HistoryPage) -> list[ClosedRun]:
+    async def page(self, page: HistoryRange) -> list[ClosedRun]:
         runs = sorted(self._listed(page), key=_key, reverse=True)
         return [run for run in runs if _key(run) < page.after][: page.page_size]
 
-    async def count(self, page: HistoryPage) -> int:
+    async def count(self, page: HistoryRange) -> int:
         return len(self._listed(page))
 
-    def _listed(self, page: HistoryPage) -> list[ClosedRun]:
+    def _listed(self, page: HistoryRange) -> list[ClosedRun]:
         return [
             run
             for run in self._rows.closed.values()

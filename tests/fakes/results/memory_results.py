@@ -20,11 +20,11 @@ from services.results.outcomes.outcome import Outcome, ScoredOutcome, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
-from services.results.runs.ports import ShardKey
-from services.results.runs.run_plan import RunPlan, RunProgress, RunRecord
+from services.results.runs.ports import ShardOfRun
+from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
-from services.results.samples.sample import Sample, SampleSet
-from services.results.scoring.answer import Target
+from services.results.samples.sample import SampleSet, StoredSample
+from services.results.scoring.answer import ScoringTarget
 from services.results.statistics.columns import ScoreChunk
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
@@ -37,7 +37,7 @@ Key = tuple[str, int, int]
 class MemoryRows:
     """The tables."""
 
-    samples: dict[str, dict[int, Sample]] = field(default_factory=dict)
+    samples: dict[str, dict[int, StoredSample]] = field(default_factory=dict)
     touched: dict[str, datetime] = field(default_factory=dict)
     committed: dict[str, SampleSet] = field(default_factory=dict)
     records: dict[str, RunRecord] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class MemorySampleSets:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
 
-    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+    async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
         if staging_id in self._rows.committed:
             raise SampleSetCommitted(sample_set_id=staging_id)
         staged = self._rows.samples.setdefault(staging_id, {})
@@ -87,7 +87,7 @@ class MemorySampleSets:
         self._rows.touched[kept.set_id] = SystemClock().now()
         return kept
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
         if set_id not in self._rows.committed:
             raise SampleSetNotFound(sample_set_id=set_id)
         samples = self._rows.samples[set_id]
@@ -97,7 +97,7 @@ class MemorySampleSets:
         found = await self.read(set_id, positions)
         return {position: _weight(sample) for position, sample in found.items()}
 
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
+    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
         found = await self.read(set_id, positions)
         return {position: sample.target for position, sample in found.items()}
 
@@ -127,12 +127,12 @@ class MemorySampleSets:
         return len(unused)
 
 
-def _weight(sample: Sample) -> int:
+def _weight(sample: StoredSample) -> int:
     said = (sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages))
     return sum(len(text.encode()) for text in (*said, *sample.target.choices, *sample.target.texts))
 
 
-def _identity(sample: Sample) -> bytes:
+def _identity(sample: StoredSample) -> bytes:
     """What makes a set another one: what is asked and expected, and what shares a passage."""
     return sample.digest + (hashlib.sha256(sample.cluster.encode()).digest() if sample.cluster else b"")
 
@@ -162,14 +162,14 @@ class MemoryRunRecords:
     async def find(self, run_id: str) -> RunRecord | None:
         return self._rows.records.get(run_id)
 
-    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunProgress]:
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
         return [
             self._counts(run, {shard for run_id, shard in shards if run_id == run.run_id})
             for run in runs
             if run.run_id in self._rows.records
         ]
 
-    async def all_counts(self, run: RunPlan) -> RunProgress:
+    async def all_counts(self, run: RunPlan) -> RecordedProgress:
         return self._counts(run, None)
 
     async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:
@@ -196,7 +196,7 @@ class MemoryRunRecords:
         for key in [key for key in rows.summaries if key[0] == run_id]:
             del rows.summaries[key]
 
-    def _counts(self, run: RunPlan, shards: set[int] | None) -> RunProgress:
+    def _counts(self, run: RunPlan, shards: set[int] | None) -> RecordedProgress:
         record, counted = self._rows.records[run.run_id], self._rows.counted(run.run_id)
         present = [one for one in counted if one.epoch == record.epoch]
         by_shard = Counter(one.outcome.shard for one in present)
@@ -209,7 +209,7 @@ class MemoryRunRecords:
             _usage(counted),
         )
         wanted = {shard: count for shard, count in by_shard.items() if shards is None or shard in shards}
-        return RunProgress(run.run_id, counts, wanted)
+        return RecordedProgress(run.run_id, counts, wanted)
 
 
 def _usage(counted: Sequence[ScoredOutcome]) -> TokenUsage:
@@ -340,9 +340,9 @@ class MemoryProgress:
     """Keeps the reports."""
 
     def __init__(self) -> None:
-        self.reports: list[RunProgress] = []
+        self.reports: list[RecordedProgress] = []
 
-    async def publish(self, progress: RunProgress) -> None:
+    async def publish(self, progress: RecordedProgress) -> None:
         self.reports.append(progress)
 
 

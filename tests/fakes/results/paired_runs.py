@@ -23,8 +23,8 @@ from services.results.leaderboard.rank_models import RankModels
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import ScoreValue, Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoreValue, ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_leaderboard import ThreadCalls
 from tests.fakes.results.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
@@ -196,9 +196,11 @@ class PairedRuns:
         return (await self.stores.sample_sets.commit(set_id, len(samples))).set_id
 
 
-def _sample(position: int, text: str, cluster: str) -> Sample:
-    target = Target(choices=(" no", " yes"), choice=1)
-    return Sample(position, position, hashlib.sha256(text.encode()).digest(), Prompt(text), target, cluster)
+def _sample(position: int, text: str, cluster: str) -> StoredSample:
+    target = ScoringTarget(choices=(" no", " yes"), choice=1)
+    return StoredSample(
+        position, position, hashlib.sha256(text.encode()).digest(), Prompt(text), target, cluster
+    )
 
 
 def _outcomes(plan: RunPlan, tasks: Sequence[TaskOfRun]) -> list[ScoredOutcome]:

@@ -10,8 +10,8 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskSco
 from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import ScoreValue, Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoreValue, ScoringTarget
 
 SHARD_SAMPLES = 10
 CHOICE_RECIPE = TaskScoring(
@@ -24,11 +24,11 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def choice_sample(position: int, salt: str = "") -> Sample:
+def choice_sample(position: int, salt: str = "") -> StoredSample:
     """Asks for the parity of its position; the right choice is 0 for even ones."""
     digest = hashlib.sha256(f"{salt}/{position}".encode()).digest()
-    target = Target(choices=(" even", " odd"), choice=position % 2)
-    return Sample(position, position, digest, Prompt(f"{position} is"), target)
+    target = ScoringTarget(choices=(" even", " odd"), choice=position % 2)
+    return StoredSample(position, position, digest, Prompt(f"{position} is"), target)
 
 
 def plan_of(

@@ -32,7 +32,7 @@ from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.proto import OUTCOME
 from services.results.runs.proto import FACTS, task_to_proto
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
@@ -57,7 +57,7 @@ class ResultsHarness:
     def jetstream(self) -> JetStream:
         return JetStream(self.connection)
 
-    async def store(self, samples: Sequence[Sample], chunk_samples: int = 500) -> str:
+    async def store(self, samples: Sequence[StoredSample], chunk_samples: int = 500) -> str:
         """A committed set of samples."""
         staging_id = new_id()
         for start in range(0, len(samples), chunk_samples):
@@ -163,7 +163,7 @@ async def _listen(connection: Client, reports: dict[str, list[work_messages_pb2.
         reports.setdefault(report.run_id, []).append(report)
 
 
-def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
+def sample_to_proto(sample: StoredSample) -> sample_pb2.Sample:
     return sample_pb2.Sample(
         position=sample.position,
         doc_id=sample.doc_id,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId, RunState
-from services.scheduler.runs.admission.run_estimate import History
+from services.scheduler.runs.admission.run_estimate import PastRuns
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 
@@ -38,5 +38,5 @@ class InMemoryQueue:
         turns = [run.run_id for run in self.runs.queue_order()]
         return {run_id: turns.index(run_id) + 1 for run_id in runs if run_id in turns}
 
-    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
+    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}

@@ -12,7 +12,7 @@ from services.scheduler.changes.user_change import Author
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
-from services.scheduler.runs.admission.run_estimate import PastRun
+from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
@@ -146,9 +146,9 @@ class InMemoryRuns:
     async def count_running(self) -> int:
         return len(self._in_state(RunState.RUNNING))
 
-    async def past_runs(self, suite: str, model: str) -> Sequence[PastRun]:
+    async def past_runs(self, suite: str, model: str) -> Sequence[CompletedRun]:
         return [
-            PastRun(
+            CompletedRun(
                 run.order.tasks,
                 run.order.limit,
                 run.order.rollouts,
@@ -173,7 +173,7 @@ class InMemoryRuns:
         of_model = [each for each in alike if each.order.model == run.order.model]
         return [
             PastUsage(
-                PastRun(each.order.tasks, each.order.limit, each.order.rollouts, each.total, 0.0),
+                CompletedRun(each.order.tasks, each.order.limit, each.order.rollouts, each.total, 0.0),
                 each.final_counts.usage if each.final_counts else TokenUsage(),
             )
             for each in of_model or alike

@@ -16,7 +16,7 @@ from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.plan_run import PlanRun
-from services.scheduler.planning.ports import RunRecord
+from services.scheduler.planning.ports import OpenableRecord
 from services.scheduler.pricing.prices import PriceList, ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
@@ -168,7 +168,7 @@ class SchedulerHarness:
                 await self.work(run_id, failure_of)
         raise AssertionError("the run does not end")
 
-    def planner(self, record: RunRecord) -> PlanRun:
+    def planner(self, record: OpenableRecord) -> PlanRun:
         return PlanRun(
             runs=self.runs,
             shards=self.runs,

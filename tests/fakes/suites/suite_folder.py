@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
 
@@ -48,7 +48,7 @@ def load_one(folder: Path, **changes: object) -> TaskDefinition:
 class RowsInMemory:
     """A source of rows by split."""
 
-    splits: Mapping[str, Iterable[Row]] = field(default_factory=dict)
+    splits: Mapping[str, Iterable[SourceRow]] = field(default_factory=dict)
 
     def open(self, reference: RowsReference) -> RowSet:
         provenance = Provenance(source="memory", location=str(reference), revision="1")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
 from services.scheduler.suites.ports import BrokenSuite
-from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 from services.scheduler.suites.suite import (
     Generation,
     SuiteDefinition,
-    SuiteSummary,
+    SuiteListing,
     TaskDefinition,
     TaskTemplates,
     summary_of,
@@ -37,7 +37,7 @@ class ToyCatalogue:
     def _toys(self) -> SuiteDefinition:
         return SuiteDefinition(SUITE, "Two small tasks.", (_choice_task(), _generation_task()))
 
-    async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
+    async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:
         return [
             summary_of(self._toys()),
             *(BrokenSuite(name, str(error)) for name, error in self.broken.items()),
@@ -62,7 +62,7 @@ class ToyRows:
             raise DatasetUnavailable(SUITE, str(reference), ["the mirror has it not", "the hub is away"])
         return RowSet(self._rows(self.count), Provenance("memory", "here", "revision 1", is_stand_in=True))
 
-    def _rows(self, count: int) -> Iterator[Row]:
+    def _rows(self, count: int) -> Iterator[SourceRow]:
         for number in range(count):
             self.on_row()
             yield {"text": f"row {number}", "label": number % 2}

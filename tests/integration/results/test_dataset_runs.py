@@ -32,8 +32,8 @@ from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunFacts, TaskProvenance
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import batch, new_id, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
@@ -56,14 +56,14 @@ class Uploaded:
     dataset_id: str = field(default_factory=lambda: f"ds_{new_id()}")
 
     @property
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[StoredSample]:
         return [
-            Sample(
+            StoredSample(
                 at,
                 at,
                 hashlib.sha256(f"{prompt}/{target}".encode()).digest(),
                 Prompt(prompt),
-                Target(texts=(target,) if target else ()),
+                ScoringTarget(texts=(target,) if target else ()),
             )
             for at, (prompt, target) in enumerate(self.rows)
         ]

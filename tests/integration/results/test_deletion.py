@@ -9,7 +9,7 @@ import pytest_asyncio
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.outcomes.delete_run import DeleteRun
+from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.postgres import DELETED_AT_A_TIME
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -71,10 +71,10 @@ async def test_deleted_run_is_not_known_and_can_be_deleted_again(stores: Stores)
     plan = await recorded_run(stores, await committed_set(stores, new_id()))
     other = await recorded_run(stores, await committed_set(stores, new_id()))
     for _ in range(2):
-        await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+        await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
         assert await stores.records.find(plan.run_id) is None
     assert (await stores.records.all_counts(other)).counts.recorded == 3
-    await DeleteRun(stores.records, stores.outcomes).delete(new_id())
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(new_id())
 
 
 async def test_late_outcome_does_not_bring_a_deleted_run_back(stores: Stores) -> None:
@@ -84,21 +84,21 @@ async def test_late_outcome_does_not_bring_a_deleted_run_back(stores: Stores) ->
     recording = record_outcomes_of(stores, progress).record
     assert (await recording([OutcomeBatch(plan.run_id, 1, (answered(0),), {"engine": "x"})])).written == 1
     reported = len(progress.reports)
-    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
     late = OutcomeBatch(plan.run_id, 1, (answered(1),), {"engine": "x"})
     assert (await recording([late])).written == 0
     assert await stores.records.find(plan.run_id) is None
     assert len(progress.reports) == reported
-    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
 
 
 async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -> None:
     set_id = await committed_set(stores, new_id())
     first, second = [await recorded_run(stores, set_id) for _ in range(2)]
-    await DeleteRun(stores.records, stores.outcomes).delete(first.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(first.run_id)
     await stores.sample_sets.drop_unused(in_a_while())
     assert await is_readable(stores, set_id)
-    await DeleteRun(stores.records, stores.outcomes).delete(second.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(second.run_id)
     await stores.sample_sets.drop_unused(LONG_AGO)
     assert await is_readable(stores, set_id)
     await stores.sample_sets.sweep(in_a_while())
@@ -145,7 +145,7 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     set_id = await committed_set(stores, new_id(), size)
     plan = await recorded_run(stores, set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
-    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
     await stores.sample_sets.sweep(in_a_while())
     await stores.sample_sets.drop_unused(in_a_while())
     assert await rows_of(session, "run_id", plan.run_id) == {}
@@ -157,7 +157,7 @@ async def test_outcomes_that_a_kill_has_left_go_with_the_next_call(session: Post
     plan = await recorded_run(stores, await committed_set(stores, new_id()))
     await stores.records.delete(plan.run_id)
     assert await rows_of(session, "run_id", plan.run_id) == {"outcomes": 3}
-    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
     assert await rows_of(session, "run_id", plan.run_id) == {}
 
 

@@ -17,7 +17,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
-from services.results.outcomes.nats import WRITERS, BatchLimits, NatsOutcomeConsumer
+from services.results.outcomes.nats import WRITERS, NatsOutcomeConsumer, RecordingLimits
 from services.results.outcomes.outcome import Outcome, OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
@@ -85,7 +85,7 @@ def is_refused(outcome: Outcome) -> bool:
 
 @asynccontextmanager
 async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
-    limits = BatchLimits(outcomes=1000, linger_seconds=0.1, ack_wait_seconds=ACK_WAIT_SECONDS)
+    limits = RecordingLimits(outcomes=1000, linger_seconds=0.1, ack_wait_seconds=ACK_WAIT_SECONDS)
     consumer = NatsOutcomeConsumer(Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits)
     running = asyncio.ensure_future(consumer.run())
     yield

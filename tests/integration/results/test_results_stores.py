@@ -24,8 +24,8 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores
@@ -212,7 +212,7 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
 
 async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
     set_id = new_id()
-    several = Target((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
+    several = ScoringTarget((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
     await stores.sample_sets.stage(set_id, [replace(choice_sample(0, set_id), target=several, doc_json="{}")])
     await stores.sample_sets.commit(set_id, 1)
     assert await stores.sample_sets.targets(set_id, [0]) == {0: several}
@@ -326,7 +326,7 @@ async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
     chat = Prompt(None, (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?")))
     samples = [
         replace(choice_sample(0, set_id), prompt=chat, cluster="passage"),
-        Sample(1, 5, bytes(32), Prompt("How?"), Target((), None, ("so", "thus"))),
+        StoredSample(1, 5, bytes(32), Prompt("How?"), ScoringTarget((), None, ("so", "thus"))),
     ]
     await stores.sample_sets.stage(set_id, samples)
     with pytest.raises(SampleSetNotFound):

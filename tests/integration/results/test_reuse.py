@@ -22,7 +22,7 @@ from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.errors import EpochNotOpen, RecordNotFound
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from services.results.summaries.ports import Stores
 from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 from tests.fakes.results.stores import postgres_stores
@@ -45,7 +45,7 @@ class Stand:
     reuse: ReuseAnswers
 
     async def open(
-        self, samples: Sequence[Sample], *, digest: bytes = ASKED_ALIKE, rollouts: int = 1
+        self, samples: Sequence[StoredSample], *, digest: bytes = ASKED_ALIKE, rollouts: int = 1
     ) -> RunPlan:
         set_id = new_id()
         await self.stores.sample_sets.stage(set_id, samples)
@@ -89,12 +89,12 @@ async def harness() -> AsyncIterator[Stand]:
 
 
 @pytest.fixture
-def samples() -> list[Sample]:
+def samples() -> list[StoredSample]:
     salt = new_id()
     return [choice_sample(at, salt) for at in range(SIZE)]
 
 
-async def test_answers_are_taken_once_with_their_counts(harness: Stand, samples: list[Sample]) -> None:
+async def test_answers_are_taken_once_with_their_counts(harness: Stand, samples: list[StoredSample]) -> None:
     first, second = await harness.open(samples), await harness.open(samples)
     unparsed = replace(scored(first.run_id, answered(3)), status=OutcomeStatus.UNPARSED)
     await harness.stores.outcomes.record([unparsed])
@@ -111,7 +111,9 @@ async def test_answers_are_taken_once_with_their_counts(harness: Stand, samples:
     assert (await harness.stores.records.all_counts(second)).counts.recorded == SIZE
 
 
-async def test_a_limited_run_has_its_samples_from_a_whole_one(harness: Stand, samples: list[Sample]) -> None:
+async def test_a_limited_run_has_its_samples_from_a_whole_one(
+    harness: Stand, samples: list[StoredSample]
+) -> None:
     whole = await harness.open(samples)
     await harness.answer(whole, [answered(at) for at in range(SIZE)])
     part = await harness.open(samples[:5])
@@ -121,7 +123,7 @@ async def test_a_limited_run_has_its_samples_from_a_whole_one(harness: Stand, sa
     assert await harness.missing(more) == [(0, SIZE)]
 
 
-async def test_what_is_left_is_taken_from_an_older_run(harness: Stand, samples: list[Sample]) -> None:
+async def test_what_is_left_is_taken_from_an_older_run(harness: Stand, samples: list[StoredSample]) -> None:
     older, newer = await harness.open(samples), await harness.open(samples)
     await harness.answer(older, [answered(at) for at in range(8)])
     await harness.answer(newer, [answered(at, 1) for at in range(6, SIZE)])
@@ -129,7 +131,9 @@ async def test_what_is_left_is_taken_from_an_older_run(harness: Stand, samples: 
     assert await harness.reuse.reuse(third.run_id, 1, ENGINE) == SIZE
 
 
-async def test_the_nth_of_equal_samples_has_the_nth_answer(harness: Stand, samples: list[Sample]) -> None:
+async def test_the_nth_of_equal_samples_has_the_nth_answer(
+    harness: Stand, samples: list[StoredSample]
+) -> None:
     alike = [replace(one, digest=samples[0].digest) for one in samples]
     first, second = await harness.open(alike), await harness.open([*alike[:7], *samples[7:]])
     await harness.answer(first, [said(at, f"answer {at}") for at in range(SIZE)])
@@ -139,7 +143,7 @@ async def test_the_nth_of_equal_samples_has_the_nth_answer(harness: Stand, sampl
 
 
 async def test_a_sample_whose_answer_failed_has_one_that_no_other_takes(
-    harness: Stand, samples: list[Sample]
+    harness: Stand, samples: list[StoredSample]
 ) -> None:
     alike = [replace(one, digest=samples[0].digest) for one in samples]
     first, second = await harness.open(alike), await harness.open(alike[:7])
@@ -151,7 +155,7 @@ async def test_a_sample_whose_answer_failed_has_one_that_no_other_takes(
     assert await harness.texts(second) == [f"answer {at}" for at in (0, 7, 2, 9, 4, 5, 6)]
 
 
-async def test_no_answer_is_given_to_two_samples(harness: Stand, samples: list[Sample]) -> None:
+async def test_no_answer_is_given_to_two_samples(harness: Stand, samples: list[StoredSample]) -> None:
     alike = [replace(one, digest=samples[0].digest) for one in samples]
     first, second = await harness.open(alike[:5]), await harness.open(alike)
     await harness.answer(first, [said(at, f"answer {at}") for at in (0, 2, 4)])
@@ -161,7 +165,7 @@ async def test_no_answer_is_given_to_two_samples(harness: Stand, samples: list[S
 
 
 async def test_rollouts_of_equal_samples_are_matched_one_by_one(
-    harness: Stand, samples: list[Sample]
+    harness: Stand, samples: list[StoredSample]
 ) -> None:
     alike = [replace(one, digest=samples[0].digest) for one in samples[:3]]
     first, second = await harness.open(alike, rollouts=2), await harness.open(alike, rollouts=2)
@@ -199,7 +203,10 @@ async def test_whatever_is_equal_each_answer_is_taken_once_and_the_nth_by_the_nt
 
 
 def expected_answers(
-    mine: Sequence[Sample], theirs: Sequence[Sample], given: Sequence[tuple[int, int]], rollouts: int
+    mine: Sequence[StoredSample],
+    theirs: Sequence[StoredSample],
+    given: Sequence[tuple[int, int]],
+    rollouts: int,
 ) -> dict[tuple[int, int], int]:
     """The sample whose answer each (sample, rollout) has."""
     expected: dict[tuple[int, int], int] = {}
@@ -233,7 +240,7 @@ async def test_equal_samples_are_matched_without_comparing_each_with_each(harnes
     assert await harness.texts(second) == [f"answer {at}" for at in range(MANY)]
 
 
-async def test_only_the_same_rollouts_are_taken(harness: Stand, samples: list[Sample]) -> None:
+async def test_only_the_same_rollouts_are_taken(harness: Stand, samples: list[StoredSample]) -> None:
     once = await harness.open(samples)
     await harness.answer(once, [answered(at) for at in range(SIZE)])
     thrice = await harness.open(samples, rollouts=3)
@@ -255,7 +262,7 @@ async def test_only_the_same_rollouts_are_taken(harness: Stand, samples: list[Sa
     ids=["another version", "another request", "nothing known now", "nothing known then"],
 )
 async def test_other_answers_are_not_taken(
-    harness: Stand, samples: list[Sample], said: dict[str, str], asked: dict[str, str], digest: bytes
+    harness: Stand, samples: list[StoredSample], said: dict[str, str], asked: dict[str, str], digest: bytes
 ) -> None:
     first, second = await harness.open(samples), await harness.open(samples, digest=digest)
     await harness.answer(first, [answered(at) for at in range(SIZE)], said)
@@ -264,7 +271,7 @@ async def test_other_answers_are_not_taken(
 
 
 async def test_a_frozen_run_takes_nothing_and_an_unknown_one_is_refused(
-    harness: Stand, samples: list[Sample]
+    harness: Stand, samples: list[StoredSample]
 ) -> None:
     first, second = await harness.open(samples), await harness.open(samples)
     await harness.answer(first, [answered(at) for at in range(SIZE)])

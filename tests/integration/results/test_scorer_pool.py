@@ -19,7 +19,7 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskSco
 from services.common.errors import DependencyUnavailable
 from services.results import watched_process
 from services.results.scoring import scorer_pool
-from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.scorer_pool import USUAL_PATIENCE, ScorerPool
 from services.results.scoring.scorer_process import ScoringLimits
@@ -39,7 +39,7 @@ def words(count: int) -> str:
 
 
 def overlapping(count: int) -> AnswerToScore:
-    return Target(texts=(words(count),), wrong_texts=("no",)), Answer(words(count))
+    return ScoringTarget(texts=(words(count),), wrong_texts=("no",)), Answer(words(count))
 
 
 QUICK = overlapping(3)
@@ -62,7 +62,7 @@ def reasons(scored: list[Scored]) -> list[str]:
 
 
 async def test_answers_are_scored_in_their_order_as_in_this_process() -> None:
-    answers = [(Target(texts=("yes",)), Answer(text)) for text in ("yes", "no", "yes")]
+    answers = [(ScoringTarget(texts=("yes",)), Answer(text)) for text in ("yes", "no", "yes")]
     async with pool() as scorer:
         scored = await scorer.score(recipe("exact_match"), answers)
     assert scored == [Score(text, {"exact_match": float(text == "yes")}) for text in ("yes", "no", "yes")]
@@ -95,9 +95,11 @@ async def test_rouge_of_long_texts_is_refused_at_once() -> None:
 
 
 async def test_a_scorer_that_fails_costs_one_answer() -> None:
-    broken = (Target(texts=(None,)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
+    broken = (ScoringTarget(texts=(None,)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
     async with pool() as scorer:
-        scored = await scorer.score(recipe("squad_f1"), [broken, (Target(texts=("yes",)), Answer("yes"))])
+        scored = await scorer.score(
+            recipe("squad_f1"), [broken, (ScoringTarget(texts=("yes",)), Answer("yes"))]
+        )
     assert [isinstance(one, ScoringImpossible) for one in scored] == [True, False]
     assert reasons(list(scored))[0].startswith("the scorer failed with ")
 
@@ -113,7 +115,7 @@ class Calls:
 
 
 def calling(function: Callable[..., object], *arguments: object) -> AnswerToScore:
-    return Target(texts=(Calls(function, *arguments),)), Answer("yes")  # type: ignore[arg-type]  # no sample has it
+    return ScoringTarget(texts=(Calls(function, *arguments),)), Answer("yes")  # type: ignore[arg-type]  # no sample has it
 
 
 # For the scoring process, not for this one.
@@ -248,7 +250,7 @@ async def test_a_cancelled_request_leaves_no_process_and_no_reply_for_the_next()
         await eventually(lambda: len(scoring_processes()) == 1, "one is at work")
         scoring.cancel()
         await asyncio.gather(scoring, return_exceptions=True)
-        [scored] = await scorer.score(recipe("exact_match"), [(Target(texts=("b",)), Answer("b"))])
+        [scored] = await scorer.score(recipe("exact_match"), [(ScoringTarget(texts=("b",)), Answer("b"))])
         assert scored == Score("b", {"exact_match": 1.0})
     assert scoring_processes() == []
 

@@ -17,7 +17,7 @@ from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels, ModelSource
-from services.scheduler.workers.nats import NatsModelLists
+from services.scheduler.workers.nats import NatsModelListRequests
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
@@ -64,7 +64,7 @@ class Stand:
 
     def listing(self, pools: Sequence[str], *, wait_seconds: float = 5.0) -> ListModels:
         """One that has asked no pool yet."""
-        lists = NatsModelLists(self.connection, SystemClock(), 8.0)
+        lists = NatsModelListRequests(self.connection, SystemClock(), 8.0)
         known = [provider_pool(name, name, name) for name in pools]
         made = ListModels(known, ListedWorkers([]), lists, SystemClock(), ListingRules(wait_seconds))
         self.opened.push_async_callback(made.close)

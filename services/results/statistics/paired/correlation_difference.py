@@ -13,7 +13,7 @@ from services.results.statistics.correlations import (
     spearman,
     standardised,
 )
-from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, Estimate
+from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, DifferenceEstimate
 from services.results.statistics.paired.figure_difference import (
     figure_p_value,
     observed,
@@ -25,14 +25,14 @@ from services.results.statistics.paired.mean_difference import MOST_PERMUTED_UNI
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged, unit_sums_of
 
 
-def observed_correlations(pairs: LabelPairs, correlation: Correlation) -> Estimate:
+def observed_correlations(pairs: LabelPairs, correlation: Correlation) -> DifferenceEstimate:
     """The correlations as they are, untested."""
     sizes = pairs.sizes[np.newaxis, :]
     first, second = (float(_of_draws(correlation, run, sizes)[0]) for run in (pairs.first, pairs.second))
     return observed(pairs, first, second)
 
 
-def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> Estimate:
+def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> DifferenceEstimate:
     """The bootstrap ranks each draw anew. The permutation swaps numbers (for pearson), or ranks among the
     numbers of both runs: these stay the same however the runs are swapped, which keeps the test exact."""
     estimate = observed_correlations(pairs, correlation)

@@ -21,7 +21,7 @@ STRATIFIED_T = "stratified t"
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class DifferenceEstimate:
     """First minus second over the pairs; None where undefined. `clusters` is 0 where samples share nothing.
 
     `smallest_detectable`: the true difference that as many pairs with the same spread show at the level of
@@ -45,12 +45,14 @@ class Estimate:
     units: UnitSums | None = field(default=None, compare=False, repr=False)
 
 
-def undefined(pairs: int, remark: str) -> Estimate:
+def undefined(pairs: int, remark: str) -> DifferenceEstimate:
     """No figure, and why."""
-    return Estimate(pairs=pairs, remark=remark)
+    return DifferenceEstimate(pairs=pairs, remark=remark)
 
 
-def with_interval(estimate: Estimate, stderr: float, degrees_of_freedom: float) -> Estimate:
+def with_interval(
+    estimate: DifferenceEstimate, stderr: float, degrees_of_freedom: float
+) -> DifferenceEstimate:
     """Adds the 95 % interval of Student's t (normal with infinite degrees), and what could be detected.
 
     Without any spread both stay undefined: an interval of no width would claim more than the pairs show.
@@ -80,7 +82,7 @@ def t_quantile(degrees_of_freedom: float, share: float) -> float:
     return float(ndtri(share) if math.isinf(degrees_of_freedom) else stdtrit(degrees_of_freedom, share))
 
 
-def verdict_of(estimate: Estimate, adjusted_p_value: float | None) -> Verdict:
+def verdict_of(estimate: DifferenceEstimate, adjusted_p_value: float | None) -> Verdict:
     """What the estimate proves once its p-value was corrected."""
     if adjusted_p_value is None or estimate.difference is None:
         return Verdict.UNDEFINED

@@ -12,7 +12,7 @@ from services.results.statistics.paired.estimate import (
     LEVEL,
     PAIRED_PERMUTATION,
     PAIRED_T,
-    Estimate,
+    DifferenceEstimate,
     smallest_detectable,
     undefined,
 )
@@ -40,7 +40,7 @@ FiguresOfDraws = Callable[[Numbers], tuple[Array, Array]]
 """From how often each pattern is drawn (draws, patterns) to the figures of both runs."""
 
 
-def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureOfSums) -> Estimate:
+def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureOfSums) -> DifferenceEstimate:
     """A permutation swaps the two runs' readings of a sample (or passage) as a whole; the interval comes from
     a bootstrap that draws samples (or passages) with both runs' readings."""
     estimate = observed_figures(pairs, units, figure)
@@ -60,19 +60,21 @@ def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureO
     return replace(estimate, p_value=figure_p_value(units, figure), test=PAIRED_PERMUTATION)
 
 
-def observed_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureOfSums) -> Estimate:
+def observed_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureOfSums) -> DifferenceEstimate:
     """The figures as they are, untested."""
     return observed(pairs, *(float(figure(sums)[0]) for sums in units.sums()))
 
 
-def observed(pairs: LabelPairs, first: float, second: float) -> Estimate:
+def observed(pairs: LabelPairs, first: float, second: float) -> DifferenceEstimate:
     """The figures as they are; a remark where there is nothing to judge their difference by."""
     if not pairs.pairs:
         return undefined(0, NO_PAIRS)
     if not np.isfinite([first, second]).all():
         return replace(undefined(pairs.pairs, UNDEFINED_FIGURE), clusters=pairs.clusters)
     remark = "" if pairs.sizes.sum() > 1 else ONE_CLUSTER if pairs.pairs > 1 else ONE_PAIR
-    return Estimate(pairs.pairs, first, second, first - second, clusters=pairs.clusters, remark=remark)
+    return DifferenceEstimate(
+        pairs.pairs, first, second, first - second, clusters=pairs.clusters, remark=remark
+    )
 
 
 def figure_p_value(units: PairedUnits, figure: FigureOfSums) -> float:
@@ -97,8 +99,8 @@ def some_units(sizes: Numbers) -> tuple[NDArray[np.bool_], Numbers, float]:
 
 
 def with_bootstrap(
-    estimate: Estimate, sizes: Numbers, figures: FiguresOfDraws, share: float = 1.0
-) -> Estimate:
+    estimate: DifferenceEstimate, sizes: Numbers, figures: FiguresOfDraws, share: float = 1.0
+) -> DifferenceEstimate:
     """Adds the standard error and the 95 % percentile interval of a paired bootstrap with a fixed seed (Efron
     & Tibshirani 1993, 13.3), and what could be detected with that standard error.
 
@@ -118,7 +120,7 @@ def with_bootstrap(
     return replace(estimate, stderr=stderr, ci_low=low, ci_high=high, smallest_detectable=detectable)
 
 
-def with_normal_p_value(estimate: Estimate) -> Estimate:
+def with_normal_p_value(estimate: DifferenceEstimate) -> DifferenceEstimate:
     """For more units than are permuted: the difference over its bootstrap error as a standard normal."""
     if estimate.stderr is None or estimate.difference is None:
         return replace(estimate, p_value=None if estimate.difference else 1.0, test=PAIRED_T)

@@ -4,7 +4,7 @@ import numpy as np
 
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.label_figures import Measure, Tables
-from services.results.statistics.paired.estimate import Estimate, undefined
+from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.figure_difference import (
     FigureOfSums,
     difference_of_figures,
@@ -17,13 +17,13 @@ MOST_CELLS = 10_000_000
 TOO_MANY_LABELS = "too many labels and samples for a test"
 
 
-def difference_of_labels(pairs: LabelPairs, measure: Measure) -> Estimate:
+def difference_of_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstimate:
     """What the runs differ by in a figure over (gold, predicted) labels; -1: no label could be read."""
     tables = _tables(pairs, measure)
     return difference_of_figures(pairs, *tables) if tables else undefined(pairs.pairs, TOO_MANY_LABELS)
 
 
-def observed_labels(pairs: LabelPairs, measure: Measure) -> Estimate:
+def observed_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstimate:
     """The figures as they are, untested."""
     tables = _tables(pairs, measure)
     return observed_figures(pairs, *tables) if tables else undefined(pairs.pairs, TOO_MANY_LABELS)

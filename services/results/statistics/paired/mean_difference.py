@@ -11,7 +11,7 @@ from services.results.statistics.paired.estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     PAIRED_T,
-    Estimate,
+    DifferenceEstimate,
     smallest_detectable,
     t_quantile,
     undefined,
@@ -30,7 +30,7 @@ ONE_CLUSTER = "all samples share one passage: no spread to judge a difference by
 NO_SPREAD = "the differences do not vary: no interval"
 
 
-def difference_of_means(pairs: ScorePairs) -> Estimate:
+def difference_of_means(pairs: ScorePairs) -> DifferenceEstimate:
     """Right or wrong: exact McNemar. Else, and where samples share passages, a permutation of samples or of
     passages; above 10,000 of them Student's t."""
     if not pairs.count:
@@ -44,12 +44,12 @@ def difference_of_means(pairs: ScorePairs) -> Estimate:
     return _scored(estimate, units)
 
 
-def observed_means(pairs: ScorePairs) -> Estimate:
+def observed_means(pairs: ScorePairs) -> DifferenceEstimate:
     """The means as they are, untested."""
     if not pairs.count:
         return undefined(0, NO_PAIRS)
     first_only, second_only = pairs.only_right() if pairs.is_right_or_wrong else (0, 0)
-    return Estimate(
+    return DifferenceEstimate(
         pairs=pairs.count,
         first_mean=pairs.mean_of(pairs.first),
         second_mean=pairs.mean_of(pairs.second),
@@ -99,7 +99,7 @@ def adjusted_wald(only_first_right: int, only_second_right: int, pairs: int) -> 
     return first - second, math.sqrt((first + second - (first - second) ** 2) / (pairs + 2))
 
 
-def _right_or_wrong(estimate: Estimate, stderr: float) -> Estimate:
+def _right_or_wrong(estimate: DifferenceEstimate, stderr: float) -> DifferenceEstimate:
     differing = estimate.only_first_right, estimate.only_second_right
     centre, adjusted_stderr = adjusted_wald(*differing, estimate.pairs)
     half = t_quantile(math.inf, 0.975) * adjusted_stderr
@@ -114,7 +114,7 @@ def _right_or_wrong(estimate: Estimate, stderr: float) -> Estimate:
     )
 
 
-def _scored(estimate: Estimate, units: UnitSums) -> Estimate:
+def _scored(estimate: DifferenceEstimate, units: UnitSums) -> DifferenceEstimate:
     stderr = stderr_of_mean(units)
     estimate = with_interval(estimate, stderr, units.count - 1)
     remark = "" if stderr else NO_SPREAD

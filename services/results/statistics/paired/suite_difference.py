@@ -11,7 +11,7 @@ from services.results.statistics.columns import Array
 from services.results.statistics.paired.estimate import (
     STRATIFIED_PERMUTATION,
     STRATIFIED_T,
-    Estimate,
+    DifferenceEstimate,
     undefined,
     with_interval,
 )
@@ -25,7 +25,7 @@ NO_FIGURE = "a task has no figure for both runs"
 NO_ERROR = "a task has too few samples for a test"
 
 
-def suite_difference(tasks: Sequence[Estimate], *, is_weighted_by_size: bool) -> Estimate:
+def suite_difference(tasks: Sequence[DifferenceEstimate], *, is_weighted_by_size: bool) -> DifferenceEstimate:
     """Weighted mean of the tasks' differences: each pair counts the same, or each task.
 
     Tasks are strata: their samples are drawn apart, so variances add up with the squares of the weights
@@ -41,7 +41,7 @@ def suite_difference(tasks: Sequence[Estimate], *, is_weighted_by_size: bool) ->
         return undefined(pairs, NO_FIGURE)
     sizes = np.array([task.pairs if is_weighted_by_size else 1 for task in tasks], dtype=np.float64)
     weights = sizes / sizes.sum()
-    estimate = Estimate(
+    estimate = DifferenceEstimate(
         pairs=pairs,
         first_mean=float(weights @ [_known(task.first_mean) for task in tasks]),
         second_mean=float(weights @ [_known(task.second_mean) for task in tasks]),
@@ -53,7 +53,9 @@ def suite_difference(tasks: Sequence[Estimate], *, is_weighted_by_size: bool) ->
     return _tested(estimate, tasks, weights)
 
 
-def _tested(estimate: Estimate, tasks: Sequence[Estimate], weights: Array) -> Estimate:
+def _tested(
+    estimate: DifferenceEstimate, tasks: Sequence[DifferenceEstimate], weights: Array
+) -> DifferenceEstimate:
     if any(_has_no_error(task) for task in tasks):
         return replace(estimate, remark=NO_ERROR)
     variances = np.square(weights * [task.stderr or 0.0 for task in tasks])
@@ -69,13 +71,13 @@ def _tested(estimate: Estimate, tasks: Sequence[Estimate], weights: Array) -> Es
     return replace(estimate, p_value=p_value, test=STRATIFIED_T)
 
 
-def _degrees_of_freedom(variances: Array, tasks: Sequence[Estimate]) -> float:
+def _degrees_of_freedom(variances: Array, tasks: Sequence[DifferenceEstimate]) -> float:
     """Welch and Satterthwaite's (Welch 1947): near those of a task that brings most of the variance."""
     of_task = np.array([max(1, (task.clusters or task.pairs) - 1) for task in tasks])
     return float(variances.sum() ** 2 / (np.square(variances) / of_task).sum())
 
 
-def _swap_units(tasks: Sequence[Estimate], weights: Array) -> SwapUnits | None:
+def _swap_units(tasks: Sequence[DifferenceEstimate], weights: Array) -> SwapUnits | None:
     """What each sample or passage adds to the suite's difference; None where a task's figure is no mean."""
     found = [task.units for task in tasks if task.units is not None]
     if len(found) < len(tasks):
@@ -85,7 +87,7 @@ def _swap_units(tasks: Sequence[Estimate], weights: Array) -> SwapUnits | None:
     return without_idle(SwapUnits(*together))
 
 
-def _has_no_error(task: Estimate) -> bool:
+def _has_no_error(task: DifferenceEstimate) -> bool:
     """No difference in several pairs is an error of zero; the error of a single pair is unknown."""
     return task.stderr is None and not (task.difference == 0.0 and task.pairs > 1)
 

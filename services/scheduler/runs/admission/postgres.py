@@ -13,7 +13,7 @@ from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
-from services.scheduler.runs.admission.run_estimate import History, PastRun
+from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows
@@ -50,9 +50,9 @@ class PostgresQueue:
         rows = await self._session.fetch("queue_order", list(runs), len(runs), SUMMARISING)
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
-    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
+    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         suites, models = [suite for suite, _ in wanted], [model for _, model in wanted]
-        found: dict[tuple[str, str], list[PastRun]] = defaultdict(list)
+        found: dict[tuple[str, str], list[CompletedRun]] = defaultdict(list)
         for row in await self._session.fetch("past_runs", suites, models):
             found[row["suite"], row["model"]].append(past_run_from_row(row))
         return found
@@ -93,9 +93,11 @@ async def _apply(
     return SlotChanges(run_ids_from_rows(admitted), run_ids_from_rows(preempted))
 
 
-def past_run_from_row(row: asyncpg.Record) -> PastRun:
+def past_run_from_row(row: asyncpg.Record) -> CompletedRun:
     order: dict[str, Any] = json.loads(row["ordered"])
-    return PastRun(tuple(order["tasks"]), order["limit"], order["rollouts"], row["total"], row["seconds"])
+    return CompletedRun(
+        tuple(order["tasks"]), order["limit"], order["rollouts"], row["total"], row["seconds"]
+    )
 
 
 def _slot_from_row(row: asyncpg.Record) -> RunSlot:

@@ -10,7 +10,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
+class CompletedRun:
     """A completed run: what was ordered, how many outcomes it had and how long it took."""
 
     tasks: tuple[str, ...]
@@ -26,40 +26,40 @@ class PastRun:
 
 
 # By suite and model, the latest first.
-History = Mapping[tuple[str, str], Sequence[PastRun]]
+PastRuns = Mapping[tuple[str, str], Sequence[CompletedRun]]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class TimeEstimate:
     """Seconds, and the same if all goes as fast and as slowly as it ever did."""
 
     seconds: float
     low: float
     high: float
 
-    def __add__(self, other: "Estimate") -> "Estimate":
-        return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
+    def __add__(self, other: "TimeEstimate") -> "TimeEstimate":
+        return TimeEstimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
 
-    def at_most(self, seconds: float, high: float | None = None) -> "Estimate":
+    def at_most(self, seconds: float, high: float | None = None) -> "TimeEstimate":
         """Where something else ends it in so many seconds, or `high` if that is slow."""
         most = seconds if high is None else high
-        return Estimate(min(self.seconds, seconds), min(self.low, seconds), min(self.high, most))
+        return TimeEstimate(min(self.seconds, seconds), min(self.low, seconds), min(self.high, most))
 
 
-NOW = Estimate(0.0, 0.0, 0.0)
+NOW = TimeEstimate(0.0, 0.0, 0.0)
 # A run without history may end now, or never.
-_UNKNOWN = Estimate(math.inf, 0.0, math.inf)
+_UNKNOWN = TimeEstimate(math.inf, 0.0, math.inf)
 
 
-def order_estimate(order: RunOrder, history: Sequence[PastRun]) -> Estimate | None:
+def order_estimate(order: RunOrder, history: Sequence[CompletedRun]) -> TimeEstimate | None:
     """The duration of the whole run."""
     outcomes = expected_outcomes(order, history)
     return None if outcomes is None else outcomes_estimate(outcomes, history)
 
 
 def outcomes_estimate(
-    outcomes: float, history: Sequence[PastRun], seconds_per_outcome: float | None = None
-) -> Estimate | None:
+    outcomes: float, history: Sequence[CompletedRun], seconds_per_outcome: float | None = None
+) -> TimeEstimate | None:
     """The duration of so many outcomes; a speed that is measured now counts more than earlier runs."""
     known = [past for past in history if past.total]
     speeds = [past.seconds_per_outcome for past in known]
@@ -70,17 +70,17 @@ def outcomes_estimate(
     past_seconds = sum(past.seconds for past in known) / sum(past.total for past in known) if known else 0.0
     seconds_each = past_seconds if seconds_per_outcome is None else seconds_per_outcome
     if len(speeds) == 1:
-        return Estimate(
+        return TimeEstimate(
             outcomes * seconds_each,
             outcomes * seconds_each / LONE_FACTOR,
             outcomes * seconds_each * LONE_FACTOR,
         )
-    return Estimate(outcomes * seconds_each, outcomes * min(speeds), outcomes * max(speeds))
+    return TimeEstimate(outcomes * seconds_each, outcomes * min(speeds), outcomes * max(speeds))
 
 
 def start_estimates(
-    running: Sequence[Estimate | None], waiting: Sequence[Estimate | None], slots: int
-) -> list[Estimate | None]:
+    running: Sequence[TimeEstimate | None], waiting: Sequence[TimeEstimate | None], slots: int
+) -> list[TimeEstimate | None]:
     """When a slot gets free for each waiting run, where they take the slots in this order.
 
     A run without an estimate may keep its slot for ever or free it at once. None if no slot has an estimate.
@@ -92,7 +92,7 @@ def start_estimates(
         _starts([each.high for each in taken], [each.high for each in coming], slots),
         strict=True,
     )
-    return [None if math.isinf(turn[0]) else Estimate(*turn) for turn in turns]
+    return [None if math.isinf(turn[0]) else TimeEstimate(*turn) for turn in turns]
 
 
 def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> list[float]:
@@ -102,7 +102,7 @@ def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> l
     return [heapq.heapreplace(free_at, free_at[0] + seconds) for seconds in waiting]
 
 
-def expected_outcomes(order: RunOrder, history: Sequence[PastRun]) -> float | None:
+def expected_outcomes(order: RunOrder, history: Sequence[CompletedRun]) -> float | None:
     """None if neither the order nor a similar run says how many."""
     same = [past for past in history if set(past.tasks) == set(order.tasks) and past.limit == order.limit]
     if same:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.scheduler.runs.admission.run_estimate import Estimate
+from services.scheduler.runs.admission.run_estimate import TimeEstimate
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 
@@ -81,4 +81,4 @@ class RunWait:
 
     position: int
     blocked_by: str
-    estimate: Estimate | None = None
+    estimate: TimeEstimate | None = None

@@ -12,9 +12,9 @@ from services.common.clock import Clock
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_estimate import (
     NOW,
-    Estimate,
-    History,
-    PastRun,
+    CompletedRun,
+    PastRuns,
+    TimeEstimate,
     order_estimate,
     outcomes_estimate,
     start_estimates,
@@ -47,7 +47,7 @@ class QueueMoment:
 class QueueForecast:
     """A forecast at one moment, computed once for all runs. Later runs are not foreseen."""
 
-    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], history: History) -> None:
+    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], history: PastRuns) -> None:
         self.moment = moment
         self._rates = rates
         self._history = history
@@ -81,14 +81,14 @@ class QueueForecast:
         start = NOW if run.run_id in self._running else None if index is None else self._start(index)
         return own.seconds + start.seconds if own and start else None
 
-    def _start(self, index: int) -> Estimate | None:
+    def _start(self, index: int) -> TimeEstimate | None:
         """None if the pool has no worker: a slot alone does not start a run."""
         return self._starts[index] if self._is_staffed(index) else None
 
     def _is_staffed(self, index: int) -> bool:
         return self.moment.queue.waiting[index].run.pool in self.moment.staffed_pools
 
-    def _forecast(self) -> list[Estimate | None]:
+    def _forecast(self) -> list[TimeEstimate | None]:
         moment = self.moment
         with_slots = [run for run in moment.queue.running if not run.is_closing]
         ends = [self._remaining(run) for run in with_slots]
@@ -104,7 +104,7 @@ class QueueForecast:
         pool = self.moment.queue.waiting[index].run.pool
         return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
 
-    def _remaining(self, run: Run) -> Estimate | None:
+    def _remaining(self, run: Run) -> TimeEstimate | None:
         history = self._history_of(run)
         if run.is_planned:
             rate = self._rates.get(run.run_id, RunRate())
@@ -117,16 +117,16 @@ class QueueForecast:
             return estimate
         return estimate.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
 
-    def _history_of(self, run: Run) -> Sequence[PastRun]:
+    def _history_of(self, run: Run) -> Sequence[CompletedRun]:
         return self._history.get((run.order.subject, run.order.model), ())
 
 
-def _earlier(by_end: Estimate | None, given: ExpectedSlot | None) -> Estimate | None:
+def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEstimate | None:
     """By the end of a run, or by one that has to give its slot away."""
     if given is None:
         return by_end
     soonest, latest = given.soonest_seconds, given.latest_seconds
-    return by_end.at_most(soonest, latest) if by_end else Estimate(soonest, 0.0, latest)
+    return by_end.at_most(soonest, latest) if by_end else TimeEstimate(soonest, 0.0, latest)
 
 
 class QueueStore(Protocol):
@@ -140,7 +140,7 @@ class QueueStore(Protocol):
         """Positions of pending runs; the next run to start has 1."""
         ...
 
-    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
+    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         """The last completed runs of each suite and model."""
         ...
 

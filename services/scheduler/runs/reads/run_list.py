@@ -8,7 +8,7 @@ from typing import Protocol
 from proctor.values.run import RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
 from services.scheduler.progress.progress_tracker import ProgressReport
-from services.scheduler.runs.admission.run_estimate import PastRun
+from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.lifecycle.run import Run
 
 
@@ -45,7 +45,7 @@ class RunPage:
 class PastUsage:
     """A completed run and its token counts."""
 
-    run: PastRun
+    run: CompletedRun
     usage: TokenUsage
 
 

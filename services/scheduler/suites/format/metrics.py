@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from proctor.values.scoring import MetricUse, OutputType
-from services.scheduler.suites.errors import LISTED_LETTERS, InvalidMetric, UnknownMetric, listed
+from services.scheduler.suites.errors import LISTED_LETTERS, InvalidMetric, UnknownDatasetMetric, listed
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault, KeyPath
 
@@ -17,7 +17,7 @@ _BOTH = _CHOICE | _TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricSpec:
     """`aggregation` is the name in lm-evaluation-harness. Higher is better for every metric.
 
     `needs`: a key that the task must have. `is_single_label`: undefined if several choices are right.
@@ -38,26 +38,26 @@ _OVER_ANSWERS = {OutputType.MULTIPLE_CHOICE: "doc_to_answers"}
 _AGAINST_WRONG = {OutputType.GENERATE_UNTIL: "doc_to_wrong_target"}
 _OVERLAPS = ("bleu", "rouge1", "rouge2", "rougeL")
 
-METRICS: Mapping[str, Metric] = {
-    "acc": Metric(_CHOICE),
-    "acc_norm": Metric(_CHOICE),
-    "acc_bytes": Metric(_CHOICE),
-    "mc2": Metric(_CHOICE),
-    "f1": Metric(_CHOICE, "f1", frozenset({"average"}), is_single_label=True),
-    "mcc": Metric(_CHOICE, "matthews_corrcoef", is_single_label=True),
-    "exact_match": Metric(_BOTH, options=_MATCH_OPTIONS),
-    "contains": Metric(_TEXT, options=_MATCH_OPTIONS),
-    "regex": Metric(_TEXT, options=frozenset({"pattern", "ignore_case"})),
-    "numeric": Metric(_TEXT, options=frozenset({"tolerance", "relative_tolerance"})),
-    "choice": Metric(_TEXT, options=frozenset({"choices"})),
-    "squad_em": Metric(_BOTH, needs=_OVER_ANSWERS),
-    "squad_f1": Metric(_BOTH, needs=_OVER_ANSWERS),
-    "pass@1": Metric(_TEXT, needs={OutputType.GENERATE_UNTIL: "code"}),
-    "pearson": Metric(_TEXT, "pearson"),
-    "spearman": Metric(_TEXT, "spearman"),
-    **{f"{overlap}_max": Metric(_TEXT) for overlap in _OVERLAPS},
-    **{f"{overlap}_acc": Metric(_TEXT, needs=_AGAINST_WRONG) for overlap in _OVERLAPS},
-    **{f"{overlap}_diff": Metric(_TEXT, needs=_AGAINST_WRONG) for overlap in _OVERLAPS},
+METRICS: Mapping[str, MetricSpec] = {
+    "acc": MetricSpec(_CHOICE),
+    "acc_norm": MetricSpec(_CHOICE),
+    "acc_bytes": MetricSpec(_CHOICE),
+    "mc2": MetricSpec(_CHOICE),
+    "f1": MetricSpec(_CHOICE, "f1", frozenset({"average"}), is_single_label=True),
+    "mcc": MetricSpec(_CHOICE, "matthews_corrcoef", is_single_label=True),
+    "exact_match": MetricSpec(_BOTH, options=_MATCH_OPTIONS),
+    "contains": MetricSpec(_TEXT, options=_MATCH_OPTIONS),
+    "regex": MetricSpec(_TEXT, options=frozenset({"pattern", "ignore_case"})),
+    "numeric": MetricSpec(_TEXT, options=frozenset({"tolerance", "relative_tolerance"})),
+    "choice": MetricSpec(_TEXT, options=frozenset({"choices"})),
+    "squad_em": MetricSpec(_BOTH, needs=_OVER_ANSWERS),
+    "squad_f1": MetricSpec(_BOTH, needs=_OVER_ANSWERS),
+    "pass@1": MetricSpec(_TEXT, needs={OutputType.GENERATE_UNTIL: "code"}),
+    "pearson": MetricSpec(_TEXT, "pearson"),
+    "spearman": MetricSpec(_TEXT, "spearman"),
+    **{f"{overlap}_max": MetricSpec(_TEXT) for overlap in _OVERLAPS},
+    **{f"{overlap}_acc": MetricSpec(_TEXT, needs=_AGAINST_WRONG) for overlap in _OVERLAPS},
+    **{f"{overlap}_diff": MetricSpec(_TEXT, needs=_AGAINST_WRONG) for overlap in _OVERLAPS},
 }
 
 
@@ -153,7 +153,7 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
 
 def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
     if use.name not in supported:
-        raise UnknownMetric(metric=use.name[:LISTED_LETTERS], supported=listed(supported))
+        raise UnknownDatasetMetric(metric=use.name[:LISTED_LETTERS], supported=listed(supported))
     name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
     known = options_of(name, OutputType.GENERATE_UNTIL)
     for key, value in sorted(options.items()):

@@ -15,7 +15,7 @@ from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
-from services.scheduler.suites.rows.row_source import Row, RowsReference
+from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.suite import (
     CodeRule,
     FewshotRule,
@@ -153,7 +153,7 @@ def _fewshot(fields: Fields) -> FewshotRule:
         num_fewshot=cast("int", fields.get("num_fewshot", 0)),
         delimiter=str(fields.get("fewshot_delimiter", DEFAULT_FEWSHOT_DELIMITER)),
         seed=cast("int", config.get("seed", FewshotRule().seed)),
-        samples=tuple(cast("Sequence[Row]", config.get("samples", ()))),
+        samples=tuple(cast("Sequence[SourceRow]", config.get("samples", ()))),
     )
 
 

@@ -8,15 +8,15 @@ import orjson
 from proctor.values.sample import Target
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.rendering.sample import Question
-from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.suite import TaskDefinition
-from services.scheduler.suites.templates.prompt_template import FieldProblem, PromptTemplate
+from services.scheduler.suites.templates.prompt_template import PromptTemplate, RowProblem
 
 MAX_LIST_CHARACTERS = 1024 * 1024
 _MAX_INDEX_DIGITS = 6
 
 
-def read_labels(template: PromptTemplate, row: Row, *, has_choices: bool) -> list[object]:
+def read_labels(template: PromptTemplate, row: SourceRow, *, has_choices: bool) -> list[object]:
     """Right answers (texts or indexes of choices) in the order of the target.
 
     A column's value is used unchanged; in rendered text, numbers are choice indexes and lists are parsed.
@@ -27,7 +27,7 @@ def read_labels(template: PromptTemplate, row: Row, *, has_choices: bool) -> lis
         value = _read_label(value, has_choices=has_choices)
     labels = list(value) if isinstance(value, list | tuple) else [value]
     if not labels:
-        raise FieldProblem("doc_to_target gives an empty list")
+        raise RowProblem("doc_to_target gives an empty list")
     return labels
 
 
@@ -45,7 +45,7 @@ def choice_index(label: object, choices: Sequence[str]) -> int:
         return choices.index(label)
     if isinstance(label, int) and 0 <= label < len(choices):
         return int(label)
-    raise FieldProblem(f"the label {label!r} is none of the {len(choices)} choices{_hint(label)}")
+    raise RowProblem(f"the label {label!r} is none of the {len(choices)} choices{_hint(label)}")
 
 
 def _hint(label: object) -> str:
@@ -54,27 +54,27 @@ def _hint(label: object) -> str:
     return " (it is text; as a template, {{…}}, it would be an index)" if is_number else ""
 
 
-def text_list(template: PromptTemplate, row: Row, key: str) -> tuple[str, ...]:
+def text_list(template: PromptTemplate, row: SourceRow, key: str) -> tuple[str, ...]:
     """Texts of a column or template that gives a list; `key` is named in the error."""
     value = template.value(row)
     listed = _read(value) if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not listed:
-        raise FieldProblem(f"{key} gives no list of texts")
+        raise RowProblem(f"{key} gives no list of texts")
     if None in listed:
-        raise FieldProblem(f"{key} gives a list with a null")
+        raise RowProblem(f"{key} gives a list with a null")
     return tuple(one if isinstance(one, str) else str(one) for one in listed)
 
 
 def _require_value(template: PromptTemplate, value: object) -> object:
     if value is None:
-        raise FieldProblem(f"the field {template.source!r} is null", template.source)
+        raise RowProblem(f"the field {template.source!r} is null", template.source)
     return value
 
 
 def _read(text: str) -> object:
     """Parses a list written as JSON or as a Python literal; returns other text unchanged."""
     if len(text) > MAX_LIST_CHARACTERS:
-        raise FieldProblem(f"a list is written with more than {MAX_LIST_CHARACTERS:,} characters")
+        raise RowProblem(f"a list is written with more than {MAX_LIST_CHARACTERS:,} characters")
     try:
         return orjson.loads(text)
     except ValueError:
@@ -98,7 +98,7 @@ class QuestionWriter:
         self._fixed_choices = () if isinstance(choices, PromptTemplate) else choices
         self._fixed_continuations = self._continuations(self._fixed_choices)
 
-    def question(self, row: Row, examples: str = "") -> Question:
+    def question(self, row: SourceRow, examples: str = "") -> Question:
         prompt = f"{self._templates.description}{examples}{self._templates.text.text(row)}"
         choices = self._choices(row)
         if not self._is_choice:
@@ -106,28 +106,28 @@ class QuestionWriter:
         target = self._choice_target(row, choices)
         return Question(prompt, self._fixed_continuations or self._continuations(choices), target)
 
-    def example(self, row: Row) -> str:
+    def example(self, row: SourceRow) -> str:
         """A question with its first right answer, as shown before another question."""
         answer = self._right_texts(row, self._choices(row))[0]
         text = self._templates.text.text(row)
         return f"{text}{self._delimiter}{answer}{self._example_end}" if answer else text
 
-    def cluster(self, row: Row) -> str:
+    def cluster(self, row: SourceRow) -> str:
         template = self._templates.cluster
         return "" if template is None else template.text(row)
 
     def _continuations(self, choices: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"{self._delimiter}{choice}" for choice in choices)
 
-    def _choices(self, row: Row) -> Sequence[str]:
+    def _choices(self, row: SourceRow) -> Sequence[str]:
         if self._choices_template is None:
             return self._fixed_choices
         choices = text_list(self._choices_template, row, "doc_to_choice")
         if not all(choices):
-            raise FieldProblem("one of the choices is empty")
+            raise RowProblem("one of the choices is empty")
         return choices
 
-    def _choice_target(self, row: Row, choices: Sequence[str]) -> Target:
+    def _choice_target(self, row: SourceRow, choices: Sequence[str]) -> Target:
         several = tuple(sorted(set(self._right_indexes(row, choices))))
         is_one = len(several) == 1
         return Target(
@@ -137,29 +137,29 @@ class QuestionWriter:
             choice_texts=self._choice_texts(row, choices),
         )
 
-    def _choice_texts(self, row: Row, choices: Sequence[str]) -> tuple[str, ...]:
+    def _choice_texts(self, row: SourceRow, choices: Sequence[str]) -> tuple[str, ...]:
         texts = self._listed(row, self._templates.choice_texts, "doc_to_choice_text")
         if texts and len(texts) != len(choices):
-            raise FieldProblem(f"doc_to_choice_text gives {len(texts)} texts for {len(choices)} choices")
+            raise RowProblem(f"doc_to_choice_text gives {len(texts)} texts for {len(choices)} choices")
         return texts
 
-    def _text_target(self, row: Row, choices: Sequence[str]) -> Target:
+    def _text_target(self, row: SourceRow, choices: Sequence[str]) -> Target:
         return Target(
             texts=self._right_texts(row, choices),
             wrong_texts=self._listed(row, self._templates.wrong_texts, "doc_to_wrong_target"),
         )
 
-    def _right_texts(self, row: Row, choices: Sequence[str]) -> tuple[str, ...]:
+    def _right_texts(self, row: SourceRow, choices: Sequence[str]) -> tuple[str, ...]:
         if choices:
             return tuple(choices[index] for index in self._right_indexes(row, choices))
         labels = read_labels(self._templates.target, row, has_choices=False)
         if None in labels:
-            raise FieldProblem("doc_to_target gives a list with a null")
+            raise RowProblem("doc_to_target gives a list with a null")
         return tuple(str(label) for label in labels)
 
-    def _right_indexes(self, row: Row, choices: Sequence[str]) -> list[int]:
+    def _right_indexes(self, row: SourceRow, choices: Sequence[str]) -> list[int]:
         labels = self._templates.target_indexes or read_labels(self._templates.target, row, has_choices=True)
         return [choice_index(label, choices) for label in labels]
 
-    def _listed(self, row: Row, template: PromptTemplate | None, key: str) -> tuple[str, ...]:
+    def _listed(self, row: SourceRow, template: PromptTemplate | None, key: str) -> tuple[str, ...]:
         return () if template is None else text_list(template, row, key)

@@ -18,9 +18,9 @@ from services.scheduler.suites.rendering.sample import (
     netstrings,
     row_as_json,
 )
-from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowSource, SourceRow, UnreadableRow
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
-from services.scheduler.suites.templates.prompt_template import FieldProblem
+from services.scheduler.suites.templates.prompt_template import RowProblem
 
 SEED = FewshotRule().seed
 
@@ -28,13 +28,13 @@ SEED = FewshotRule().seed
 class FewshotDraws:
     """One random generator per task. Each draw depends on earlier ones: call once per document, in order."""
 
-    def __init__(self, task: str, rule: FewshotRule, pool: Sequence[Row]) -> None:
+    def __init__(self, task: str, rule: FewshotRule, pool: Sequence[SourceRow]) -> None:
         self._task = task
         self._rule = rule
         self._pool = pool
         self._random = Random(rule.seed)
 
-    def draw(self, document: Row) -> list[int]:
+    def draw(self, document: SourceRow) -> list[int]:
         """Indexes in the pool of the examples to show before this document. Raises `FewshotPoolTooSmall`."""
         wanted = self._rule.num_fewshot
         if wanted == 0:
@@ -45,14 +45,14 @@ class FewshotDraws:
             raise self._too_small()
         return indexes
 
-    def _first_ones(self, document: Row) -> list[int]:
+    def _first_ones(self, document: SourceRow) -> list[int]:
         everything = range(len(self._pool))
         if not self._rule.drops_document:
             return list(everything[: self._rule.num_fewshot])
         others = (index for index in everything if self._pool[index] != document)
         return list(islice(others, self._rule.num_fewshot))
 
-    def _random_ones(self, document: Row) -> list[int]:
+    def _random_ones(self, document: SourceRow) -> list[int]:
         """Draws one extra, so that the document can be dropped; draws again if it occurs twice."""
         wanted = self._rule.num_fewshot
         if not self._rule.drops_document:
@@ -73,7 +73,7 @@ class FewshotDraws:
             raise self._too_small()
         return self._random.sample(indexes, wanted)
 
-    def _without(self, document: Row, indexes: Sequence[int]) -> list[int]:
+    def _without(self, document: SourceRow, indexes: Sequence[int]) -> list[int]:
         return [index for index in indexes if self._pool[index] != document]
 
     def _too_small(self) -> FewshotPoolTooSmall:
@@ -124,7 +124,7 @@ def open_task(
     return RenderedTask(samples, rows.provenance, pool.provenance)
 
 
-def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Row]:
+def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[SourceRow]:
     """Loads the whole pool into memory, because draws access it at random."""
     is_fixed = task.fewshot.sampler is FewshotSampler.FIRST_N and not task.fewshot.drops_document
     try:
@@ -133,7 +133,7 @@ def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Row
         raise _bad_example(task.name, problem.row - 1, problem.problem) from problem
 
 
-def _while_wanted(rows: Iterable[Row], limit: int | None) -> Iterator[Row]:
+def _while_wanted(rows: Iterable[SourceRow], limit: int | None) -> Iterator[SourceRow]:
     for row in islice(rows, limit):
         check_cancelled()
         yield row
@@ -145,8 +145,8 @@ def _bad_example(task: str, row: int, problem: str, field: str = "") -> InvalidR
 
 def render_task(
     task: TaskDefinition,
-    rows: Iterable[Row],
-    pool: Sequence[Row] = (),
+    rows: Iterable[SourceRow],
+    pool: Sequence[SourceRow] = (),
     num_fewshot: int = 0,
     limit: int | None = None,
 ) -> Iterator[RenderedSample]:
@@ -157,7 +157,7 @@ def render_task(
     try:
         for position, row in enumerate(_while_wanted(rows, limit)):
             yield _sample(task, writer, position, row, examples.before(row))
-    except FieldProblem as problem:
+    except RowProblem as problem:
         raise InvalidRow(task.name, position, problem.problem, problem.field) from problem
     except UnreadableRow as problem:
         raise InvalidRow(task.name, problem.row - 1, problem.problem) from problem
@@ -166,7 +166,7 @@ def render_task(
 
 
 def _sample(
-    task: TaskDefinition, writer: QuestionWriter, position: int, row: Row, examples: str
+    task: TaskDefinition, writer: QuestionWriter, position: int, row: SourceRow, examples: str
 ) -> RenderedSample:
     question = writer.question(row, examples)
     check = _code_check(task, row, question)
@@ -187,7 +187,7 @@ def _sample(
     )
 
 
-def _code_check(task: TaskDefinition, row: Row, question: Question) -> CodeCheck | None:
+def _code_check(task: TaskDefinition, row: SourceRow, question: Question) -> CodeCheck | None:
     rule = task.code
     if rule is None:
         return None
@@ -203,21 +203,21 @@ def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None) 
                 [check.prefix.encode(), check.answer.encode(), repr(check.timeout_seconds).encode()]
             )
     except UnicodeEncodeError as error:
-        raise FieldProblem("its text is not valid Unicode (a lone surrogate)") from error
+        raise RowProblem("its text is not valid Unicode (a lone surrogate)") from error
     if b"\0" in encoded:
-        raise FieldProblem("its text holds a NUL character, which cannot be stored")
+        raise RowProblem("its text holds a NUL character, which cannot be stored")
     if len(encoded) > MAX_SAMPLE_BYTES:
-        raise FieldProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
+        raise RowProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
     return encoded
 
 
-def _kept(row: Row) -> bytes:
+def _kept(row: SourceRow) -> bytes:
     try:
         kept = row_as_json(row)
     except TypeError as error:
-        raise FieldProblem("its lists and objects are nested too deeply") from error
+        raise RowProblem("its lists and objects are nested too deeply") from error
     if len(kept) > MAX_SAMPLE_BYTES:
-        raise FieldProblem(f"the row has {len(kept)} bytes as JSON, more than the {MAX_SAMPLE_BYTES} allowed")
+        raise RowProblem(f"the row has {len(kept)} bytes as JSON, more than the {MAX_SAMPLE_BYTES} allowed")
     return kept
 
 
@@ -225,7 +225,7 @@ class _Examples:
     """Few-shot examples before a document; each row of the pool is rendered at most once."""
 
     def __init__(
-        self, task: TaskDefinition, writer: QuestionWriter, pool: Sequence[Row], num_fewshot: int
+        self, task: TaskDefinition, writer: QuestionWriter, pool: Sequence[SourceRow], num_fewshot: int
     ) -> None:
         self._task_name = task.name
         self._writer = writer
@@ -233,13 +233,13 @@ class _Examples:
         self._draws = FewshotDraws(task.name, replace(task.fewshot, num_fewshot=num_fewshot), pool)
         self._written: dict[int, str] = {}
 
-    def before(self, document: Row) -> str:
+    def before(self, document: SourceRow) -> str:
         return "".join([self._example(index) for index in self._draws.draw(document)])
 
     def _example(self, index: int) -> str:
         if index not in self._written:
             try:
                 self._written[index] = self._writer.example(self._pool[index])
-            except FieldProblem as problem:
+            except RowProblem as problem:
                 raise _bad_example(self._task_name, index, problem.problem, problem.field) from problem
         return self._written[index]

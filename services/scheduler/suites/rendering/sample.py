@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from proctor.values.sample import Sample, Target
-from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.rows.row_source import SourceRow
 
 DIGEST_FORMAT = "proctor-sample-1"
 
@@ -62,7 +62,7 @@ def digest_of(encoded_question: bytes) -> bytes:
 _LARGEST_INTEGER = 2**63 - 1
 
 
-def row_as_json(row: Row) -> bytes:
+def row_as_json(row: SourceRow) -> bytes:
     """Encodes a row as JSON, fields in order. Raises `TypeError` if it is nested more than 250 levels deep.
 
     Values without a JSON form: numbers that are not finite become null, dates and times ISO text, bytes

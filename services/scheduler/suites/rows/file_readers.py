@@ -16,8 +16,8 @@ from services.scheduler.suites.rows.parquet_process import UnfitRow, UnreadableP
 from services.scheduler.suites.rows.parquet_rows import open_parquet
 from services.scheduler.suites.rows.row_source import (
     MAX_ROW_BYTES,
-    Row,
     RowsMissing,
+    SourceRow,
     UnreadableRow,
     check_field_names,
 )
@@ -59,7 +59,7 @@ def _state(content: BinaryIO) -> tuple[int, int, int]:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
-def read_csv(file: PinnedFile) -> Iterator[Row]:
+def read_csv(file: PinnedFile) -> Iterator[SourceRow]:
     """Rows count from 1, without header and empty lines. Raises `RowsMissing` at once for the header."""
     with file.open() as content:
         try:
@@ -72,7 +72,7 @@ def read_csv(file: PinnedFile) -> Iterator[Row]:
     return _csv_rows(file, header)
 
 
-def _csv_rows(file: PinnedFile, header: Sequence[str]) -> Iterator[Row]:
+def _csv_rows(file: PinnedFile, header: Sequence[str]) -> Iterator[SourceRow]:
     with file.open() as content:
         records = _records(file, content)
         next(records)
@@ -132,7 +132,7 @@ class _Lines:
             raise UnreadableRow(self.row, "no valid UTF-8") from error
 
 
-def read_jsonl(file: PinnedFile) -> Iterator[Row]:
+def read_jsonl(file: PinnedFile) -> Iterator[SourceRow]:
     """Skips empty lines; rows count from 1. Stops reading a line that exceeds the limit."""
     row = 0
     with file.open() as content:
@@ -144,7 +144,7 @@ def read_jsonl(file: PinnedFile) -> Iterator[Row]:
         file.require_unchanged(content, max(row, 1))
 
 
-def _json_row(number: int, line: bytes) -> Row:
+def _json_row(number: int, line: bytes) -> SourceRow:
     if len(line.rstrip(b"\r\n")) > MAX_ROW_BYTES:
         raise UnreadableRow(number, f"the line has more than {MAX_ROW_BYTES} bytes")
     if number == 1:
@@ -166,7 +166,7 @@ def _json_row(number: int, line: bytes) -> Row:
 _PARQUET_CPU_SECONDS = 300
 
 
-def read_parquet(file: PinnedFile) -> Iterator[Row]:
+def read_parquet(file: PinnedFile) -> Iterator[SourceRow]:
     """Raises `RowsMissing` at once if it is no Parquet file or has too large row groups."""
     with file.open() as content:
         try:
@@ -177,7 +177,7 @@ def read_parquet(file: PinnedFile) -> Iterator[Row]:
     return _parquet_rows(file, parquet.rows)
 
 
-def _parquet_rows(file: PinnedFile, rows: Iterator[Row | UnfitRow]) -> Iterator[Row]:
+def _parquet_rows(file: PinnedFile, rows: Iterator[SourceRow | UnfitRow]) -> Iterator[SourceRow]:
     number = 0
     with file.open() as content:
         file.require_unchanged(content, 1)

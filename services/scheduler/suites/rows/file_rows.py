@@ -12,16 +12,22 @@ from services.scheduler.suites.rows.file_readers import (
     read_jsonl,
     read_parquet,
 )
-from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsMissing, RowsReference
+from services.scheduler.suites.rows.row_source import (
+    Provenance,
+    RowSet,
+    RowsMissing,
+    RowsReference,
+    SourceRow,
+)
 
-_READERS: Mapping[str, Callable[[PinnedFile], Iterator[Row]]] = {
+_READERS: Mapping[str, Callable[[PinnedFile], Iterator[SourceRow]]] = {
     ".jsonl": read_jsonl,
     ".csv": read_csv,
     ".parquet": read_parquet,
 }
 
 
-def open_rows(path: Path) -> tuple[Iterator[Row], str]:
+def open_rows(path: Path) -> tuple[Iterator[SourceRow], str]:
     """Returns the rows, which can be read once, and the file's digest as their revision.
 
     Raises `RowsMissing` if the file has no rows, `OSError` if it cannot be read.

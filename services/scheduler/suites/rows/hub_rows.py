@@ -12,10 +12,10 @@ from urllib.request import getproxies
 
 from services.scheduler.suites.rows.row_source import (
     Provenance,
-    Row,
     RowSet,
     RowsMissing,
     RowsReference,
+    SourceRow,
     UnreadableRow,
 )
 
@@ -130,7 +130,7 @@ def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _rows(split: Iterable[Row]) -> Iterator[Row]:
+def _rows(split: Iterable[SourceRow]) -> Iterator[SourceRow]:
     """The library memory-maps its cache and reads ten rows at a time (images and sounds need more)."""
     number = 0
     try:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
     from pyarrow.parquet import ParquetFile
 
-    from services.scheduler.suites.rows.row_source import Row
+    from services.scheduler.suites.rows.row_source import SourceRow
+
 
 ROWS_AT_ONCE = 256
 MAX_PART_BYTES = 64 * 1024 * 1024
@@ -147,7 +148,7 @@ def _small_parts(batch: "RecordBatch") -> Iterator["RecordBatch | UnfitRow"]:
 _LONG_ROW = UnfitRow(f"{MAX_ROW_BYTES // 1024**2} MiB")
 
 
-def _fit(row: "Row") -> "Row | UnfitRow":
+def _fit(row: "SourceRow") -> "SourceRow | UnfitRow":
     is_long = any(isinstance(cell, str) and len(cell) > MAX_ROW_BYTES for cell in row.values())
     return _LONG_ROW if is_long else row
 

@@ -20,7 +20,7 @@ from services.scheduler.suites.rows.parquet_process import (
     UnreadableParquet,
     UnreadableValue,
 )
-from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.rows.row_source import SourceRow
 
 _MOST_FRAME_BYTES = 1024 * 1024 * 1024
 
@@ -30,7 +30,7 @@ class ParquetRows:
     """`rows` can be read once; it raises `UnreadableParquet`."""
 
     columns: Sequence[str]
-    rows: Iterator[Row | UnfitRow]
+    rows: Iterator[SourceRow | UnfitRow]
 
 
 def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
@@ -46,7 +46,7 @@ def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
     return ParquetRows(frames.next(), _rows(frames))
 
 
-def _rows(frames: "_Frames") -> Iterator[Row | UnfitRow]:
+def _rows(frames: "_Frames") -> Iterator[SourceRow | UnfitRow]:
     while (part := frames.next()) is not None:
         yield from part
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from services.scheduler.suites.errors import DatasetUnavailable
 
-Row = Mapping[str, object]
+SourceRow = Mapping[str, object]
 
 # Limit of a row as written in its file.
 MAX_ROW_BYTES = 4 * 1024 * 1024
@@ -56,7 +56,7 @@ class Provenance:
 class RowSet:
     """`rows` can be read once, in order; they are not held in memory."""
 
-    rows: Iterable[Row]
+    rows: Iterable[SourceRow]
     provenance: Provenance
 
 

@@ -7,7 +7,7 @@ import regex
 from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
 
 from services.scheduler.suites.cancellable_threads import check_cancelled
-from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.templates.budget import BUDGET, Budget, OverBudget
 from services.scheduler.suites.templates.rewrite import (
     MAX_SOURCE_CHARACTERS,
@@ -22,7 +22,7 @@ class InvalidTemplate(Exception):
     """A template cannot be compiled."""
 
 
-class FieldProblem(Exception):
+class RowProblem(Exception):
     """A row lacks something that the template or the task needs; `field` names the column if known."""
 
     def __init__(self, problem: str, field: str = "") -> None:
@@ -50,23 +50,23 @@ class PromptTemplate:
     fields: tuple[str, ...]
     template: Template | None
 
-    def value(self, row: Row) -> object:
-        """Returns the column's value unchanged, or the rendered text. Raises `FieldProblem`."""
+    def value(self, row: SourceRow) -> object:
+        """Returns the column's value unchanged, or the rendered text. Raises `RowProblem`."""
         if self.template is not None:
             return self._render(self.template, row)
         if self.source in row:
             return row[self.source]
         if self.source.isidentifier():
-            raise FieldProblem(f"the field {self.source!r} is missing", self.source)
+            raise RowProblem(f"the field {self.source!r} is missing", self.source)
         return self.source
 
-    def text(self, row: Row) -> str:
+    def text(self, row: SourceRow) -> str:
         value = self.value(row)
         if value is None:
-            raise FieldProblem(f"the field {self.source!r} is null", self.source)
+            raise RowProblem(f"the field {self.source!r} is null", self.source)
         return value if isinstance(value, str) else str(value)
 
-    def _render(self, template: Template, row: Row) -> str:
+    def _render(self, template: Template, row: SourceRow) -> str:
         check_cancelled()
         token = BUDGET.set(Budget())
         try:
@@ -82,18 +82,18 @@ class PromptTemplate:
         finally:
             BUDGET.reset(token)
 
-    def _problem_of(self, row: Row, message: str) -> FieldProblem:
+    def _problem_of(self, row: SourceRow, message: str) -> RowProblem:
         for field in self.fields:
             if field not in row:
-                return FieldProblem(f"the field {field!r} is missing", field)
+                return RowProblem(f"the field {field!r} is missing", field)
             if row[field] is None:
-                return FieldProblem(f"the field {field!r} is null", field)
+                return RowProblem(f"the field {field!r} is null", field)
         return self._failure(f"failed: {message}")
 
-    def _failure(self, what: str) -> FieldProblem:
+    def _failure(self, what: str) -> RowProblem:
         is_long = len(self.source) > _SHOWN_CHARACTERS
         shown = self.source[:_SHOWN_CHARACTERS] + "…" if is_long else self.source
-        return FieldProblem(f"the template {shown!r} {what}")
+        return RowProblem(f"the template {shown!r} {what}")
 
 
 def compile_template(source: str) -> PromptTemplate:

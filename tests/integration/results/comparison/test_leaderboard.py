@@ -19,13 +19,13 @@ from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
     BaselineStore,
     ClaimStore,
-    HistoryPage,
+    HistoryRange,
     HistoryStore,
     LeaderboardStore,
     Work,
 )
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
-from services.results.outcomes.delete_run import DeleteRun
+from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.statistics.figure import Figure
@@ -103,7 +103,7 @@ class World:
         return sorted((entry.run.model, entry.run.run_id) for entry in entries)
 
     async def history(self, model: str = "", *, page_size: int = 100) -> list[tuple[str, RunState | None]]:
-        page = HistoryPage(self.suite, model, A_DAY_AGO, NEWEST, page_size)
+        page = HistoryRange(self.suite, model, A_DAY_AGO, NEWEST, page_size)
         runs = await self.kept.page(page)
         assert await self.kept.count(page) >= len(runs)
         return [(run.run_id, run.state) for run in runs]
@@ -156,7 +156,7 @@ async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(worl
     for plan in (earlier, latest):
         await world.close(plan)
     assert await world.listed() == [("p/a", latest.run_id)]
-    await DeleteRun(world.stores.records, world.stores.outcomes).delete(latest.run_id)
+    await DeleteRunRecord(world.stores.records, world.stores.outcomes).delete(latest.run_id)
     assert await world.listed() == [("p/a", earlier.run_id)]
     assert await world.history() == [(earlier.run_id, RunState.COMPLETED)]
 
@@ -272,9 +272,9 @@ async def test_a_history_is_of_one_kind_where_one_is_asked_for(world: World) -> 
         await world.close(one)
     runs = {plan.run_id, over_rows.run_id}
     for kind, expected in ((RunKind.SUITE, plan), (RunKind.DATASET, over_rows)):
-        page = HistoryPage("", "", A_DAY_AGO, NEWEST, 500, kind)
+        page = HistoryRange("", "", A_DAY_AGO, NEWEST, 500, kind)
         assert [run.run_id for run in await world.kept.page(page) if run.run_id in runs] == [expected.run_id]
-    everything = HistoryPage("", "", A_DAY_AGO, NEWEST, 500)
+    everything = HistoryRange("", "", A_DAY_AGO, NEWEST, 500)
     assert {run.run_id for run in await world.kept.page(everything)} >= runs
 
 
@@ -302,11 +302,11 @@ async def test_pages_of_a_history_follow_the_key(world: World) -> None:
     plans = [await world.run("p/a", right=place % 4) for place in range(5)]
     for plan in plans:
         await world.close(plan)
-    first = await world.kept.page(HistoryPage(world.suite, "p/a", A_DAY_AGO, NEWEST, 3))
+    first = await world.kept.page(HistoryRange(world.suite, "p/a", A_DAY_AGO, NEWEST, 3))
     after = (first[-1].closed_at, first[-1].run_id)
-    rest = await world.kept.page(HistoryPage(world.suite, "p/a", A_DAY_AGO, after, 3))
+    rest = await world.kept.page(HistoryRange(world.suite, "p/a", A_DAY_AGO, after, 3))
     assert [run.run_id for run in (*first, *rest)] == [plan.run_id for plan in reversed(plans)]
-    recently = HistoryPage(world.suite, "", first[-1].closed_at, NEWEST, 100)
+    recently = HistoryRange(world.suite, "", first[-1].closed_at, NEWEST, 100)
     assert await world.kept.count(recently) == len(await world.kept.page(recently)) == 3
 
 

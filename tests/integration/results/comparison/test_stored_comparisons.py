@@ -12,7 +12,7 @@ from services.common.errors import DependencyUnavailable
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import TOOK_TOO_LONG, ComparePair, StoreComparison
 from services.results.comparison.comparison import Difference
-from services.results.comparison.metric_choice import MetricChoice
+from services.results.comparison.metric_choice import ComparedMetrics
 from services.results.leaderboard import compare_peers, process_claims
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.ports import Claim, Work
@@ -112,7 +112,7 @@ class BrokenComparePair(ComparePair):
     error: Exception
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, places: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         if self.broken_run in [run.plan.run_id for run in runs]:
             raise self.error
@@ -155,7 +155,7 @@ class StuckComparePair(ComparePair):
     asked: list[frozenset[str]] = field(default_factory=list)
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, places: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         ids = frozenset(run.plan.run_id for run in runs)
         self.asked.append(ids)

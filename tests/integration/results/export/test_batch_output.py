@@ -19,8 +19,8 @@ from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import batch, failed, plan_of
@@ -39,10 +39,10 @@ async def harness() -> AsyncIterator[ResultsHarness]:
         yield made
 
 
-def chat(at: int, row_id: str) -> Sample:
+def chat(at: int, row_id: str) -> StoredSample:
     turns = (ChatMessage("system", "Answer."), ChatMessage("user", f"Question {at}"))
     digest = at.to_bytes(32, "big")
-    return Sample(at, at, digest, Prompt(None, turns), Target(), "", "", row_id)
+    return StoredSample(at, at, digest, Prompt(None, turns), ScoringTarget(), "", "", row_id)
 
 
 def completed(at: int, text: str, *, body: str = "", finish_reason: str = "stop") -> Outcome:
@@ -51,7 +51,11 @@ def completed(at: int, text: str, *, body: str = "", finish_reason: str = "stop"
 
 
 async def ran(
-    harness: ResultsHarness, samples: Sequence[Sample], outcomes: Sequence[Outcome], *, is_closed: bool = True
+    harness: ResultsHarness,
+    samples: Sequence[StoredSample],
+    outcomes: Sequence[Outcome],
+    *,
+    is_closed: bool = True,
 ) -> RunPlan:
     """A run of one task without metrics, closed as it is."""
     ordered = plan_of([len(samples)], [await harness.store(samples)])

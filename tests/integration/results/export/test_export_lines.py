@@ -28,8 +28,8 @@ from services.results.outcomes.outcome import BEFORE_ALL, Outcome
 from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import (
@@ -62,8 +62,8 @@ async def session(harness: ResultsHarness) -> AsyncIterator[PostgresSession]:
         yield PostgresSession(pool, QUERIES)
 
 
-def asked(at: int, prompt: Prompt, target: Target | None = None, row_id: str = "") -> Sample:
-    return Sample(at, at, at.to_bytes(32, "big"), prompt, target or Target(), "", "", row_id)
+def asked(at: int, prompt: Prompt, target: ScoringTarget | None = None, row_id: str = "") -> StoredSample:
+    return StoredSample(at, at, at.to_bytes(32, "big"), prompt, target or ScoringTarget(), "", "", row_id)
 
 
 def outcome(at: int, result: Answer | Failure, timing: Timing | None = None) -> Outcome:
@@ -72,7 +72,7 @@ def outcome(at: int, result: Answer | Failure, timing: Timing | None = None) -> 
 
 async def ran(
     harness: ResultsHarness,
-    samples: Sequence[Sample],
+    samples: Sequence[StoredSample],
     outcomes: Sequence[Outcome],
     scoring: TaskScoring = UNSCORED,
 ) -> RunPlan:
@@ -107,7 +107,7 @@ async def records_of(harness: ResultsHarness, plan: RunPlan) -> Records:
 
 async def test_every_field_of_a_row_is_there_in_order(harness: ResultsHarness) -> None:
     turns = (ChatMessage("system", "Be brief."), ChatMessage("user", 'a "b"', '{"name": "ann"}'))
-    sample = asked(0, Prompt(None, turns), Target(texts=("yes", "aye")), "row-7")
+    sample = asked(0, Prompt(None, turns), ScoringTarget(texts=("yes", "aye")), "row-7")
     body = {"choices": [{"message": {"tool_calls": [1]}}]}
     said = Answer("Yes!\n", "stop", (), json.dumps(body, indent=1))
     plan = await ran(harness, [sample], [outcome(0, said, Timing(0.25, 1.0, 1e-9, 0.1 + 0.2))])
@@ -155,7 +155,7 @@ async def test_turns_of_a_chat_are_written_one_after_another_however_many(harnes
 async def test_texts_come_back_as_they_were_in_every_form(harness: ResultsHarness) -> None:
     samples, outcomes = [], []
     for at, text in enumerate(NASTY_TEXTS):
-        samples.append(asked(at, Prompt(f"{text}?"), Target(texts=(text,)), text))
+        samples.append(asked(at, Prompt(f"{text}?"), ScoringTarget(texts=(text,)), text))
         outcomes.append(outcome(at, Answer(text, "stop")))
     for at, text in enumerate(NASTY_TEXTS, len(NASTY_TEXTS)):
         samples.append(asked(at, Prompt(None, (ChatMessage("user", text), ChatMessage("user", text)))))
@@ -214,7 +214,11 @@ async def test_numbers_are_read_back_as_the_same_and_what_is_none_is_null(harnes
 
 async def test_choices_targets_and_weights_are_as_scorers_read_them(harness: ResultsHarness) -> None:
     choices = (" a", "b", " c")
-    targets = [Target(choices, choice=2), Target(choices, choice=1), Target(choices, right_choices=(0, 2, 9))]
+    targets = [
+        ScoringTarget(choices, choice=2),
+        ScoringTarget(choices, choice=1),
+        ScoringTarget(choices, right_choices=(0, 2, 9)),
+    ]
     samples = [asked(at, Prompt("?"), target) for at, target in enumerate(targets)]
     weighed = logprob_answer(
         (-0.5, -math.inf, -2.0), (True, False, False), finish_reason="stop", token_count=1

@@ -17,7 +17,7 @@ from proctor.v1 import run_pb2, run_record_service_pb2
 from proctor.values.sample import Prompt
 from services.results.export import export_run
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import gateway_harness
 from tests.fakes.results.recorded_run import answered, batch, choice_sample, failed, plan_of
@@ -65,7 +65,7 @@ async def plan(harness: ResultsHarness) -> RunPlan:
     return plan
 
 
-def asked(at: int, task: int) -> Sample:
+def asked(at: int, task: int) -> StoredSample:
     return replace(choice_sample(at, str(task)), prompt=Prompt(f"{at} ünd {'x' * (at % 90)}\n is"))
 
 

@@ -20,8 +20,8 @@ from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2
 from proctor.values.sample import Prompt
 from services.results.answers import postgres as postgres_exports
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import (
     TEXT_RECIPE,
@@ -71,9 +71,11 @@ async def plan(harness: ResultsHarness) -> RunPlan:
     return ordered
 
 
-def text_sample(at: int) -> Sample:
+def text_sample(at: int) -> StoredSample:
     digest = hashlib.sha256(f"text {at}".encode()).digest()
-    return Sample(at, at, digest, Prompt(f"What is {at} + 6?"), Target(texts=(str(at + 6),)), "", "{}")
+    return StoredSample(
+        at, at, digest, Prompt(f"What is {at} + 6?"), ScoringTarget(texts=(str(at + 6),)), "", "{}"
+    )
 
 
 async def exported(harness: ResultsHarness, plan: RunPlan, form: str, task: str = "") -> tuple[str, bytes]:

@@ -14,7 +14,7 @@ from services.results.comparison.answer_pairs import (
 from services.results.comparison.pair_differences import difference_if_parsed, metric_difference
 from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.answer_filters import FilterPipeline
-from services.results.scoring.compiled_scoring import Average, Metric, ScoredMetric
+from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
 from services.results.statistics.columns import Numbers
 from services.results.statistics.metrics import has_numbers
 from services.results.statistics.paired.estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
@@ -34,7 +34,7 @@ def group(first: SampleAnswers, second: SampleAnswers, count: int = 1, cluster: 
 
 
 def metric(name: str, pipeline: FilterPipeline = MEAN, average: Average = Average.BINARY) -> ScoredMetric:
-    return ScoredMetric(name, Metric(name, average=average), pipeline)
+    return ScoredMetric(name, CompiledMetric(name, average=average), pipeline)
 
 
 def test_rollouts_are_averaged() -> None:

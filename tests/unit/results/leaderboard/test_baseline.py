@@ -5,7 +5,7 @@ import pytest
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.leaderboard.baseline import BaselineColumns, MajorityCount, TaskBaselines
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible, ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
@@ -14,7 +14,7 @@ LOGLIKELIHOOD, GENERATE = ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE
 
 
 def baselines(
-    targets: list[Target],
+    targets: list[ScoringTarget],
     *metrics: str,
     output_type: OutputType = OutputType.MULTIPLE_CHOICE,
     method: ScoringMethod = LOGLIKELIHOOD,
@@ -29,8 +29,8 @@ def baselines(
     return columns.figures(PlannedTask("t", "set", 10, len(targets), recipe), {})
 
 
-def choices(right: int, *texts: str) -> Target:
-    return Target(tuple(f" {text}" for text in texts), right)
+def choices(right: int, *texts: str) -> ScoringTarget:
+    return ScoringTarget(tuple(f" {text}" for text in texts), right)
 
 
 def mean(figure: Figure) -> float:
@@ -57,7 +57,7 @@ def test_random_expects_one_in_as_many_as_there_are_choices(method: ScoringMetho
 
 
 def test_random_expects_more_where_several_choices_are_right() -> None:
-    target = Target((" a", " b", " c", " d"), right_choices=(0, 1, 3))
+    target = ScoringTarget((" a", " b", " c", " d"), right_choices=(0, 1, 3))
     found = baselines([target], "acc", "mc2")
     assert mean(found["random"]["acc"]) == mean(found["random"]["mc2"]) == pytest.approx(3 / 4)
     assert mean(found["majority"]["acc"]) == 1.0
@@ -93,7 +93,11 @@ def test_the_majority_of_places_falls_back_to_the_first_where_there_are_fewer_ch
 
 
 def test_free_text_has_only_a_majority() -> None:
-    targets = [Target(texts=("42",)), Target(texts=("7",)), Target(texts=("42", "forty-two"))]
+    targets = [
+        ScoringTarget(texts=("42",)),
+        ScoringTarget(texts=("7",)),
+        ScoringTarget(texts=("42", "forty-two")),
+    ]
     found = baselines(targets, "exact_match", output_type=OutputType.GENERATE_UNTIL, method=GENERATE)
     assert mean(found["majority"]["exact_match"]) == pytest.approx(2 / 3)
     assert found["random"]["exact_match"] == found["longest"]["exact_match"] == Figure(n=3)
@@ -101,4 +105,4 @@ def test_free_text_has_only_a_majority() -> None:
 
 def test_samples_that_cannot_be_scored_have_no_baselines() -> None:
     with pytest.raises(ScoringImpossible):
-        baselines([Target((), 0)], "acc")
+        baselines([ScoringTarget((), 0)], "acc")

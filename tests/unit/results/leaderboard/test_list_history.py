@@ -7,12 +7,12 @@ import pytest
 
 from proctor.values.run import RunState
 from services.results.checked_fields import InvalidField, InvalidPageToken
-from services.results.leaderboard.list_history import History, HistoryQuery
+from services.results.leaderboard.list_history import HistoryPage, HistoryQuery
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
 
 
-def models(history: History) -> list[str]:
+def models(history: HistoryPage) -> list[str]:
     return [entry.model for entry in history.entries]
 
 

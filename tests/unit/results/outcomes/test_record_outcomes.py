@@ -11,7 +11,7 @@ from proctor.values.scoring import ScoringMethod
 from services.results.outcomes import record_outcomes
 from services.results.outcomes.record_outcomes import Recorded
 from services.results.runs.run_plan import RunPlan
-from services.results.scoring.answer import Target
+from services.results.scoring.answer import ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.eventually import eventually
 from tests.fakes.results.inline_scorer import InlineScorer
@@ -53,7 +53,7 @@ class Recorder:
     async def open_texts(self, pattern: str) -> RunPlan:
         """A run of three samples whose answers are read by a pattern, if there is one."""
         set_id = new_id()
-        samples = [replace(choice_sample(at, set_id), target=Target(texts=("c",))) for at in range(3)]
+        samples = [replace(choice_sample(at, set_id), target=ScoringTarget(texts=("c",))) for at in range(3)]
         await self.stores.sample_sets.stage(set_id, samples)
         await self.stores.sample_sets.commit(set_id, 3)
         filters = [{"name": "f", "filter": [{"function": "regex", "regex_pattern": pattern}]}]

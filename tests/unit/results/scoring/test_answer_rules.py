@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.answer_rules import RULE_METRICS
 from services.results.scoring.compiled_scoring import (
     CompiledScoring,
@@ -25,7 +25,7 @@ ENDLESS = "(?:a|b|ab)*[cd]"
 def scored(name: str, text: str, *targets: str, options: object = None) -> Score:
     metric = read_metric(name, json.dumps(options) if options else "")
     return score_answer(
-        CompiledScoring(OutputType.GENERATE_UNTIL, (metric,)), Target(texts=targets), Answer(text)
+        CompiledScoring(OutputType.GENERATE_UNTIL, (metric,)), ScoringTarget(texts=targets), Answer(text)
     )
 
 
@@ -149,9 +149,9 @@ def test_targets_that_are_slow_patterns_share_one_time_and_quick_ones_go_on() ->
     scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (read_metric("regex", "", slow_time),))
     for place in range(3):
         with pytest.raises(ScoringImpossible, match="took over"):
-            score_answer(scoring, Target(texts=(f"(?:a|b|ab)*[cd{place}]",)), Answer("ab" * 60))
+            score_answer(scoring, ScoringTarget(texts=(f"(?:a|b|ab)*[cd{place}]",)), Answer("ab" * 60))
     assert slow_time.left < 0
-    found = score_answer(scoring, Target(texts=("c+d",)), Answer("ab ccd"))
+    found = score_answer(scoring, ScoringTarget(texts=("c+d",)), Answer("ab ccd"))
     assert found.scores == {"regex": 1.0}
 
 
@@ -207,7 +207,7 @@ def test_choices_that_differ_in_markup_only_are_distinguished_by_their_exact_tex
 def test_the_first_metric_says_what_was_read_and_any_of_them_that_it_was_not() -> None:
     metrics = (read_metric("exact_match", ""), read_metric("numeric", ""))
     scoring = CompiledScoring(OutputType.GENERATE_UNTIL, metrics)
-    target = Target(texts=("42",))
+    target = ScoringTarget(texts=("42",))
     assert score_answer(scoring, target, Answer("So 42")) == Score(
         "So 42", {"exact_match": 0.0, "numeric": 1.0}
     )
@@ -221,7 +221,7 @@ def test_rollouts_vote_with_what_was_read_of_them() -> None:
         OutputType.GENERATE_UNTIL, (read_metric("numeric", ""),), read_filters(json.dumps(filters))
     )
     votes = [
-        score_answer(scoring, Target(texts=("42",)), Answer(text)).scores["numeric"]
+        score_answer(scoring, ScoringTarget(texts=("42",)), Answer(text)).scores["numeric"]
         for text in ("It is 42", "So: 42", "41", "none")
     ]
     assert votes[0] == votes[1] != votes[2]
@@ -263,7 +263,7 @@ def test_a_target_that_does_not_fit_is_given_without_an_answer(
 ) -> None:
     metric = read_metric(name, json.dumps(options))
     with pytest.raises(ScoringImpossible) as unfit:
-        check_target(metric, Target(texts=() if target is None else (target,)))
+        check_target(metric, ScoringTarget(texts=() if target is None else (target,)))
     assert str(unfit.value).startswith(problem)
 
 
@@ -280,4 +280,4 @@ def test_a_target_that_does_not_fit_is_given_without_an_answer(
     ],
 )
 def test_a_target_that_some_answer_may_reach_fits(name: str, options: object, target: str) -> None:
-    check_target(read_metric(name, json.dumps(options)), Target(texts=(target,)))
+    check_target(read_metric(name, json.dumps(options)), ScoringTarget(texts=(target,)))

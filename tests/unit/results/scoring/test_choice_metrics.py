@@ -6,25 +6,32 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
-from services.results.scoring.answer import Score, ScoringImpossible, Target
-from services.results.scoring.compiled_scoring import CompiledScoring, Metric, compile_scoring, metric_names
+from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
+from services.results.scoring.compiled_scoring import (
+    CompiledMetric,
+    CompiledScoring,
+    compile_scoring,
+    metric_names,
+)
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.recorded_run import logprob_answer
 
 CHOICES = (" no", " yes", " perhaps")
 SAYS = (" The capital is Paris.", " The capital is Lyon.")
-RECORD = Target(SAYS, 0, texts=("Paris", "the city of Paris"), choice_texts=("Paris", "Lyon"))
+RECORD = ScoringTarget(SAYS, 0, texts=("Paris", "the city of Paris"), choice_texts=("Paris", "Lyon"))
 
 
 def weighed(
-    target: Target, logprobs: tuple[float, ...], *metrics: str, greedy: tuple[bool, ...] = ()
+    target: ScoringTarget, logprobs: tuple[float, ...], *metrics: str, greedy: tuple[bool, ...] = ()
 ) -> Score:
-    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)))
+    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(CompiledMetric, metrics)))
     return score_answer(scoring, target, logprob_answer(logprobs, greedy))
 
 
-def spoken(target: Target, text: str, *metrics: str) -> Score:
-    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)), is_generated=True)
+def spoken(target: ScoringTarget, text: str, *metrics: str) -> Score:
+    scoring = CompiledScoring(
+        OutputType.MULTIPLE_CHOICE, tuple(map(CompiledMetric, metrics)), is_generated=True
+    )
     return score_answer(scoring, target, Answer(text))
 
 
@@ -37,12 +44,12 @@ def recipe(*metrics: str, filters: str = "") -> TaskScoring:
     ("logprobs", "value"), [((-1, -2, -3), 1.0), ((-3, -2, -1), 1.0), ((-2, -1, -3), 0.0)]
 )
 def test_any_of_several_right_choices_counts(logprobs: tuple[float, ...], value: float) -> None:
-    target = Target(CHOICES, right_choices=(0, 2))
+    target = ScoringTarget(CHOICES, right_choices=(0, 2))
     assert weighed(target, logprobs, "acc").scores == {"acc": value}
 
 
 def test_any_right_choice_counts_per_character_and_greedily_too() -> None:
-    target = Target(CHOICES, right_choices=(0, 2))
+    target = ScoringTarget(CHOICES, right_choices=(0, 2))
     score = weighed(target, (-2, -1.5, -3.4), "acc", "acc_norm", "exact_match", greedy=(False, True, False))
     assert score.scores == {"acc": 0.0, "acc_norm": 1.0, "exact_match": 0.0}
     assert weighed(target, (-2, -1, -3), "exact_match", greedy=(True, False, False)).scores == {
@@ -53,35 +60,35 @@ def test_any_right_choice_counts_per_character_and_greedily_too() -> None:
 @pytest.mark.parametrize("metric", ["f1", "mcc"])
 def test_figures_of_single_labels_refuse_several_right_choices(metric: str) -> None:
     with pytest.raises(ScoringImpossible, match="one right choice"):
-        weighed(Target(CHOICES, right_choices=(0, 2)), (-1, -2, -3), metric)
+        weighed(ScoringTarget(CHOICES, right_choices=(0, 2)), (-1, -2, -3), metric)
 
 
 def test_mc2_is_the_share_of_probability_on_right_choices() -> None:
     probabilities = (0.2, 0.1, 0.1)
     logprobs = tuple(math.log(probability) for probability in probabilities)
-    score = weighed(Target(CHOICES, right_choices=(0, 2)), logprobs, "mc2")
+    score = weighed(ScoringTarget(CHOICES, right_choices=(0, 2)), logprobs, "mc2")
     assert score.scores["mc2"] == pytest.approx(0.3 / 0.4, abs=1e-12)
-    assert weighed(Target(CHOICES, 1), logprobs, "mc2").scores["mc2"] == pytest.approx(0.25, abs=1e-12)
+    assert weighed(ScoringTarget(CHOICES, 1), logprobs, "mc2").scores["mc2"] == pytest.approx(0.25, abs=1e-12)
 
 
 def test_mc2_of_very_unlikely_choices_is_no_division_by_zero() -> None:
-    assert weighed(Target(CHOICES, 0), (-5000.0, -5000.0, -math.inf), "mc2").scores["mc2"] == pytest.approx(
-        0.5
-    )
+    assert weighed(ScoringTarget(CHOICES, 0), (-5000.0, -5000.0, -math.inf), "mc2").scores[
+        "mc2"
+    ] == pytest.approx(0.5)
     with pytest.raises(ScoringImpossible, match="no choice is possible"):
-        weighed(Target(CHOICES, 0), (-math.inf,) * 3, "mc2")
+        weighed(ScoringTarget(CHOICES, 0), (-math.inf,) * 3, "mc2")
 
 
 def test_an_empty_choice_has_no_figure_per_character() -> None:
     with pytest.raises(ScoringImpossible, match="empty"):
-        weighed(Target((" ", " yes"), 0), (-1, -2), "acc_norm")
+        weighed(ScoringTarget((" ", " yes"), 0), (-1, -2), "acc_norm")
 
 
 def test_what_a_choice_says_is_held_against_texts() -> None:
     assert weighed(RECORD, (-1, -2), "squad_em", "squad_f1").scores == {"squad_em": 1.0, "squad_f1": 1.0}
     assert weighed(RECORD, (-2, -1), "squad_em", "squad_f1").scores == {"squad_em": 0.0, "squad_f1": 0.0}
     with pytest.raises(ScoringImpossible, match="no texts"):
-        weighed(Target(CHOICES, 0), (-1, -2, -3), "squad_em")
+        weighed(ScoringTarget(CHOICES, 0), (-1, -2, -3), "squad_em")
 
 
 @pytest.mark.parametrize("text", ["The capital is Lyon.", "lyon", "I would say Lyon", "B"])
@@ -91,27 +98,27 @@ def test_a_choice_may_be_named_by_what_it_says(text: str) -> None:
 
 
 def test_a_choice_in_words_is_scored_as_one_that_was_weighed() -> None:
-    score = spoken(Target(CHOICES, 1), "The answer is **yes**.", "acc", "exact_match", "f1", "mcc")
+    score = spoken(ScoringTarget(CHOICES, 1), "The answer is **yes**.", "acc", "exact_match", "f1", "mcc")
     assert score == Score("yes", {"acc": 1.0, "exact_match": 1.0, "f1": (1, 1), "mcc": (1, 1)})
-    assert spoken(Target(CHOICES, right_choices=(0, 2)), "perhaps", "acc").scores == {"acc": 1.0}
+    assert spoken(ScoringTarget(CHOICES, right_choices=(0, 2)), "perhaps", "acc").scores == {"acc": 1.0}
 
 
 @pytest.mark.parametrize("text", ["", "Who knows?", "yes or no", "<think>yes</think>"])
 def test_words_that_name_no_choice_are_unparsed_and_wrong(text: str) -> None:
-    score = spoken(Target(CHOICES, 1), text, "acc", "f1")
+    score = spoken(ScoringTarget(CHOICES, 1), text, "acc", "f1")
     assert score == Score("", {"acc": 0.0, "f1": (1, -1)}, is_unparsed=True)
 
 
 def test_words_do_not_need_log_probabilities_and_weights_no_words() -> None:
     with pytest.raises(ScoringImpossible, match="0 log-probabilities"):
-        weighed(Target(CHOICES, 1), (), "acc")
+        weighed(ScoringTarget(CHOICES, 1), (), "acc")
     with pytest.raises(ScoringImpossible, match="'acc_norm' for a choice that is said in words"):
-        spoken(Target(CHOICES, 1), "yes", "acc_norm")
+        spoken(ScoringTarget(CHOICES, 1), "yes", "acc_norm")
 
 
 def test_without_a_right_choice_nothing_is_scored() -> None:
     with pytest.raises(ScoringImpossible, match="no right choice"):
-        spoken(Target(CHOICES), "yes", "acc")
+        spoken(ScoringTarget(CHOICES), "yes", "acc")
 
 
 @pytest.mark.parametrize("method", [ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED])
@@ -134,7 +141,7 @@ def test_filters_read_spoken_choices_and_leave_weighed_ones_alone() -> None:
     )
     asked = recipe("acc", filters=filters)
     said = compile_scoring(asked, ScoringMethod.GENERATE)
-    score = score_answer(said, Target(CHOICES, 1), Answer("no\nbut on the other hand\nAnswer: yes"))
+    score = score_answer(said, ScoringTarget(CHOICES, 1), Answer("no\nbut on the other hand\nAnswer: yes"))
     assert score == Score("yes", {"acc,strict": 1.0, "acc,first": 0.0})
     assert metric_names(compile_scoring(asked, ScoringMethod.LOGLIKELIHOOD)) == ("acc",)
 

@@ -12,7 +12,7 @@ from rouge_score.scoring import BootstrapAggregator
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.compiled_scoring import (
     CompiledScoring,
     InvalidScoring,
@@ -30,7 +30,7 @@ WRONG = ("You grow a melon in your stomach.", "You get sick.")
 SAID = "Nothing much happens . The seeds pass through you, I'd say 100%."
 
 
-def scored(name: str, text: str, target: Target, options: object = None) -> Score:
+def scored(name: str, text: str, target: ScoringTarget, options: object = None) -> Score:
     metric = read_metric(name, json.dumps(options) if options else "")
     return score_answer(CompiledScoring(OutputType.GENERATE_UNTIL, (metric,)), target, Answer(text))
 
@@ -46,11 +46,13 @@ def scored(name: str, text: str, target: Target, options: object = None) -> Scor
     ],
 )
 def test_an_answer_may_contain_the_expected_text(text: str, options: object, value: float) -> None:
-    assert scored("contains", text, Target(texts=("Rome", "Paris")), options).scores == {"contains": value}
+    assert scored("contains", text, ScoringTarget(texts=("Rome", "Paris")), options).scores == {
+        "contains": value
+    }
 
 
 def test_nothing_is_contained_in_nothing() -> None:
-    target = Target(texts=("...", ""))
+    target = ScoringTarget(texts=("...", ""))
     assert scored("contains", "Well...", target, {"ignore_punctuation": True}).scores == {"contains": 0.0}
 
 
@@ -75,7 +77,7 @@ def test_squad_overlooks_case_punctuation_and_articles(
 
 
 def test_the_best_of_the_accepted_texts_counts() -> None:
-    target = Target(texts=("tower of London", "Eiffel Tower"))
+    target = ScoringTarget(texts=("tower of London", "Eiffel Tower"))
     assert scored("squad_f1", "the Eiffel tower", target).scores == {"squad_f1": 1.0}
 
 
@@ -114,7 +116,7 @@ def test_a_number_is_read_where_there_is_one(text: str, number: float | None) ->
 
 def test_a_target_without_a_number_cannot_be_correlated() -> None:
     with pytest.raises(ScoringImpossible, match="no number"):
-        scored("pearson", "4", Target(texts=("four",)))
+        scored("pearson", "4", ScoringTarget(texts=("four",)))
 
 
 def test_overlap_is_what_the_libraries_say() -> None:
@@ -139,25 +141,29 @@ def test_overlap_is_what_the_libraries_say() -> None:
         expected = {"max": best, "acc": float(best > worst), "diff": best - worst}
         for figure, value in expected.items():
             metric = f"{name}_{figure}"
-            assert scored(metric, SAID, Target(texts=RIGHT, wrong_texts=WRONG)).scores == {metric: value}
+            assert scored(metric, SAID, ScoringTarget(texts=RIGHT, wrong_texts=WRONG)).scores == {
+                metric: value
+            }
 
 
 @pytest.mark.parametrize("metric", OVERLAP_METRICS)
 def test_an_unread_answer_overlaps_with_nothing(metric: str) -> None:
-    score = scored(metric, "", Target(texts=RIGHT, wrong_texts=WRONG))
+    score = scored(metric, "", ScoringTarget(texts=RIGHT, wrong_texts=WRONG))
     assert (score.scores, score.is_unparsed) == ({metric: 0.0}, True)
 
 
 @pytest.mark.parametrize("metric", ["bleu_diff", "rougeL_acc"])
 def test_without_wrong_texts_there_is_no_lead(metric: str) -> None:
     with pytest.raises(ScoringImpossible, match="no wrong text"):
-        scored(metric, SAID, Target(texts=RIGHT))
+        scored(metric, SAID, ScoringTarget(texts=RIGHT))
 
 
 def test_the_best_overlap_needs_right_texts_only() -> None:
-    assert scored("bleu_max", SAID, Target(texts=(SAID, *RIGHT))).scores["bleu_max"] == pytest.approx(100)
+    assert scored("bleu_max", SAID, ScoringTarget(texts=(SAID, *RIGHT))).scores["bleu_max"] == pytest.approx(
+        100
+    )
     with pytest.raises(ScoringImpossible, match="no right text"):
-        scored("bleu_max", SAID, Target(wrong_texts=WRONG))
+        scored("bleu_max", SAID, ScoringTarget(wrong_texts=WRONG))
 
 
 def test_slow_libraries_are_loaded_by_the_tasks_that_need_them_only() -> None:
@@ -221,9 +227,11 @@ def test_a_regex_that_takes_too_long_fails_the_machinery_and_not_the_answer() ->
         OutputType.GENERATE_UNTIL, (read_metric("exact_match", ""),), read_filters(json.dumps(filters))
     )
     with pytest.raises(ScoringImpossible, match="took over"):
-        score_answer(scoring, Target(texts=("c",)), Answer("ab" * 60))
+        score_answer(scoring, ScoringTarget(texts=("c",)), Answer("ab" * 60))
     with pytest.raises(ScoringImpossible, match="took over"):
-        scored("exact_match", "ab" * 60, Target(texts=("c",)), {"regexes_to_ignore": [r"(?:a|b|ab)*[cd]"]})
+        scored(
+            "exact_match", "ab" * 60, ScoringTarget(texts=("c",)), {"regexes_to_ignore": [r"(?:a|b|ab)*[cd]"]}
+        )
 
 
 def test_a_pattern_that_is_slow_again_and_again_is_given_up_and_the_others_go_on() -> None:

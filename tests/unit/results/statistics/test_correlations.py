@@ -8,8 +8,8 @@ from scipy import stats
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import Target
-from services.results.scoring.compiled_scoring import CompiledScoring, Metric
+from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics import figure as figure_module
 from services.results.statistics.columns import PairColumns
@@ -100,11 +100,13 @@ def test_clusters_are_drawn_as_a_whole() -> None:
 
 
 def test_answers_without_a_number_are_left_out_and_counted_as_unparsed() -> None:
-    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (Metric("pearson"), Metric("spearman")))
+    scoring = CompiledScoring(
+        OutputType.GENERATE_UNTIL, (CompiledMetric("pearson"), CompiledMetric("spearman"))
+    )
     columns, unparsed = TaskColumns(scoring), 0
     answers = [("1", "2"), ("2", "It is 3.5."), ("3", "no idea"), ("4", "4.0 points"), ("5", "3 or 4")]
     for sample, (expected, text) in enumerate(answers):
-        score = score_answer(scoring, Target(texts=(expected,)), Answer(text))
+        score = score_answer(scoring, ScoringTarget(texts=(expected,)), Answer(text))
         columns.add_rows([(sample, 0, score.scores)])
         unparsed += score.is_unparsed
     found = columns.figures(has_rollouts=False, clusters=None)
@@ -115,7 +117,9 @@ def test_answers_without_a_number_are_left_out_and_counted_as_unparsed() -> None
 
 def test_a_stored_null_is_no_number_and_stops_no_figure() -> None:
     """JSON has no number for what overflowed."""
-    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (Metric("pearson"), Metric("rouge1")))
+    scoring = CompiledScoring(
+        OutputType.GENERATE_UNTIL, (CompiledMetric("pearson"), CompiledMetric("rouge1"))
+    )
     stored = "[[[1, 2], 0.5], [[2, null], null], [[3, 3], 0.7], [[null, 1], 0.6], [[5, 4], 0.8]]"
     columns = TaskColumns(scoring)
     for sample, (pair, score) in enumerate(json.loads(stored)):
@@ -127,7 +131,7 @@ def test_a_stored_null_is_no_number_and_stops_no_figure() -> None:
 
 
 def test_where_no_answer_has_a_number_there_is_no_figure() -> None:
-    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (Metric("pearson"),))
+    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (CompiledMetric("pearson"),))
     columns = TaskColumns(scoring)
-    columns.add_rows([(0, 0, score_answer(scoring, Target(texts=("1",)), Answer("none")).scores)])
+    columns.add_rows([(0, 0, score_answer(scoring, ScoringTarget(texts=("1",)), Answer("none")).scores)])
     assert columns.figures(has_rollouts=False, clusters=None) == {"pearson": Figure()}

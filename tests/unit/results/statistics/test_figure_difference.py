@@ -14,7 +14,7 @@ from services.results.statistics.correlations import Correlation, pearson, spear
 from services.results.statistics.label_figures import Measure, Tables, f1, mcc
 from services.results.statistics.paired import figure_difference
 from services.results.statistics.paired.correlation_difference import difference_of_correlations
-from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, Estimate
+from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, DifferenceEstimate
 from services.results.statistics.paired.figure_difference import UNDEFINED_FIGURE
 from services.results.statistics.paired.label_difference import TOO_MANY_LABELS, difference_of_labels
 from services.results.statistics.paired.mean_difference import ONE_PAIR, difference_of_means
@@ -168,7 +168,7 @@ def test_the_error_over_many_units_is_that_of_a_part_of_them(
         one, other = (replace(run, units=passages) for run in (pairs.first, pairs.second))
         pairs = LabelPairs(one, other, np.ones(1000, dtype=np.int64), 3000, 1000)
 
-    def difference() -> Estimate:
+    def difference() -> DifferenceEstimate:
         if figure is mcc:
             return difference_of_labels(pairs, mcc)
         return difference_of_correlations(pairs, pearson if figure is pearson else spearman)
@@ -212,7 +212,7 @@ def test_one_sample_proves_nothing() -> None:
     )
 
 
-def covers(estimate: Estimate, truth: float) -> bool:
+def covers(estimate: DifferenceEstimate, truth: float) -> bool:
     assert estimate.ci_low is not None
     assert estimate.ci_high is not None
     return estimate.ci_low <= truth <= estimate.ci_high

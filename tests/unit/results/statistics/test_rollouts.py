@@ -11,8 +11,8 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.outcomes.outcome import ScoredRow
-from services.results.scoring.answer import ScoreValue, Target
-from services.results.scoring.compiled_scoring import CompiledScoring, Metric, read_filters
+from services.results.scoring.answer import ScoreValue, ScoringTarget
+from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring, read_filters
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.sample_scores import ScoreColumns, pass_at, pass_sizes, rows_of_majority
@@ -32,11 +32,11 @@ def rollouts_of(*scores: list[float]) -> ScoreColumns:
 
 def task(*metrics: str, filters: str = "", spoken: bool = False) -> CompiledScoring:
     output_type = OutputType.MULTIPLE_CHOICE if spoken else OutputType.GENERATE_UNTIL
-    used = tuple(Metric(name) for name in metrics)
+    used = tuple(CompiledMetric(name) for name in metrics)
     return CompiledScoring(output_type, used, read_filters(filters), is_generated=spoken)
 
 
-def figures(scoring: CompiledScoring, target: Target, *samples: list[str]) -> dict[str, Figure]:
+def figures(scoring: CompiledScoring, target: ScoringTarget, *samples: list[str]) -> dict[str, Figure]:
     """Of texts per sample and rollout."""
     rows: list[ScoredRow] = [
         (sample, rollout, score_answer(scoring, target, Answer(text)).scores)
@@ -96,7 +96,7 @@ def test_a_sample_without_a_vote_keeps_a_row() -> None:
 def test_a_majority_filter_scores_what_most_rollouts_say() -> None:
     scoring = task("exact_match", filters=f"[{ONE_BY_ONE}, {VOTED}]")
     answers = (["so 4", "4", "5"], ["4", "6", "6"], ["none", "none", "4"], ["none", "none", "none"])
-    found = figures(scoring, Target(texts=("4",)), *answers)
+    found = figures(scoring, ScoringTarget(texts=("4",)), *answers)
     assert found["exact_match,one"].mean == pytest.approx((2 / 3 + 1 / 3 + 1 / 3 + 0) / 4)
     voted = found["exact_match,voted"]
     assert (voted.mean, voted.n, voted.interval_method) == (0.5, 4, "wilson")
@@ -106,14 +106,14 @@ def test_a_majority_filter_scores_what_most_rollouts_say() -> None:
 
 
 def test_a_majority_of_one_rollout_is_the_answer() -> None:
-    found = figures(task("exact_match", filters=f"[{VOTED}]"), Target(texts=("4",)), ["4"], ["5"])
+    found = figures(task("exact_match", filters=f"[{VOTED}]"), ScoringTarget(texts=("4",)), ["4"], ["5"])
     assert list(found) == ["exact_match"]
     assert (found["exact_match"].mean, found["exact_match"].n) == (0.5, 2)
 
 
 def test_rollouts_vote_over_choices_too() -> None:
     vote = '[{"name": "vote", "filter": [{"function": "majority_vote"}]}]'
-    target = Target((" no", " yes"), 1)
+    target = ScoringTarget((" no", " yes"), 1)
     answers = (["yes", "no", "Yes."], ["hm", "no", "hm"], ["hm", "hm", "hm"])
     found = figures(task("acc", "f1", filters=vote, spoken=True), target, *answers)
     assert found["acc"].mean == pytest.approx(1 / 3)
@@ -122,7 +122,9 @@ def test_rollouts_vote_over_choices_too() -> None:
 
 
 def test_pass_at_k_is_of_the_first_metric_that_is_right_or_wrong() -> None:
-    found = figures(task("squad_f1", "contains", "exact_match"), Target(texts=("a b",)), ["x a b", "a"])
+    found = figures(
+        task("squad_f1", "contains", "exact_match"), ScoringTarget(texts=("a b",)), ["x a b", "a"]
+    )
     assert list(found) == ["squad_f1", "contains", "exact_match", "pass@1", "pass@2"]
     assert found["pass@1"].mean == found["contains"].mean == 0.5
 

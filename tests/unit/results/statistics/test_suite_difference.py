@@ -14,7 +14,7 @@ from services.results.comparison.comparison import SUITE, Difference, corrected
 from services.results.statistics.paired.estimate import (
     STRATIFIED_PERMUTATION,
     STRATIFIED_T,
-    Estimate,
+    DifferenceEstimate,
     holm,
     verdict_of,
 )
@@ -25,7 +25,7 @@ from tests.fakes.results.paired_samples import Array, scores_of
 GENERATOR = np.random.default_rng(13)
 
 
-def tasks_of(*sizes: int) -> list[Estimate]:
+def tasks_of(*sizes: int) -> list[DifferenceEstimate]:
     return [difference_of_means(scores_of(GENERATOR.random(size), GENERATOR.random(size))) for size in sizes]
 
 
@@ -87,7 +87,7 @@ def test_a_small_suite_is_permuted_within_its_tasks() -> None:
 
 
 def test_without_the_figure_of_a_task_the_suite_has_none() -> None:
-    suite = suite_difference([*tasks_of(30), Estimate()], is_weighted_by_size=True)
+    suite = suite_difference([*tasks_of(30), DifferenceEstimate()], is_weighted_by_size=True)
     assert (suite.difference, suite.p_value, suite.remark) == (None, None, NO_FIGURE)
 
 
@@ -131,7 +131,7 @@ def test_a_suite_of_one_task_is_corrected_as_the_one_test_that_it_is() -> None:
 def test_a_verdict_needs_a_corrected_p_value(
     difference: float, adjusted: float | None, verdict: Verdict
 ) -> None:
-    assert verdict_of(Estimate(difference=difference), adjusted) is verdict
+    assert verdict_of(DifferenceEstimate(difference=difference), adjusted) is verdict
 
 
 def test_comparisons_without_a_difference_rarely_find_one() -> None:
@@ -162,7 +162,7 @@ def answers_of_equal_models(generator: np.random.Generator, samples: int, share:
     return right
 
 
-def with_suite(tasks: list[Estimate]) -> list[Estimate]:
+def with_suite(tasks: list[DifferenceEstimate]) -> list[DifferenceEstimate]:
     return [*tasks, suite_difference(tasks, is_weighted_by_size=True)]
 
 
@@ -182,7 +182,7 @@ def test_small_suites_without_a_difference_rarely_find_one(
     assert found / 1000 <= 0.06
 
 
-def equal_runs(generator: np.random.Generator, units: int, *, is_clustered: bool) -> Estimate:
+def equal_runs(generator: np.random.Generator, units: int, *, is_clustered: bool) -> DifferenceEstimate:
     """Graded samples; or passages of 1 to 11 questions each, some for one run and some for the other."""
     if not is_clustered:
         return difference_of_means(scores_of(generator.random(units), generator.random(units)))

@@ -15,7 +15,7 @@ from services.common.errors import DependencyUnavailable
 from services.results.outcomes.timing_summary import TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Sample
+from services.results.samples.sample import StoredSample
 from services.results.statistics.columns import ScoreChunk
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
@@ -64,7 +64,7 @@ class Recorder:
 
     async def open(
         self,
-        samples: list[Sample],
+        samples: list[StoredSample],
         rollouts: int = 1,
         metrics: tuple[MetricUse, ...] = CHOICE_RECIPE.metrics,
         *,
@@ -79,7 +79,7 @@ class Recorder:
         return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=suite), 1)).plan
 
 
-def samples(count: int) -> list[Sample]:
+def samples(count: int) -> list[StoredSample]:
     return [choice_sample(position) for position in range(count)]
 
 

@@ -13,10 +13,10 @@ from services.results.checked_fields import InvalidField
 from services.results.comparison.errors import NothingToCompare
 from services.results.comparison.metric_choice import all_metrics, chosen_metrics, main_metrics
 from services.results.leaderboard.add_baselines import AddBaselines
-from services.results.rescoring.rescore_task import OtherScoring, other_scoring
+from services.results.rescoring.rescore_task import ScoringOverride, other_scoring
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.sample import Sample
-from services.results.scoring.answer import Score, Target
+from services.results.samples.sample import StoredSample
+from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.inline_scorer import InlineScorer
@@ -47,14 +47,14 @@ def dataset_plan(set_id: str, *metrics: str, size: int = 3) -> RunPlan:
 
 @pytest.mark.parametrize("text", ["", " ", "four"])
 def test_an_answer_that_is_held_against_nothing_is_never_unparsed(text: str) -> None:
-    assert score_answer(compile_scoring(UNSCORED), Target(), Answer(text)) == Score("")
+    assert score_answer(compile_scoring(UNSCORED), ScoringTarget(), Answer(text)) == Score("")
 
 
 async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alone() -> None:
     rows = MemoryRows()
     stores = memory_stores(rows)
     set_id = new_id()
-    samples = [Sample(at, at, bytes([at]) * 32, Prompt(f"{at}?"), Target()) for at in range(3)]
+    samples = [StoredSample(at, at, bytes([at]) * 32, Prompt(f"{at}?"), ScoringTarget()) for at in range(3)]
     await stores.sample_sets.stage(set_id, samples)
     await stores.sample_sets.commit(set_id, 3)
     plan = dataset_plan(set_id)
@@ -90,7 +90,7 @@ def test_comparing_with_a_run_without_metrics_is_refused_in_one_sentence() -> No
 
 def test_a_run_without_metrics_is_rescored_with_some_only() -> None:
     plan = dataset_plan(new_id())
-    other = other_scoring(plan, 0, OtherScoring((MetricUse("contains"),)))
+    other = other_scoring(plan, 0, ScoringOverride((MetricUse("contains"),)))
     assert [metric.name for metric in other.metrics] == ["contains"]
     with pytest.raises(InvalidField, match="metrics must be given: the run was ordered without any"):
-        other_scoring(plan, 0, OtherScoring())
+        other_scoring(plan, 0, ScoringOverride())

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.runs.admission.run_estimate import Estimate, History, PastRun
+from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns, TimeEstimate
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
 from services.scheduler.runs.admission.show_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.lifecycle.run import Run
@@ -15,7 +15,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.surroundings import START
 
 ORDER = RunOrder("toy", "openai/fake")
-ONE_PAST_RUN: History = {("toy", "openai/fake"): [PastRun((), None, 1, 100, 50.0)]}
+ONE_PAST_RUN: PastRuns = {("toy", "openai/fake"): [CompletedRun((), None, 1, 100, 50.0)]}
 
 
 def run(name: str, **changes: object) -> Run:
@@ -36,14 +36,14 @@ def forecast(
     runs: list[Run],
     waiting: list[Run],
     speeds: Mapping[RunId, RunRate] | None = None,
-    history: History = ONE_PAST_RUN,
+    history: PastRuns = ONE_PAST_RUN,
 ) -> QueueForecast:
     queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
     moment = QueueMoment(queue, QueueLimits(max_running=1), START, frozenset({"remote"}))
     return QueueForecast(moment, speeds or {}, history)
 
 
-def estimate(reported: QueueForecast, name: str) -> Estimate | None:
+def estimate(reported: QueueForecast, name: str) -> TimeEstimate | None:
     wait = reported.wait(RunId(name))
     assert wait is not None
     return wait.estimate
@@ -51,23 +51,23 @@ def estimate(reported: QueueForecast, name: str) -> Estimate | None:
 
 def test_the_speed_of_now_is_reported_with_that_of_earlier_runs_as_a_band() -> None:
     reported = forecast([running("a")], [run("b")], {RunId("a"): at(60, samples_per_second=4)})
-    assert estimate(reported, "b") == Estimate(10, 10, 20)
+    assert estimate(reported, "b") == TimeEstimate(10, 10, 20)
 
 
 def test_without_a_speed_earlier_runs_tell_what_is_left() -> None:
     reported = forecast([running("a")], [run("b")], {RunId("a"): at(60)})
-    assert estimate(reported, "b") == Estimate(20, 10, 40)
+    assert estimate(reported, "b") == TimeEstimate(20, 10, 40)
 
 
 def test_no_run_takes_longer_than_its_deadline() -> None:
     soon = running("a", deadline=START + timedelta(seconds=15))
-    assert estimate(forecast([soon], [run("b")], {RunId("a"): at(60)}), "b") == Estimate(15, 10, 15)
+    assert estimate(forecast([soon], [run("b")], {RunId("a"): at(60)}), "b") == TimeEstimate(15, 10, 15)
 
 
 def test_a_run_that_gave_way_has_less_to_do() -> None:
     preempted = run("b", planned_epoch=1, total=100)
     reported = forecast([running("a")], [preempted, run("c")], {RunId("a"): at(100), RunId("b"): at(90)})
-    assert estimate(reported, "c") == Estimate(5, 2.5, 10)
+    assert estimate(reported, "c") == TimeEstimate(5, 2.5, 10)
 
 
 def test_a_run_ends_its_own_time_after_its_turn() -> None:

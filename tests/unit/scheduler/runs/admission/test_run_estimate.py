@@ -5,8 +5,8 @@ from dataclasses import replace
 from services.scheduler.progress.run_speed import LONE_FACTOR
 from services.scheduler.runs.admission.run_estimate import (
     NOW,
-    Estimate,
-    PastRun,
+    CompletedRun,
+    TimeEstimate,
     order_estimate,
     outcomes_estimate,
     start_estimates,
@@ -16,12 +16,12 @@ from services.scheduler.runs.orders.run_order import RunOrder
 ORDER = RunOrder("toy", "openai/fake")
 
 
-def past(seconds: float, total: int = 100, limit: int | None = None) -> PastRun:
-    return PastRun((), limit, 1, total, seconds)
+def past(seconds: float, total: int = 100, limit: int | None = None) -> CompletedRun:
+    return CompletedRun((), limit, 1, total, seconds)
 
 
-def exactly(seconds: float) -> Estimate:
-    return Estimate(seconds, seconds, seconds)
+def exactly(seconds: float) -> TimeEstimate:
+    return TimeEstimate(seconds, seconds, seconds)
 
 
 def test_an_order_without_history_has_no_estimate() -> None:
@@ -30,21 +30,23 @@ def test_an_order_without_history_has_no_estimate() -> None:
 
 def test_an_order_of_another_size_has_none_where_its_size_is_not_known() -> None:
     assert order_estimate(replace(ORDER, limit=7), [past(10)]) is None
-    assert order_estimate(replace(ORDER, limit=7, tasks=("choose",)), [past(50)]) == Estimate(3.5, 1.75, 7)
+    assert order_estimate(replace(ORDER, limit=7, tasks=("choose",)), [past(50)]) == TimeEstimate(
+        3.5, 1.75, 7
+    )
 
 
 def test_one_past_run_gives_a_band_by_the_stated_factor() -> None:
     estimated = order_estimate(replace(ORDER, rollouts=2), [past(10)])
-    assert estimated == Estimate(20, 20 / LONE_FACTOR, 20 * LONE_FACTOR)
+    assert estimated == TimeEstimate(20, 20 / LONE_FACTOR, 20 * LONE_FACTOR)
 
 
 def test_several_past_runs_give_a_band_from_the_fastest_to_the_slowest() -> None:
-    assert order_estimate(ORDER, [past(10), past(20), past(60)]) == Estimate(30, 10, 60)
+    assert order_estimate(ORDER, [past(10), past(20), past(60)]) == TimeEstimate(30, 10, 60)
 
 
 def test_the_measured_speed_counts_and_the_history_gives_the_band() -> None:
-    assert outcomes_estimate(50, [past(10), past(40)], seconds_per_outcome=0.2) == Estimate(10, 5, 20)
-    assert outcomes_estimate(50, [], seconds_per_outcome=0.2) == Estimate(10, 5, 20)
+    assert outcomes_estimate(50, [past(10), past(40)], seconds_per_outcome=0.2) == TimeEstimate(10, 5, 20)
+    assert outcomes_estimate(50, [], seconds_per_outcome=0.2) == TimeEstimate(10, 5, 20)
 
 
 def test_a_free_place_is_had_at_once() -> None:
@@ -60,13 +62,13 @@ def test_each_takes_the_place_that_gets_free_first() -> None:
 
 
 def test_the_band_is_played_through_as_well() -> None:
-    turns = start_estimates([Estimate(10, 5, 20)], [Estimate(4, 2, 8), exactly(1)], slots=1)
-    assert turns == [Estimate(10, 5, 20), Estimate(14, 7, 28)]
+    turns = start_estimates([TimeEstimate(10, 5, 20)], [TimeEstimate(4, 2, 8), exactly(1)], slots=1)
+    assert turns == [TimeEstimate(10, 5, 20), TimeEstimate(14, 7, 28)]
 
 
 def test_a_run_without_an_estimate_keeps_its_slot() -> None:
     turns = start_estimates([None, exactly(5)], [exactly(3), None, exactly(1)], slots=2)
-    assert turns == [Estimate(5, 0, 5), Estimate(8, 3, 8), None]
+    assert turns == [TimeEstimate(5, 0, 5), TimeEstimate(8, 3, 8), None]
 
 
 def test_a_lowered_limit_lets_the_first_ends_pass() -> None:

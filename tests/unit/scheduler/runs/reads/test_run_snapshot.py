@@ -3,7 +3,7 @@
 import pytest
 
 from proctor.values.usage import ModelPrice, TokenUsage
-from services.scheduler.runs.admission.run_estimate import PastRun
+from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.reads.run_list import PastUsage
 from services.scheduler.runs.reads.run_snapshot import estimated_cost
 from tests.fakes.scheduler.scheduler_harness import toy_order
@@ -12,7 +12,7 @@ PRICE = ModelPrice(1, 10)
 
 
 def past(total: int, usage: TokenUsage, tasks: tuple[str, ...] = (), limit: int | None = None) -> PastUsage:
-    return PastUsage(PastRun(tasks, limit, rollouts=1, total=total, seconds=1.0), usage)
+    return PastUsage(CompletedRun(tasks, limit, rollouts=1, total=total, seconds=1.0), usage)
 
 
 def test_it_is_the_cost_of_a_sample_times_the_samples() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.scoring import MetricUse
 from services.common.errors import ErrorKind
-from services.scheduler.suites.errors import InvalidMetric, UnknownMetric
+from services.scheduler.suites.errors import InvalidMetric, UnknownDatasetMetric
 from services.scheduler.suites.format.metrics import MOST_METRICS, resolve_dataset_metrics, supported_metrics
 
 
@@ -33,7 +33,7 @@ def test_metrics_that_need_more_of_a_row_than_its_target_are_not_among_them() ->
 
 @pytest.mark.parametrize("name", ["acc", "bleu_diff", "accuracy", "", "x" * 5000])
 def test_an_unknown_metric_is_reported_with_those_there_are(name: str) -> None:
-    with pytest.raises(UnknownMetric, match="exact_match, contains, regex") as reported:
+    with pytest.raises(UnknownDatasetMetric, match="exact_match, contains, regex") as reported:
         resolve_dataset_metrics([MetricUse(name)])
     refusal = reported.value
     assert (refusal.kind, refusal.reason) == (ErrorKind.INVALID, "UNKNOWN_METRIC")

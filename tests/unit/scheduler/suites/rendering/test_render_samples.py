@@ -16,7 +16,7 @@ from services.scheduler.suites.rendering.render_samples import (
     render_task,
 )
 from services.scheduler.suites.rendering.sample import Question, encode_question
-from services.scheduler.suites.rows.row_source import Provenance, Row, UnreadableRow
+from services.scheduler.suites.rows.row_source import Provenance, SourceRow, UnreadableRow
 from tests.fakes.suites.suite_folder import RowsInMemory, load_one
 
 ROWS = [{"thing": "grass", "label": 1}, {"thing": "blood", "label": 0}, {"thing": "moss", "label": 1}]
@@ -126,7 +126,7 @@ def test_no_rows_are_no_run(tmp_path: Path) -> None:
 
 
 def test_a_row_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[SourceRow]:
         yield ROWS[0]
         raise UnreadableRow(2, "no valid JSON")
 
@@ -278,7 +278,7 @@ def test_a_bad_row_of_the_pool_is_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_a_row_of_the_pool_that_cannot_be_read_is_reported_as_such(tmp_path: Path) -> None:
-    def pool() -> Iterator[Row]:
+    def pool() -> Iterator[SourceRow]:
         yield ROWS[0]
         raise UnreadableRow(2, "no valid JSON")
 

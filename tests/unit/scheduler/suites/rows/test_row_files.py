@@ -20,18 +20,18 @@ from services.scheduler.suites.rows import parquet_process
 from services.scheduler.suites.rows.file_rows import open_rows
 from services.scheduler.suites.rows.parquet_process import UnreadableValue
 from services.scheduler.suites.rows.parquet_rows import _Values
-from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, Row, RowsMissing, UnreadableRow
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, RowsMissing, SourceRow, UnreadableRow
 
 BOM = "\ufeff"
 
 
-def rows_of(folder: Path, name: str, content: str | bytes) -> Iterator[Row]:
+def rows_of(folder: Path, name: str, content: str | bytes) -> Iterator[SourceRow]:
     file = folder / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return iter(open_rows(file)[0])
 
 
-def problem_of(rows: Iterator[Row]) -> str:
+def problem_of(rows: Iterator[SourceRow]) -> str:
     with pytest.raises(UnreadableRow) as raised:
         list(rows)
     return str(raised.value)
@@ -72,7 +72,7 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
         ("", []),
     ],
 )
-def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[Row]) -> None:
+def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[SourceRow]) -> None:
     assert list(rows_of(tmp_path, "a.jsonl", content)) == rows
 
 
@@ -108,7 +108,7 @@ def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
         ("a,b\n", []),
     ],
 )
-def test_csv_is_read_and_every_value_is_text(tmp_path: Path, content: str, rows: list[Row]) -> None:
+def test_csv_is_read_and_every_value_is_text(tmp_path: Path, content: str, rows: list[SourceRow]) -> None:
     assert list(rows_of(tmp_path, "a.csv", content)) == rows
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from services.scheduler.suites.templates.prompt_template import (
-    FieldProblem,
     InvalidTemplate,
+    RowProblem,
     compile_template,
 )
 
@@ -109,7 +109,7 @@ def test_only_as_many_places_are_replaced_as_asked() -> None:
     ],
 )
 def test_an_unfit_row_is_reported_by_its_field(source: str, row: dict[str, object], problem: str) -> None:
-    with pytest.raises(FieldProblem) as raised:
+    with pytest.raises(RowProblem) as raised:
         compile_template(source).text(row)
     assert raised.value.problem.startswith(problem)
 
@@ -121,13 +121,13 @@ def test_a_broken_template_does_not_compile(source: str) -> None:
 
 
 def test_a_long_template_is_reported_by_its_beginning() -> None:
-    with pytest.raises(FieldProblem) as raised:
+    with pytest.raises(RowProblem) as raised:
         compile_template("x" * 1000 + "{{ 1 // 0 }}").text({})
     assert len(raised.value.problem) < 300
 
 
 def test_a_template_cannot_change_a_row() -> None:
     row = {"words": ["a"]}
-    with pytest.raises(FieldProblem):
+    with pytest.raises(RowProblem):
         compile_template("{{ words.append('b') or '' }}").text(row)
     assert row == {"words": ["a"]}

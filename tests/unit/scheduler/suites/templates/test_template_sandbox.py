@@ -4,8 +4,8 @@ import pytest
 
 from services.scheduler.suites.templates.budget import MAX_CHARACTERS, Budget
 from services.scheduler.suites.templates.prompt_template import (
-    FieldProblem,
     InvalidTemplate,
+    RowProblem,
     compile_template,
 )
 
@@ -144,7 +144,7 @@ def test_what_is_taken_back_is_no_gain() -> None:
 
 
 def failure_of(source: str) -> str:
-    with pytest.raises(FieldProblem) as raised:
+    with pytest.raises(RowProblem) as raised:
         compile_template(source).text(ROW)
     return raised.value.problem
 
