@@ -1,3 +1,4 @@
+-- compatible-from: 0007_reads.sql
 -- Who changed what: a row is written in the transaction that makes the change, and stays when its object is deleted.
 CREATE TABLE changes (
     change_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
