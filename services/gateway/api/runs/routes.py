@@ -42,7 +42,7 @@ def duration_text(seconds: float | None) -> str:
     return next((text for bound, text in _DURATIONS if seconds < bound), "over 3 hours")
 
 
-@router.post("/run", responses=problems(400, 422, 429, 503), summary="Start a benchmark")
+@router.post("/run", responses=problems(400, 409, 422, 429, 503), summary="Start a benchmark")
 async def start(scheduler: SchedulerCalls, user: User, body: RunRequest) -> JobStarted:
     response = await scheduler.runs.SubmitRun(
         scheduler_pb2.SubmitRunRequest(order=body.to_order(), user=user, request_id=str(uuid.uuid4()))
