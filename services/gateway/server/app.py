@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Depends, FastAPI, Response
 from fastapi_offline import FastAPIOffline
@@ -114,7 +115,12 @@ def routed_app(parts: HttpParts) -> FastAPI:
         dependencies = [Depends(known_parameters)]
         app.include_router(router, dependencies=dependencies, responses=openai_problems(401, 403, 429))
     app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
-    app.get("/readyz", tags=["health"], summary="Scheduler and results respond")(_readiness(parts.health))
+    not_ready: dict[int | str, dict[str, Any]] = {
+        503: {"model": Readiness, "description": "A backend is away"}
+    }
+    app.get("/readyz", tags=["health"], summary="Scheduler and results respond", responses=not_ready)(
+        _readiness(parts.health)
+    )
     for router in PAGE_ROUTERS:
         app.include_router(router)
     app.add_middleware(HeadRequests)
