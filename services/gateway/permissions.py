@@ -109,6 +109,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", "/sign-out"): Permission.PUBLIC,
     ("GET", "/runs"): "ListRuns",
     ("GET", "/runs/{job_id}"): "GetRun",
+    ("GET", "/runs/{job_id}/results"): "ListOutcomes",
     ("GET", "/runs/{job_id}/socket"): "WatchRun",
     ("POST", "/runs/{job_id}/pause"): "PauseRun",
     ("POST", "/runs/{job_id}/resume"): "ResumeRun",

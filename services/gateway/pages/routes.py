@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from services.gateway.pages import appearance, assets, search, sign_in
+from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.orders import routes as orders
 from services.gateway.pages.overview import routes as overview
 from services.gateway.pages.queue import routes as queue
@@ -23,6 +24,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     runs.router,
     run_actions.router,
     run_socket.router,
+    answers.router,
     queue.router,
     settings.router,
 )

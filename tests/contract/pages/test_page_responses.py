@@ -19,6 +19,7 @@ PAGES = (
     "/runs/new",
     "/runs/new?model=vllm/starter&subject=suite:starter",
     f"/runs/{RUN_ID}",
+    f"/runs/{RUN_ID}/results",
     "/queue",
     "/settings",
 )

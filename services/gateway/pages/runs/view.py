@@ -90,7 +90,6 @@ class RunHead:
     model: str
     subject: str
     is_dataset: bool
-    dataset_id: str
     user: str
     project_id: int
     created_at: datetime | None
@@ -112,7 +111,6 @@ def run_head(run: run_pb2.Run) -> RunHead:
         model=order.model,
         subject=run.dataset_name or order.suite or order.dataset_id,
         is_dataset=bool(order.dataset_id),
-        dataset_id=order.dataset_id,
         user=run.user,
         project_id=order.project_id,
         created_at=moment(run.created_at),

@@ -1,0 +1,107 @@
+"""The filters of a run's answers, as the address of their page has them."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Query
+
+from proctor.v1 import outcome_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+
+PAGE_SIZE = 50
+_INT32_MAX = 2**31 - 1
+_LONGEST = 512
+_STATUSES = {
+    "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
+    "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
+    "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
+}
+# Bounds of the score that have a name, beside those that are entered.
+_RIGHT, _WRONG = "right", "wrong"
+
+_Text = Annotated[str, Query(max_length=_LONGEST)]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFilters:
+    """Values that cannot be read are ignored, so that old links stay valid.
+
+    `row_id` and `text` are substrings. `golden` is "1" for only golden answers. `after` is a page token, and
+    `row` the key of the answer that is shown in full.
+    """
+
+    status: _Text = ""
+    task: _Text = ""
+    # Not "id": a form with a field of that name has no id of its own for scripts.
+    row_id: _Text = ""
+    text: _Text = ""
+    metric: _Text = ""
+    min_score: _Text = ""
+    max_score: _Text = ""
+    min_length: _Text = ""
+    max_length: _Text = ""
+    golden: _Text = ""
+    after: _Text = ""
+    row: _Text = ""
+
+    def named(self) -> dict[str, str]:
+        """Those that are given, by their names in the address."""
+        given = {
+            "status": self.status if self.status in {*_STATUSES, _RIGHT, _WRONG} else "",
+            "task": self.task,
+            "row_id": self.row_id.strip(),
+            "text": self.text,
+            "metric": self.metric,
+            "min_score": self.min_score if _number(self.min_score) is not None else "",
+            "max_score": self.max_score if _number(self.max_score) is not None else "",
+            "min_length": self.min_length if _length(self.min_length) is not None else "",
+            "max_length": self.max_length if _length(self.max_length) is not None else "",
+            "golden": "1" if self.golden == "1" else "",
+            "after": self.after,
+            "row": self.row,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def to_proto(self, run_id: str) -> results_pb2.ListOutcomesRequest:
+        return results_pb2.ListOutcomesRequest(
+            run_id=run_id,
+            page_size=PAGE_SIZE,
+            page_token=self.after,
+            task=self.task,
+            status=_STATUSES.get(self.status, outcome_pb2.OUTCOME_STATUS_UNSPECIFIED),
+            filter=self._filter(),
+        )
+
+    def _filter(self) -> results_pb2.OutcomeFilter | None:
+        """None where no condition is given: a page without conditions costs results less."""
+        low, high = _number(self.min_score), _number(self.max_score)
+        if self.status == _RIGHT:
+            low = max(low or 1.0, 1.0)
+        if self.status == _WRONG:
+            high = min(high or 0.0, 0.0)
+        chosen = results_pb2.OutcomeFilter(
+            row_id=self.row_id.strip(),
+            text=self.text,
+            metric=self.metric,
+            min_score=low,
+            max_score=high,
+            min_characters=_length(self.min_length),
+            max_characters=_length(self.max_length),
+            is_golden=self.golden == "1",
+        )
+        return chosen if chosen.ListFields() else None
+
+
+def _number(given: str) -> float | None:
+    try:
+        number = float(given)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _length(given: str) -> int | None:
+    if not (given.isascii() and given.isdecimal()):
+        return None
+    return min(int(given), _INT32_MAX)

@@ -1,0 +1,217 @@
+"""What the templates of a run's answers know."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from proctor.v1 import outcome_pb2, summary_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.wire.enums import word_of
+from services.gateway.api.dataset_runs.rows import given_answer
+from services.gateway.http.presentation import optional
+from services.gateway.pages.runs_table import RunRow
+
+_GLIMPSE = 120
+# Filters that the form shows folded.
+_RARE = frozenset({"metric", "min_score", "max_score", "min_length", "max_length", "golden"})
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer or a failure in the table. Texts are their beginnings; `outcome` is the class of its mark."""
+
+    key: str
+    row_id: str
+    rollout: int
+    task: str
+    outcome: str
+    word: str
+    prompt: str
+    answer: str
+    target: str
+    seconds: float | None
+    is_golden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    """A choice of a question, with its log-likelihood where the model gave one."""
+
+    text: str
+    logprob: float | None
+    is_greedy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDetail:
+    """All that is recorded of one answer or failure."""
+
+    row: AnswerRow
+    prompt: str
+    answer: str
+    prediction: str
+    target: str
+    choices: Sequence[ChoiceRow]
+    scores: Sequence[tuple[str, float]]
+    failure: str
+    body: str
+    usage: outcome_pb2.TokenUsage
+    first_token_seconds: float | None
+    finish_reason: str
+    attempt: int
+    digest: str
+    is_reused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersView:
+    """A page of answers, and the chosen one; `filters` are those of its address, without empty ones.
+
+    `fault` is the sentence about a filter that the run refuses.
+    """
+
+    run: RunRow
+    rows: Sequence[AnswerRow]
+    chosen: AnswerDetail | None
+    following: str
+    filters: Mapping[str, str]
+    tasks: Sequence[str]
+    metrics: Sequence[str]
+    recorded: int
+    failed: int
+    unparsed: int
+    fault: str
+
+    def link(self, **changes: str) -> str:
+        """The address with other filters, from the first page and without a chosen answer."""
+        changed = {**self.filters, "after": "", "row": "", **changes}
+        kept = {name: value for name, value in changed.items() if value}
+        path = f"/runs/{self.run.run_id}/results"
+        return f"{path}?{urlencode(kept)}" if kept else path
+
+    def get(self, name: str) -> str:
+        return self.filters.get(name, "")
+
+    @property
+    def address(self) -> str:
+        """Of what is shown."""
+        return self.link(after=self.get("after"), row=self.get("row"))
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.filters.keys() - {"after", "row"})
+
+    @property
+    def has_rare_filters(self) -> bool:
+        return bool(self.filters.keys() & _RARE)
+
+
+def answers_view(
+    run: RunRow,
+    summary: summary_pb2.RunSummary,
+    page: results_pb2.ListOutcomesResponse,
+    filters: Mapping[str, str],
+    fault: str = "",
+) -> AnswersView:
+    """`summary` is empty before the run is planned."""
+    metrics_of = {task.task: [figure.metric for figure in task.metrics] for task in summary.tasks}
+    wanted = filters.get("row", "")
+    rows, chosen = [], None
+    for recorded in page.outcomes:
+        row = _row(recorded, metrics_of.get(recorded.task, ()))
+        rows.append(row)
+        if row.key == wanted:
+            chosen = _detail(row, recorded)
+    return AnswersView(
+        run=run,
+        rows=rows,
+        chosen=chosen,
+        following=page.next_page_token,
+        filters=filters,
+        tasks=_with([task.task for task in summary.tasks], filters.get("task", "")),
+        metrics=_with(
+            dict.fromkeys(name for names in metrics_of.values() for name in names), filters.get("metric", "")
+        ),
+        recorded=summary.answered + summary.failed,
+        failed=summary.failed,
+        unparsed=summary.unparsed,
+        fault=fault,
+    )
+
+
+def _with(known: Iterable[str], given: str) -> Sequence[str]:
+    """The choices of a field, and the one of the address: the form does not drop it in silence."""
+    return [*known] if not given or given in known else [*known, given]
+
+
+def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> AnswerRow:
+    outcome, answer = recorded.outcome, given_answer(recorded.outcome)
+    mark, word = _mark(recorded, metrics)
+    has_time = outcome.HasField("answer") and not recorded.is_reused
+    said = (answer.text if answer else "") or recorded.prediction
+    return AnswerRow(
+        key=f"{outcome.sample}.{outcome.rollout}",
+        row_id=recorded.row_id or str(recorded.doc_id),
+        rollout=outcome.rollout,
+        task=recorded.task,
+        outcome=mark,
+        word=word,
+        prompt=_glimpse(recorded.prompt.rstrip().rpartition("\n\n")[2]),
+        answer=_glimpse(said if answer else outcome.failure.message),
+        target=_glimpse(recorded.target),
+        seconds=outcome.timing.total_seconds if has_time else None,
+        is_golden=recorded.is_golden,
+    )
+
+
+def _mark(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:
+    """The class and the word of an outcome; the word of a score between right and wrong is its figure."""
+    if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
+        failure = word_of(outcome_pb2.FailureClass, recorded.outcome.failure.failure_class)
+        return "failed", failure.replace("_", " ")
+    if recorded.status == outcome_pb2.OUTCOME_STATUS_UNPARSED:
+        return "failed", "not parsed"
+    # The first metric of the task; some metrics have no figure of a single answer.
+    names = [name for name in metrics if name in recorded.scores] or sorted(recorded.scores)
+    if not names:
+        return "answered", "answered"
+    value = recorded.scores[names[0]]
+    return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, ("answered", f"{value:.3g}"))
+
+
+def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome) -> AnswerDetail:
+    outcome, answer = recorded.outcome, given_answer(recorded.outcome)
+    said = answer or outcome_pb2.Answer()
+    return AnswerDetail(
+        row=row,
+        prompt=recorded.prompt,
+        answer=said.text,
+        prediction=recorded.prediction if recorded.prediction != said.text else "",
+        target=recorded.target,
+        choices=_choices(recorded.choices, said),
+        scores=sorted(recorded.scores.items()),
+        failure=outcome.failure.message if outcome.HasField("failure") else "",
+        body=said.body_json,
+        usage=outcome.usage,
+        first_token_seconds=optional(outcome.timing, "first_token_seconds"),
+        finish_reason=said.finish_reason,
+        attempt=outcome.attempt,
+        digest=recorded.digest.hex(),
+        is_reused=recorded.is_reused,
+    )
+
+
+def _choices(texts: Sequence[str], answer: outcome_pb2.Answer) -> list[ChoiceRow]:
+    """A model that answered with text gave no log-likelihoods."""
+    scores = list(answer.choices) if len(answer.choices) == len(texts) else []
+    if not scores:
+        return [ChoiceRow(text, None, is_greedy=False) for text in texts]
+    return [
+        ChoiceRow(text, score.logprob, score.is_greedy) for text, score in zip(texts, scores, strict=True)
+    ]
+
+
+def _glimpse(text: str) -> str:
+    """The beginning, in one line."""
+    line = " ".join(text[: 4 * _GLIMPSE].split())
+    return line if len(line) <= _GLIMPSE and len(text) <= 4 * _GLIMPSE else f"{line[:_GLIMPSE]}…"

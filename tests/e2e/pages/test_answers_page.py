@@ -1,0 +1,63 @@
+"""The answers of a run in a browser: looks, filters, the chosen answer by keyboard, and without scripts."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.e2e.pages.conftest import Site
+from tests.harness.browser import tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_answers_in_every_look(site: Site) -> None:
+    path = f"/runs/{site.runs[0]}/results"
+    await site.check_in_every_look(path, "answers", until="table.answers a")
+    await site.check_in_every_look(f"{path}?row=3.0&golden=&min_score=0", "answer", until="#detail pre")
+    await site.check_in_every_look(f"{path}?text=nowhere", "answers-empty", until="#found .empty")
+    await site.check_in_every_look(f"{path}?after=nonsense", "answers-fault", until="#found .fault")
+
+
+async def test_answers_are_read_and_filtered_without_scripts(site: Site) -> None:
+    path = f"/runs/{site.runs[0]}/results"
+    assert "sentiment" in await site.reads_without_scripts(path)
+    text = await site.reads_without_scripts(f"{path}?row=3.0#detail")
+    assert "Question" in text
+    assert "SHA-256" not in text
+    assert "No answer matches" in await site.reads_without_scripts(f"{path}?status=&task=&text=nowhere")
+
+
+async def test_keys_choose_answers_and_the_address_follows(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(f"/runs/{site.runs[0]}")
+        await page.get_by_role("link", name="Results", exact=True).click()
+        await page.locator("table.answers").wait_for()
+        await page.keyboard.press("j")
+        await page.wait_for_url("**/results?row=0.0")
+        await page.keyboard.press("j")
+        await page.wait_for_url("**/results?row=1.0")
+        await expect(page.locator("#detail pre").first).to_be_visible()
+        await expect(page.locator("tr[aria-selected]")).to_have_count(1)
+        chosen = await page.locator("#detail").inner_text()
+        await page.reload()
+        await expect(page.locator("#detail")).to_have_text(chosen, use_inner_text=True)
+        await page.go_back()
+        await expect(page.locator("h1")).not_to_contain_text("Results")
+        assert opened.complaints == []
+
+
+async def test_filter_is_in_the_address_and_back_restores_the_list(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(f"/runs/{site.runs[0]}/results")
+        rows = page.locator("table.answers tbody tr")
+        before = await rows.count()
+        assert before > 1
+        await page.locator("#text").fill("nowhere")
+        await page.wait_for_url("**/results?text=nowhere")
+        await expect(page.locator("#found")).to_contain_text("No answer matches")
+        await page.go_back()
+        await expect(rows).to_have_count(before)
+        await page.get_by_text("failed", exact=True).click()
+        await page.wait_for_url("**/results?status=failed")
+        assert opened.complaints == []
