@@ -64,6 +64,17 @@ async def test_links_lead_through_all_pages_and_keep_the_filters(harness: Gatewa
     assert f"{RESULTS}?task=task_0&amp;text=answer" in last
 
 
+async def test_file_of_lm_eval_is_offered_for_one_task_of_a_suite(
+    harness: GatewayHarness, run: run_pb2.Run
+) -> None:
+    file = f"/api/v1/benchmarking/results/{RUN_ID}/export?format=lm_eval&task=task_1"
+    assert file not in links(await show(harness, RESULTS))
+    assert file in links(await show(harness, f"{RESULTS}?task=task_1"))
+    run.order.dataset_id = "ds_0123456789abcdef"
+    harness.scheduler.put(run)
+    assert file not in links(await show(harness, f"{RESULTS}?task=task_1"))
+
+
 @pytest.mark.parametrize("status", ["scored", "unparsed", "failed"])
 async def test_links_of_a_run_filter_by_status(harness: GatewayHarness, status: str) -> None:
     shown = await show(harness, f"{RESULTS}?status={status}")
@@ -245,7 +256,9 @@ async def test_hostile_answers_are_text(harness: GatewayHarness) -> None:
 
 async def test_empty_lists_say_why_and_lead_on(harness: GatewayHarness) -> None:
     with_outcomes(harness)
-    assert "No answer is recorded yet." in (await show(harness, RESULTS)).html
+    harness.results.summaries[RUN_ID].Clear()
+    assert "No answer is recorded yet." in (empty := await show(harness, RESULTS)).html
+    assert "format=csv" not in empty.html
     filtered = await show(harness, f"{RESULTS}?text=nowhere")
     assert "No answer matches" in filtered.html
     assert RESULTS in links(filtered)
@@ -289,6 +302,7 @@ async def test_run_leads_to_its_answers_and_to_no_page_that_is_missing(
         assert {RESULTS, f"{RESULTS}?status=failed"} <= set(found)
         assert not any("/datasets" in link for link in found)
         assert "rows.jsonl" in shown.html
+        assert (f"{RESULTS}?task=task_1" in found) == (state == run_pb2.RUN_STATE_COMPLETED)
         for link in found:
             if link.startswith(RESULTS):
                 assert (await show(harness, link)).status == 200

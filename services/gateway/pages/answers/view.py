@@ -98,6 +98,13 @@ class AnswersView:
         return self.link(after=self.get("after"), row=self.get("row"))
 
     @property
+    def lm_eval_task(self) -> str:
+        """The task whose answers are offered as a file of lm-eval, which holds one task; "" for none."""
+        if self.run.is_dataset or not self.recorded:
+            return ""
+        return self.get("task") or (self.tasks[0] if len(self.tasks) == 1 else "")
+
+    @property
     def is_filtered(self) -> bool:
         return bool(self.filters.keys() - {"after", "row"})
 
