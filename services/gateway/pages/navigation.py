@@ -20,6 +20,8 @@ class Entry:
 ENTRIES = (
     Entry("/", "Overview", "o"),
     Entry("/runs", "Runs", "r"),
+    Entry("/history", "History", "h"),
+    Entry("/leaderboard", "Leaderboard", "l"),
     Entry("/queue", "Queue", "q"),
     Entry("/settings", "Settings", ","),
 )

@@ -4,6 +4,8 @@ from fastapi import APIRouter
 
 from services.gateway.pages import appearance, assets, search, sign_in
 from services.gateway.pages.answers import routes as answers
+from services.gateway.pages.history import routes as history
+from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.orders import routes as orders
 from services.gateway.pages.overview import routes as overview
 from services.gateway.pages.queue import routes as queue
@@ -25,6 +27,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     run_actions.router,
     run_socket.router,
     answers.router,
+    history.router,
+    leaderboard.router,
     queue.router,
     settings.router,
 )

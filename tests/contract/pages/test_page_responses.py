@@ -20,6 +20,8 @@ PAGES = (
     "/runs/new?model=vllm/starter&subject=suite:starter",
     f"/runs/{RUN_ID}",
     f"/runs/{RUN_ID}/results",
+    "/history",
+    "/leaderboard",
     "/queue",
     "/settings",
 )

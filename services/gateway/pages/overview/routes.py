@@ -1,8 +1,6 @@
 """The overview: averages and a trend over the last days, and the newest runs; the same as CSV and JSON."""
 
 import asyncio
-import csv
-import io
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -13,6 +11,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
 from services.gateway.auth import Now
 from services.gateway.backends import Results, ResultsCalls, SchedulerCalls
+from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.overview.view import OverviewView, Point, points_of
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs_table import run_row
@@ -22,8 +21,7 @@ _MOST = 500
 _NEWEST = 8
 _DAYS = 30
 _METRICS = ("accuracy", "score")
-# A spreadsheet runs a text that begins so as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_COLUMNS = ("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high")
 
 router = APIRouter(include_in_schema=False)
 
@@ -91,12 +89,7 @@ async def export_json(results: ResultsCalls, filters: FiltersOf) -> Response:
 @router.get("/export.csv")
 async def export_csv(results: ResultsCalls, filters: FiltersOf) -> Response:
     points = points_of(await _history(results, filters))
-    written = io.StringIO()
-    writer = csv.writer(written)
-    writer.writerow(("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high"))
-    writer.writerows([_safe(value) for value in _record(point).values()] for point in points)
-    headers = {"Content-Disposition": 'attachment; filename="runs.csv"'}
-    return Response(written.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return csv_file("runs.csv", _COLUMNS, (_record(point).values() for point in points))
 
 
 async def _history(results: Results, filters: Filters) -> GetHistoryResponse:
@@ -121,7 +114,3 @@ def _record(point: Point) -> dict[str, str | float | None]:
         "ci_low": point.low,
         "ci_high": point.high,
     }
-
-
-def _safe(value: str | float | None) -> str | float | None:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

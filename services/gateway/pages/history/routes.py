@@ -1,0 +1,146 @@
+"""The history: closed runs, newest first, with totals; all of them as CSV."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from proctor.v1 import leaderboard_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.models import full_model
+from services.gateway.api.runs.requests import kind_number
+from services.gateway.auth import Now
+from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.pages.csv_file import Value, csv_file
+from services.gateway.pages.history.view import DAYS, MOST_DAYS, Choices, history_view, past_run
+from services.gateway.pages.page import PageOf
+
+_PAGE_SIZE = 100
+# Of a file: as many as one call lists, so often.
+_CHUNK = 500
+_MOST_CHUNKS = 100
+_METRICS = ("accuracy", "score")
+_KINDS = ("suite", "dataset")
+_COLUMNS = (
+    "run_id",
+    "model",
+    "subject",
+    "state",
+    "metric",
+    "score",
+    "ci_low",
+    "ci_high",
+    "answered",
+    "failed",
+    "closed_at",
+)
+
+router = APIRouter(prefix="/history", include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParameters:
+    """Filters as the address has them; what is not understood is ignored, so old links stay valid."""
+
+    model: str = ""
+    suite: str = ""
+    kind: str = ""
+    metric: str = ""
+    days: str = ""
+    after: str = ""
+
+    def named(self) -> dict[str, str]:
+        """The filters that are set and understood."""
+        is_count = self.days.isdecimal() and len(self.days) < 6
+        days = min(max(int(self.days), 1), MOST_DAYS) if is_count else DAYS
+        named = {
+            "model": self.model.strip()[:512],
+            "suite": self.suite[:128],
+            "kind": self.kind if self.kind in _KINDS and not self.suite else "",
+            "metric": self.metric[:64],
+            "days": "" if days == DAYS else str(days),
+            "after": self.after[:512],
+        }
+        return {name: value for name, value in named.items() if value}
+
+
+ParametersOf = Annotated[HistoryParameters, Depends()]
+
+
+@router.get("")
+async def show_history(
+    page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, parameters: ParametersOf
+) -> Response:
+    filters = parameters.named()
+    (found, fault), choices = await asyncio.gather(
+        _found(scheduler, results, filters), _choices(scheduler, filters)
+    )
+    view = history_view(found, choices, now, fault)
+    response = page.show("history/history", view, part="history/history_part", status=422 if fault else 200)
+    if page.is_part:
+        response.headers["HX-Push-Url"] = view.link(after=view.get("after"))
+    return response
+
+
+@router.get("/export.csv")
+async def export_history(
+    scheduler: SchedulerCalls, results: ResultsCalls, parameters: ParametersOf
+) -> Response:
+    """All runs that match, up to 50,000."""
+    request = await _request(scheduler, parameters.named() | {"after": ""})
+    request.page_size = _CHUNK
+    entries: list[leaderboard_pb2.LeaderboardEntry] = []
+    for _ in range(_MOST_CHUNKS):
+        found = await results.leaderboard.GetHistory(request)
+        entries += found.entries
+        request.page_token = found.next_page_token
+        if not request.page_token:
+            break
+    return csv_file("history.csv", _COLUMNS, map(_record, entries))
+
+
+async def _found(
+    scheduler: Scheduler, results: Results, filters: dict[str, str]
+) -> tuple[GetHistoryResponse, str]:
+    """A page of the history, or an empty one and why the filters are refused."""
+    try:
+        return await results.leaderboard.GetHistory(await _request(scheduler, filters)), ""
+    except DomainError as error:
+        if error.kind is not ErrorKind.INVALID:
+            raise
+        return GetHistoryResponse(), error.message
+
+
+async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryRequest:
+    suite = filters.get("suite", "")
+    return GetHistoryRequest(
+        model=await full_model(scheduler, filters.get("model", "")),
+        suite=suite,
+        days=int(filters.get("days", DAYS)),
+        metric=filters.get("metric", ""),
+        page_size=_PAGE_SIZE,
+        page_token=filters.get("after", ""),
+        kind=kind_number(filters.get("kind", "all"), suite),
+    )
+
+
+async def _choices(scheduler: Scheduler, filters: dict[str, str]) -> Choices:
+    """All suites and their metrics; a suite that was removed, or a data set, stays chosen."""
+    listed = (await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
+    chosen = [each for each in listed if filters.get("suite", each.suite) == each.suite]
+    own = [name for each in chosen for task in each.tasks for name in task.metrics]
+    given = {name: [filters[name]] if name in filters else [] for name in ("suite", "metric")}
+    suites = dict.fromkeys([*(each.suite for each in listed), *given["suite"]])
+    return Choices(list(suites), list(dict.fromkeys([*_METRICS, *own, *given["metric"]])), filters)
+
+
+def _record(entry: leaderboard_pb2.LeaderboardEntry) -> Iterable[Value]:
+    row = past_run(entry)
+    closed_at = row.closed_at.isoformat() if row.closed_at else ""
+    figure = (row.metric, row.value, row.low, row.high)
+    return (row.run_id, row.model, row.subject, row.state, *figure, row.answered, row.failed, closed_at)

@@ -1,0 +1,158 @@
+"""What the template of the history knows: closed runs with their figures, and totals of those shown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from proctor.v1 import leaderboard_pb2, run_pb2
+from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
+from proctor.wire.enums import word_of
+from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.paths import BENCHMARKING
+
+DAYS = 30
+MOST_DAYS = 3650
+# Runs in one response of the REST API.
+_MOST_LISTED = "500"
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A closed run; without a figure where it has none of the metric."""
+
+    run_id: str
+    model: str
+    subject: str
+    state: str
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    answered: int
+    failed: int
+    problems: Sequence[str]
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryView:
+    """A page of the history. `total` counts over all pages; `fault`: why the filters are refused."""
+
+    rows: Sequence[PastRun]
+    total: int
+    following: str
+    fault: str
+    suites: Sequence[str]
+    metrics: Sequence[str]
+    filters: Mapping[str, str]
+    now: datetime
+
+    def get(self, name: str) -> str:
+        return self.filters.get(name, "")
+
+    def link(self, **changes: str) -> str:
+        """The address of the history with other filters, from its first page."""
+        return f"/history{_query({**self.filters, 'after': '', **changes})}"
+
+    @property
+    def csv_link(self) -> str:
+        """All runs that match."""
+        return f"/history/export.csv{_query({**self.filters, 'after': ''})}"
+
+    @property
+    def json_link(self) -> str:
+        """The newest that match, from the REST API; its `next_cursor` leads on."""
+        named = {
+            "model_name": self.get("model"),
+            "suite": self.get("suite"),
+            "kind": self.get("kind") or "all",
+            "metric": self.get("metric"),
+            "days": str(self.days),
+            "limit": _MOST_LISTED,
+        }
+        return f"{BENCHMARKING}/history{_query(named)}"
+
+    @property
+    def days(self) -> int:
+        return int(self.filters.get("days", DAYS))
+
+    @property
+    def most_days(self) -> int:
+        return MOST_DAYS
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(name not in {"after", "days"} for name in self.filters)
+
+    @property
+    def is_whole(self) -> bool:
+        """These are all runs that match."""
+        return len(self.rows) == self.total
+
+    @property
+    def completed(self) -> int:
+        return sum(row.state == "completed" for row in self.rows)
+
+    @property
+    def completed_share(self) -> float | None:
+        return self.completed / len(self.rows) if self.rows else None
+
+    @property
+    def answered(self) -> int:
+        return sum(row.answered for row in self.rows)
+
+    @property
+    def failed(self) -> int:
+        return sum(row.failed for row in self.rows)
+
+    @property
+    def answered_share(self) -> float | None:
+        """Of the samples that were asked."""
+        asked = self.answered + self.failed
+        return self.answered / asked if asked else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the form offers, and what was chosen in it."""
+
+    suites: Sequence[str]
+    metrics: Sequence[str]
+    filters: Mapping[str, str]
+
+
+def history_view(found: GetHistoryResponse, choices: Choices, now: datetime, fault: str = "") -> HistoryView:
+    return HistoryView(
+        rows=[past_run(entry) for entry in found.entries],
+        total=found.total,
+        following=found.next_page_token,
+        fault=fault,
+        suites=choices.suites,
+        metrics=choices.metrics,
+        filters=choices.filters,
+        now=now,
+    )
+
+
+def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
+    low, high = interval(entry.figure) or (None, None)
+    return PastRun(
+        run_id=entry.run_id,
+        model=entry.model,
+        subject=entry.dataset_name or entry.suite,
+        state=word_of(run_pb2.RunState, entry.state),
+        metric=entry.figure.metric,
+        value=optional(entry.figure, "mean"),
+        low=low,
+        high=high,
+        answered=entry.answered,
+        failed=entry.failed,
+        problems=list(entry.unranked_because),
+        closed_at=moment(entry.closed_at),
+    )
+
+
+def _query(given: Mapping[str, str]) -> str:
+    kept = {name: value for name, value in given.items() if value}
+    return f"?{urlencode(kept)}" if kept else ""

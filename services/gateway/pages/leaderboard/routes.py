@@ -1,0 +1,153 @@
+"""The leaderboard of a suite: models by rank, with their intervals, and why others have no rank."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.leaderboard_service_pb2 import (
+    GetHistoryRequest,
+    GetLeaderboardRequest,
+    GetLeaderboardResponse,
+)
+from proctor.values.sample import MAX_FEWSHOT
+from proctor.wire.enums import value_of
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.suites.schemas import check_known_suite
+from services.gateway.auth import Now
+from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.pages.csv_file import csv_file
+from services.gateway.pages.leaderboard.view import (
+    MOST_SHOWN,
+    SCORINGS,
+    SHOWN,
+    Choices,
+    leaderboard_view,
+    ranked_rows,
+)
+from services.gateway.pages.page import PageOf
+
+_METRICS = ("accuracy", "score")
+_SUITE = "glue"
+# Of refused filters, which the page shows with the reason.
+_STATUS = {ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
+_COLUMNS = ("rank", "model", "score", "ci_low", "ci_high", "n", "run_id", "closed_at")
+
+router = APIRouter(prefix="/leaderboard", include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardParameters:
+    """Filters as the address has them; what is not understood is ignored, so old links stay valid."""
+
+    suite: str = ""
+    metric: str = ""
+    scoring_method: str = ""
+    num_fewshot: str = ""
+    best: str = ""
+    include: str = ""
+    q: str = ""
+    limit: str = ""
+
+    def named(self, suite: str) -> dict[str, str]:
+        """The filters that are set and understood."""
+        is_count = self.num_fewshot.isdecimal() and len(self.num_fewshot) < 4
+        named = {
+            "suite": suite,
+            "metric": self.metric[:64],
+            "scoring_method": self.scoring_method if self.scoring_method in SCORINGS else "",
+            "num_fewshot": self.num_fewshot if is_count and int(self.num_fewshot) <= MAX_FEWSHOT else "",
+            "best": "true" if self.best == "true" else "",
+            "include": "limited" if self.include == "limited" else "",
+            "q": self.q.strip()[:512],
+            "limit": str(MOST_SHOWN) if self.limit == str(MOST_SHOWN) else "",
+        }
+        return {name: value for name, value in named.items() if value}
+
+
+ParametersOf = Annotated[LeaderboardParameters, Depends()]
+
+
+@router.get("")
+async def show_leaderboard(
+    page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, parameters: ParametersOf
+) -> Response:
+    filters = parameters.named(parameters.suite[:128] or await _newest_suite(results))
+    (found, refused), choices = await asyncio.gather(
+        _found(scheduler, results, filters, is_chosen=bool(parameters.suite)), _choices(scheduler, filters)
+    )
+    view = leaderboard_view(found, choices, now, refused.message if refused else "")
+    status = _STATUS[refused.kind] if refused else 200
+    response = page.show("leaderboard/leaderboard", view, part="leaderboard/leaderboard_part", status=status)
+    if page.is_part:
+        response.headers["HX-Push-Url"] = view.link()
+    return response
+
+
+@router.get("/export.csv")
+async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) -> Response:
+    """The ranked models of the page."""
+    filters = parameters.named(parameters.suite[:128] or await _newest_suite(results))
+    name = filters.get("q", "").casefold()
+    found = await results.leaderboard.GetLeaderboard(_request(filters))
+    rows = [row for row in ranked_rows(found) if name in row.model.casefold()]
+    records = (
+        (row.rank, row.model, row.value, row.low, row.high, row.n, row.run_id, _text(row.closed_at))
+        for row in rows
+    )
+    return csv_file("leaderboard.csv", _COLUMNS, records)
+
+
+async def _newest_suite(results: Results) -> str:
+    """That of the run that was closed last."""
+    newest = GetHistoryRequest(days=3650, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
+    history = await results.leaderboard.GetHistory(newest)
+    return next((entry.suite for entry in history.entries), _SUITE)
+
+
+async def _found(
+    scheduler: Scheduler, results: Results, filters: dict[str, str], *, is_chosen: bool
+) -> tuple[GetLeaderboardResponse, DomainError | None]:
+    """The leaderboard, or an empty one and why the filters are refused. A chosen suite must exist."""
+    try:
+        found = await results.leaderboard.GetLeaderboard(_request(filters))
+        # Only where nothing is found: a removed suite keeps its leaderboard.
+        if is_chosen and not found.entries and not found.unranked:
+            await check_known_suite(scheduler, filters["suite"])
+    except DomainError as error:
+        if error.kind not in _STATUS:
+            raise
+        return GetLeaderboardResponse(), error
+    return found, None
+
+
+def _request(filters: dict[str, str]) -> GetLeaderboardRequest:
+    shots = filters.get("num_fewshot")
+    return GetLeaderboardRequest(
+        suite=filters["suite"],
+        metric=filters.get("metric", ""),
+        limit=int(filters.get("limit", SHOWN)),
+        is_best="best" in filters,
+        scoring_method=value_of(run_pb2.ScoringMethod, filters.get("scoring_method", ""), unset=""),
+        num_fewshot=int(shots) if shots else None,
+        includes_limited="include" in filters,
+    )
+
+
+async def _choices(scheduler: Scheduler, filters: dict[str, str]) -> Choices:
+    """All suites, and the metrics of the chosen one; a suite that was removed stays chosen."""
+    listed = (await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
+    chosen = [each for each in listed if each.suite == filters["suite"]]
+    own = [name for each in chosen for task in each.tasks for name in task.metrics]
+    given = [filters["metric"]] if "metric" in filters else []
+    suites = dict.fromkeys([*(each.suite for each in listed), filters["suite"]])
+    return Choices(list(suites), list(dict.fromkeys([*_METRICS, *own, *given])), filters)
+
+
+def _text(at: datetime | None) -> str:
+    return at.isoformat() if at else ""

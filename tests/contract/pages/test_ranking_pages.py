@@ -1,0 +1,206 @@
+"""The leaderboard and the history: bands, reasons, totals, files, refused filters, hostile text."""
+
+import csv
+import io
+
+import pytest
+
+from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from services.common.errors import ErrorKind
+from services.gateway.paths import BENCHMARKING
+from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, show
+from tests.fakes.gateway.gateway_harness import GatewayHarness
+from tests.fakes.refusals import refused
+
+PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
+
+
+def entry(model: str, rank: int, score: float, **facts: object) -> leaderboard_pb2.LeaderboardEntry:
+    figure = summary_pb2.MetricFigure(
+        metric="acc", mean=score, ci_low=score - 0.05, ci_high=score + 0.05, n=500
+    )
+    return leaderboard_pb2.LeaderboardEntry(
+        rank=rank,
+        model=model,
+        run_id=RUN_ID,
+        figure=figure,
+        suite="glue",
+        state=run_pb2.RUN_STATE_COMPLETED,
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def text_of(shown: Shown, css_class: str) -> list[str]:
+    """Of the cells with exactly this class."""
+    return [each.partition("<")[0] for each in shown.html.split(f'class="{css_class}">')[1:]]
+
+
+async def test_ties_are_a_band_and_their_rank_is_a_range(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.extend([entry("vllm/a", 1, 0.9), entry("vllm/b", 2, 0.7), entry("vllm/c", 2, 0.68)])
+    found.entries[1].tied_with.append("vllm/c")
+    found.entries[1].not_compared_with.append("vllm/a")
+    found.baselines.add(model="baseline/majority").figure.mean = 0.5
+    found.total_models, found.metric = 3, "acc"
+    shown = await show(harness, "/leaderboard?suite=glue")
+    assert text_of(shown, "num muted rank") == ["1", "2–3", "2–3", "–"]
+    assert [attributes.get("class") for tag, attributes in shown.elements if tag == "tbody"][:3] == [
+        "band",
+        "band",
+        "baselines",
+    ]
+    assert 'aria-label="90.0, 95 % from 85.0 to 95.0"' in shown.html
+    # The interval of the first is behind the figure of every row.
+    assert shown.html.count('class="first-band"') == 4
+    assert "Pairs without a significant difference" in shown.html
+
+
+async def test_model_that_moved_leads_to_its_previous_run(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    for rank, change in enumerate((0.011, -0.02), 1):
+        found.entries.append(entry(f"vllm/{rank}", rank, 1 - rank / 4))
+        trend = found.entries[-1].trend
+        trend.previous_run_id, trend.difference = RUN_ID, change
+        trend.direction = leaderboard_pb2.TREND_DIRECTION_UP
+    found.entries[1].trend.direction = leaderboard_pb2.TREND_DIRECTION_STEADY
+    shown = await show(harness, "/leaderboard?suite=glue")
+    assert "▲ +1.1</a>" in shown.html
+    assert "≈ −2.0</a>" in shown.html
+    assert 'aria-label="Higher than the previous run: +1.1"' in shown.html
+
+
+async def test_unknown_suite_is_not_found(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/leaderboard?suite=zzz")
+    assert shown.status == 404
+    assert "zzz" in shown.html
+
+
+async def test_rank_of_the_last_band_is_open_where_more_models_may_share_it(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.extend([entry("vllm/a", 1, 0.9), entry("vllm/b", 2, 0.7)])
+    found.total_models = 40
+    shown = await show(harness, "/leaderboard?suite=glue")
+    assert text_of(shown, "num muted rank") == ["1", "2+"]
+    assert 'href="/leaderboard?suite=glue&amp;limit=100"' in shown.html
+
+
+async def test_name_filters_what_is_shown_and_changes_no_rank(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.extend([entry("vllm/a", 1, 0.9), entry("openai/b", 2, 0.7), entry("openai/c", 2, 0.6)])
+    found.total_models = 3
+    assert text_of(await show(harness, "/leaderboard?q=OpenAI/c"), "num muted rank") == ["2–3"]
+    assert "has this name" in (await show(harness, "/leaderboard?q=zzz")).html
+
+
+async def test_unranked_models_have_their_reasons_and_limited_runs_a_link(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.unranked.append(entry("vllm/a", 0, 0.5, unranked_because=["limit 100", "5 shots"]))
+    found.note = "All runs of glue are limited."
+    shown = await show(harness, "/leaderboard?suite=glue&best=true")
+    assert "limit 100; 5 shots" in shown.html
+    assert "All runs of glue are limited." in shown.html
+    assert 'href="/leaderboard?suite=glue&amp;best=true&amp;include=limited"' in shown.html
+    await show(harness, "/leaderboard?suite=glue&include=limited&num_fewshot=5&scoring_method=generate")
+    asked = harness.results.entries.leaderboards_asked[-1]
+    assert (asked.includes_limited, asked.num_fewshot) == (True, 5)
+    assert asked.scoring_method == run_pb2.SCORING_METHOD_GENERATE
+
+
+async def test_leaderboard_without_a_suite_is_that_of_the_newest_run(harness: GatewayHarness) -> None:
+    harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.5))
+    harness.results.entries.page.entries[0].suite = "mmlu"
+    shown = await show(harness, "/leaderboard?unknown=1&include=all&num_fewshot=many", headers=PART)
+    assert (shown.status, shown.headers["HX-Push-Url"]) == (200, "/leaderboard?suite=mmlu")
+    assert "<html" not in shown.html
+    assert harness.results.entries.leaderboards_asked[0].suite == "mmlu"
+
+
+async def test_refused_metric_is_said_on_the_page_with_its_filters(harness: GatewayHarness) -> None:
+    sentence = "There is no metric zzz here; use one of acc."
+    harness.results.entries.refusal = refused(ErrorKind.INVALID, "UNKNOWN_METRIC", sentence)
+    shown = await show(harness, "/leaderboard?suite=glue&metric=zzz")
+    assert shown.status == 422
+    assert sentence in shown.html
+    assert "<option selected>zzz</option>" in shown.html
+
+
+async def test_ranking_as_a_file_has_what_the_page_has_and_no_formula(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.extend([entry("=cmd()", 1, 0.9), entry("vllm/b", 1, 0.875)])
+    found.total_models = 2
+    shown = await show(harness, "/leaderboard/export.csv?suite=glue")
+    assert "leaderboard.csv" in shown.headers["Content-Disposition"]
+    first, second = csv.DictReader(io.StringIO(shown.html))
+    assert (first["rank"], first["model"], second["score"]) == ("1–2", "'=cmd()", "0.875")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/leaderboard?suite=glue&metric=acc&scoring_method=generate&num_fewshot=5&best=true&include=limited&q=a",
+        "/history?suite=glue&metric=acc&days=90&model=a&after=x",
+        "/history?kind=dataset",
+    ],
+)
+async def test_api_takes_the_filters_of_the_page(harness: GatewayHarness, path: str) -> None:
+    harness.results.entries.leaderboard.entries.append(entry("vllm/a", 1, 0.9))
+    harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.9))
+    harness.results.entries.page.total = 1
+    shown = await show(harness, path)
+    [link] = [
+        str(attributes["href"])
+        for tag, attributes in shown.elements
+        if tag == "a" and str(attributes.get("href")).startswith(BENCHMARKING)
+    ]
+    given = await show(harness, link)
+    assert (given.status, given.headers["Content-Type"]) == (200, "application/json")
+    fields = {name for name in ("suite", "metric", "days") if name in path}
+    assert all(f"{name}=" in link for name in fields)
+
+
+async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarness) -> None:
+    page = harness.results.entries.page
+    page.entries.append(entry("vllm/a", 0, 0.5, answered=900, failed=0))
+    page.entries.append(entry("vllm/b", 0, 0.5, answered=0, failed=100, dataset_name="questions"))
+    page.entries[1].state = run_pb2.RUN_STATE_FAILED
+    page.total, page.next_page_token = 1234, "following"
+    shown = await show(harness, "/history?suite=glue&days=90")
+    assert "1\u2009234" in shown.html
+    assert "<dd>50.0 %</dd>" in shown.html
+    assert "<dd>90.0 %</dd>" in shown.html
+    assert "questions" in shown.html
+    assert 'rel="next" href="/history?suite=glue&amp;days=90&amp;after=following"' in shown.html
+    [asked] = harness.results.entries.pages_asked
+    assert (asked.suite, asked.days, asked.kind) == ("glue", 90, run_pb2.RUN_KIND_UNSPECIFIED)
+
+
+async def test_history_says_why_it_is_empty(harness: GatewayHarness) -> None:
+    assert "No run has ended in the last 30 days" in (await show(harness, "/history?days=x&page=9")).html
+    filtered = await show(harness, "/history?kind=dataset&days=0")
+    assert "matches" in filtered.html
+    assert 'href="/history"' in filtered.html
+    assert [each.days for each in harness.results.entries.pages_asked] == [30, 1]
+    assert harness.results.entries.pages_asked[-1].kind == run_pb2.RUN_KIND_DATASET
+
+
+async def test_history_as_a_file(harness: GatewayHarness) -> None:
+    harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.5, answered=900, failed=3))
+    shown = await show(harness, "/history/export.csv?after=ignored")
+    [row] = csv.DictReader(io.StringIO(shown.html))
+    assert (row["model"], row["state"], row["answered"]) == ("vllm/a", "completed", "900")
+    assert harness.results.entries.pages_asked[0].page_token == ""
+
+
+async def test_hostile_text_is_text(harness: GatewayHarness) -> None:
+    hostile = entry(f"vllm/{HOSTILE}", 1, 0.5, tied_with=[HOSTILE], dataset_name=HOSTILE)
+    other = entry(HOSTILE, 0, 0.5, unranked_because=[HOSTILE])
+    harness.results.entries.leaderboard.entries.append(hostile)
+    harness.results.entries.leaderboard.unranked.append(other)
+    harness.results.entries.leaderboard.note = HOSTILE
+    harness.results.entries.page.entries.extend([hostile, other])
+    for path in ("/leaderboard?suite=glue", "/history"):
+        shown = await show(harness, path)
+        assert shown.status == 200
+        assert "img" not in [tag for tag, _ in shown.elements]
+        assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
+        assert not {"\u202e", "\u200b"} & set(shown.html)

@@ -1,0 +1,61 @@
+"""The leaderboard and the history in a browser, over the runs of a real stack."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from tests.e2e.pages.conftest import MODELS, Site
+from tests.harness.browser import tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# The runs of the site are limited to the first rows of each task.
+LIMITED = "/leaderboard?suite=starter&include=limited"
+SECONDS = 60
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def ranked(site: Site) -> Site:
+    """Once both runs are on the leaderboard: results adds them after they have ended."""
+    async with tab(site.browser, site.url) as opened, asyncio.timeout(SECONDS):
+        await opened.open(LIMITED)
+        while await opened.page.locator("tbody.band tr").count() < len(MODELS):
+            await opened.page.reload()
+    return site
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [(LIMITED, "leaderboard"), ("/leaderboard?suite=starter", "unranked"), ("/history", "history")],
+)
+async def test_page_in_every_look(ranked: Site, path: str, name: str) -> None:
+    await ranked.check_in_every_look(path, name)
+    text = await ranked.reads_without_scripts(path)
+    assert all(model.partition("/")[2] in text for model in MODELS)
+
+
+async def test_limited_runs_are_ranked_once_they_are_asked_for_and_back_undoes_it(ranked: Site) -> None:
+    async with tab(ranked.browser, ranked.url) as opened:
+        page = opened.page
+        await opened.open("/leaderboard?suite=starter")
+        await expect(page.locator("table.unranked tbody tr")).to_have_count(len(MODELS))
+        await page.locator("select[name=include]").select_option("limited")
+        await expect(page.locator("tbody.band tr")).to_have_count(len(MODELS))
+        assert "include=limited" in page.url
+        await page.go_back()
+        await expect(page.locator("table.unranked tbody tr")).to_have_count(len(MODELS))
+        assert opened.complaints == []
+
+
+async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -> None:
+    async with tab(ranked.browser, ranked.url) as opened:
+        page = opened.page
+        await opened.open("/history")
+        await page.locator("input[name=model]").fill(MODELS[0])
+        await page.locator("input[name=model]").press("Enter")
+        await expect(page.locator("table.history")).not_to_contain_text("other")
+        await page.locator("table.history tbody th a").first.click()
+        await page.wait_for_url("**/runs/*")
+        assert opened.complaints == []
