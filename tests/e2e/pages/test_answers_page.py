@@ -14,7 +14,6 @@ async def test_answers_in_every_look(site: Site) -> None:
     await site.check_in_every_look(path, "answers", until="table.answers a")
     await site.check_in_every_look(f"{path}?row=3.0&golden=&min_score=0", "answer", until="#detail pre")
     await site.check_in_every_look(f"{path}?text=nowhere", "answers-empty", until="#found .empty")
-    await site.check_in_every_look(f"{path}?after=nonsense", "answers-fault", until="#found .fault")
 
 
 async def test_answers_are_read_and_filtered_without_scripts(site: Site) -> None:
@@ -24,6 +23,8 @@ async def test_answers_are_read_and_filtered_without_scripts(site: Site) -> None
     assert "Question" in text
     assert "Target" in text
     assert "No answer matches" in await site.reads_without_scripts(f"{path}?status=&task=&text=nowhere")
+    # Its status is 422, which the console of a browser reports: a look with scripts would count that.
+    assert "Clear the filters" in await site.reads_without_scripts(f"{path}?after=nonsense")
 
 
 async def test_keys_choose_answers_and_the_address_follows(site: Site) -> None:
