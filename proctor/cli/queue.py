@@ -15,7 +15,7 @@ from proctor.cli.gateway import Session
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import option_value
+from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.client.errors import Refused
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
@@ -98,7 +98,17 @@ async def limits(session: Session, options: LimitOptions) -> None:
         changes.priorities.extend(_changed_priorities(shown.priorities, options.priority))
     if changes.ListFields() or to_reset:
         await session.client.queue.change_limits(changes, to_reset)
-    session.terminal.show(await session.client.queue.limits(), print_limits)
+    shown = await session.client.queue.limits()
+    if session.terminal.is_json:
+        session.terminal.emit(_limits_document(shown))
+    else:
+        print_limits(session.terminal.out, shown)
+
+
+def _limits_document(shown: queue_pb2.GetLimitsResponse) -> JsonValue:
+    """The limits by name, as REST shows them, with the last change beside them; null if there was none."""
+    last = document(shown.last_change) if shown.HasField("last_change") else None
+    return {**document(shown.limits), "last_change": last}
 
 
 def _limit_field(text: str) -> str:

@@ -73,6 +73,7 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     options = ("--max-running", "1", "--time-limit", "90", "--priority", "ann=high", "--priority", "*=low")
     changed = (await proctor("limits", *options, "--json")).document
     assert (changed["max_running_runs"], changed["run_time_limit"]) == (1, 90.0)
+    assert "last_change" in changed
     assert changed["max_pending_runs_per_user"] == 10
     assert changed["priorities"] == [{"user": "ann", "highest": "high"}, {"user": "*", "highest": "low"}]
     more = (await proctor("limits", "--priority", "bob=normal", "--priority", "ann=", "--json")).document

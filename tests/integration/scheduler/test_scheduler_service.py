@@ -61,7 +61,7 @@ async def test_shard_holds_all_that_a_worker_needs(entry: ServedScheduler) -> No
     shard = work_messages_pb2.WorkShard.FromString(message.data)
     assert message.subject == f"work.remote.any.high.{run_id}"
     assert message.headers is not None
-    assert message.headers["Nats-Msg-Id"] == f"{run_id}/0/1"
+    assert message.headers["Nats-Msg-Id"] == f"{run_id}/1/0/1"
     assert (shard.run_id, shard.shard, shard.attempt, shard.epoch) == (run_id, 0, 1, 1)
     assert shard.model == MODEL
     assert [sample.sample for sample in shard.samples] == [0, 1, 2]
