@@ -94,8 +94,8 @@ async def limits(session: Session, options: LimitOptions) -> None:
             field.FromTimedelta(timedelta(seconds=seconds))
     to_reset = [_limit_field(each) for each in options.reset or ()]
     if options.priority:
-        shown = (await session.client.queue.limits()).limits
-        changes.priorities.extend(_changed_priorities(shown.priorities, options.priority))
+        present = (await session.client.queue.limits()).limits
+        changes.priorities.extend(_changed_priorities(present.priorities, options.priority))
     if changes.ListFields() or to_reset:
         await session.client.queue.change_limits(changes, to_reset)
     shown = await session.client.queue.limits()
