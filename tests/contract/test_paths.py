@@ -45,3 +45,11 @@ def test_every_file_on_the_path_of_a_run_exists() -> None:
     named = SHORT.findall((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     assert [name for name in named if not (ROOT / "services" / f"{name}.py").exists()] == []
     assert len(named) > 5
+
+
+def test_each_decision_has_a_number_of_its_own_and_names_it() -> None:
+    records = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    numbers = [path.name[:4] for path in records]
+    assert len(set(numbers)) == len(numbers), numbers
+    for path in records:
+        assert path.read_text(encoding="utf-8").startswith(f"# {path.name[:4]} "), path.name
