@@ -24,7 +24,7 @@ _FIELDS = (
     ParameterField("temperature", "Temperature", "0", "2", "any", "0 to 2; 0 is greedy"),
     ParameterField("top_p", "Top p", "0", "1", "any", "0 to 1"),
     ParameterField("top_k", "Top k", "0", "100", "1", "0 to 100; 0 is no limit"),
-    ParameterField("max_tokens", "Most tokens", "1", "", "1", "of an answer"),
+    ParameterField("max_tokens", "Max tokens", "1", "", "1", "of an answer"),
     ParameterField("seed", "Seed", "0", "", "1", "rollout n uses seed + n"),
     ParameterField("repetition_penalty", "Repetition penalty", "0", "", "any", "above 0; 1 is none"),
     ParameterField("context_tokens", "Context", "1", "", "1", "in tokens"),

@@ -14,6 +14,7 @@ from services.gateway.auth import Now, User
 from services.gateway.backends import BackendHealth, SchedulerCalls
 from services.gateway.http.presentation import moment
 from services.gateway.pages.page import PageOf, theme_of
+from services.gateway.paths import KEY_COOKIE
 
 _PACKAGES = ("proctor", "fastapi", "uvicorn", "grpcio", "protobuf")
 
@@ -35,6 +36,8 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class SettingsView:
     user: str
+    # With a key that the browser keeps.
+    has_signed_in: bool
     theme: str
     health: Mapping[str, str]
     sources: Sequence[Source]
@@ -56,6 +59,7 @@ async def show_settings(
         counts[model.pool] = counts.get(model.pool, 0) + 1
     view = SettingsView(
         user=user,
+        has_signed_in=KEY_COOKIE in request.cookies,
         theme=theme_of(request),
         health=states,
         sources=[
