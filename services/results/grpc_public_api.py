@@ -2,11 +2,14 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from dataclasses import dataclass
+
 import grpc
 
 from proctor.v1 import results_service_pb2 as pb
 from proctor.v1 import results_service_pb2_grpc as pb_grpc
 from proctor.values.outcome import OutcomeStatus
+from services.common.grpc.server import RpcContext
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.checked_fields import checked_choice, checked_id, checked_text
@@ -17,23 +20,21 @@ from services.results.summaries.show_summary import ShowSummary
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ResultsService"].full_name
 
 
+@dataclass(frozen=True, kw_only=True)
 class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
-    def __init__(self, show_summary: ShowSummary, list_outcomes: ListOutcomes) -> None:
-        self._show_summary = show_summary
-        self._list_outcomes = list_outcomes
+    show_summary: ShowSummary
+    list_outcomes: ListOutcomes
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_ResultsServiceServicer_to_server(self, server)
 
-    async def GetSummary(
-        self, request: pb.GetSummaryRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.GetSummaryResponse:
-        summary = await self._show_summary.show(checked_id("run_id", request.run_id))
+    async def GetSummary(self, request: pb.GetSummaryRequest, context: RpcContext) -> pb.GetSummaryResponse:
+        summary = await self.show_summary.show(checked_id("run_id", request.run_id))
         return pb.GetSummaryResponse(summary=summary_to_proto(summary))
 
     async def ListOutcomes(
-        self, request: pb.ListOutcomesRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ListOutcomesRequest, context: RpcContext
     ) -> pb.ListOutcomesResponse:
         query = OutcomeQuery(
             checked_id("run_id", request.run_id),
@@ -43,6 +44,6 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             checked_choice("status", OutcomeStatus, request.status) if request.status else None,
             filter_from_proto(request.filter),
         )
-        page = await self._list_outcomes.list_page(query)
+        page = await self.list_outcomes.list_page(query)
         outcomes = [recorded_to_proto(outcome) for outcome in page.outcomes]
         return pb.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)

@@ -10,6 +10,7 @@ from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
+from services.common.grpc.server import RpcContext
 from services.results.checked_fields import InvalidField, checked_choice, checked_id
 from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
@@ -25,10 +26,8 @@ from services.results.summaries.proto import summary_to_proto
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RunRecordService"].full_name
 
 
-@dataclass(frozen=True, slots=True)
-class RecordUseCases:
-    """What the API calls."""
-
+@dataclass(frozen=True, kw_only=True)
+class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     store_sample_set: StoreSampleSet
     read_samples: ReadSamples[sample_pb2.Sample]
     open_run: OpenRun
@@ -38,84 +37,69 @@ class RecordUseCases:
     reuse_answers: ReuseAnswers
     delete_run: DeleteRunRecord
 
-
-class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
-    def __init__(self, use_cases: RecordUseCases) -> None:
-        self._use_cases = use_cases
-
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_RunRecordServiceServicer_to_server(self, server)
 
-    async def PutSamples(
-        self, request: pb.PutSamplesRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.PutSamplesResponse:
+    async def PutSamples(self, request: pb.PutSamplesRequest, context: RpcContext) -> pb.PutSamplesResponse:
         samples = [sample_from_proto(sample) for sample in request.samples]
         recipe = scoring_from_proto(request.scoring) if request.HasField("scoring") else None
         staging_id = checked_id("staging_id", request.staging_id)
-        await self._use_cases.store_sample_set.stage(staging_id, samples, recipe)
+        await self.store_sample_set.stage(staging_id, samples, recipe)
         return pb.PutSamplesResponse()
 
     async def CommitSampleSet(
-        self, request: pb.CommitSampleSetRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.CommitSampleSetRequest, context: RpcContext
     ) -> pb.CommitSampleSetResponse:
         staging_id = checked_id("staging_id", request.staging_id)
-        kept = await self._use_cases.store_sample_set.commit(staging_id, request.sample_count)
+        kept = await self.store_sample_set.commit(staging_id, request.sample_count)
         return pb.CommitSampleSetResponse(sample_set_id=kept.set_id, digest=kept.digest)
 
     async def ReadSamples(
-        self, request: pb.ReadSamplesRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ReadSamplesRequest, context: RpcContext
     ) -> pb.ReadSamplesResponse:
         set_id = checked_id("sample_set_id", request.sample_set_id)
-        samples = await self._use_cases.read_samples.read(set_id, request.positions)
+        samples = await self.read_samples.read(set_id, request.positions)
         return pb.ReadSamplesResponse(samples=samples)
 
-    async def OpenRun(
-        self, request: pb.OpenRunRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.OpenRunResponse:
+    async def OpenRun(self, request: pb.OpenRunRequest, context: RpcContext) -> pb.OpenRunResponse:
         checked_id("run_id", request.run_id)
-        record = await self._use_cases.open_run.open(plan_from_proto(request), request.epoch)
+        record = await self.open_run.open(plan_from_proto(request), request.epoch)
         return pb.OpenRunResponse(tasks=[task_to_proto(task) for task in record.plan.tasks])
 
     async def ReuseAnswers(
-        self, request: pb.ReuseAnswersRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ReuseAnswersRequest, context: RpcContext
     ) -> pb.ReuseAnswersResponse:
         run_id = checked_id("run_id", request.run_id)
-        reused = await self._use_cases.reuse_answers.reuse(run_id, request.epoch, request.environment)
+        reused = await self.reuse_answers.reuse(run_id, request.epoch, request.environment)
         return pb.ReuseAnswersResponse(reused=reused)
 
-    async def GetCounts(
-        self, request: pb.GetCountsRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.GetCountsResponse:
-        record = await self._use_cases.records.get(checked_id("run_id", request.run_id))
-        counts = await self._use_cases.records.all_counts(record.plan)
+    async def GetCounts(self, request: pb.GetCountsRequest, context: RpcContext) -> pb.GetCountsResponse:
+        record = await self.records.get(checked_id("run_id", request.run_id))
+        counts = await self.records.all_counts(record.plan)
         return pb.GetCountsResponse(report=progress_to_proto(counts))
 
     async def ListMissing(
-        self, request: pb.ListMissingRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ListMissingRequest, context: RpcContext
     ) -> pb.ListMissingResponse:
         run_id = checked_id("run_id", request.run_id)
-        page = await self._use_cases.list_missing.list_page(
-            run_id, request.epoch, request.page_size, request.page_token
-        )
+        page = await self.list_missing.list_page(run_id, request.epoch, request.page_size, request.page_token)
         missing = [pb.MissingSample(sample=sample, rollout=rollout) for rollout, sample in page.missing]
         return pb.ListMissingResponse(missing=missing, next_page_token=page.next_page_token)
 
-    async def CloseRun(
-        self, request: pb.CloseRunRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.CloseRunResponse:
+    async def CloseRun(self, request: pb.CloseRunRequest, context: RpcContext) -> pb.CloseRunResponse:
         run_id = checked_id("run_id", request.run_id)
         state = _final_state(request.state)
-        closing = await self._use_cases.close_run.close(
+        closing = await self.close_run.close(
             run_id, request.epoch, state, allow_partial=request.allow_partial
         )
         summary = None if closing.summary is None else summary_to_proto(closing.summary)
         return pb.CloseRunResponse(summary=summary, progress=closing.share)
 
     async def DeleteRunRecord(
-        self, request: pb.DeleteRunRecordRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.DeleteRunRecordRequest, context: RpcContext
     ) -> pb.DeleteRunRecordResponse:
-        await self._use_cases.delete_run.delete(checked_id("run_id", request.run_id))
+        await self.delete_run.delete(checked_id("run_id", request.run_id))
         return pb.DeleteRunRecordResponse()
 
 

@@ -1,79 +1,59 @@
-"""The only module that knows all concrete parts of results: makes them, joins them, closes them."""
+"""Makes results: opens its connections and processes, joins the parts of its topics, and closes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
 import asyncpg
-import grpc
 from nats.aio.client import Client
 
 from services.common.clock import Clock, SystemClock
-from services.common.grpc.server import GrpcServer, serve_grpc
+from services.common.grpc.server import GrpcServer, Registration, serve_grpc
 from services.common.lifecycle import every
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
-from services.common.nats.jetstream import JetStream
-from services.common.nats.pull import Puller
-from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession, close_pool, connect_pool
 from services.common.structured_logs import get_logger
 from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api
-from services.results.answers.grpc_api import GrpcAnswerApi
-from services.results.answers.list_outcomes import ListOutcomes
-from services.results.answers.list_side_by_side import ListSideBySide
-from services.results.answers.mark_answers import MarkAnswers
 from services.results.answers.postgres import (
-    PostgresAnswers,
-    PostgresGoldenAnswers,
     PostgresListedOutcomes,
-    PostgresSameSamples,
 )
+from services.results.answers.wiring import make_answer_api, make_list_outcomes
 from services.results.bounded_calls import BoundedCalls
 from services.results.comparison import grpc_api as grpc_comparison_api
-from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
-from services.results.comparison.grpc_api import GrpcComparisonApi
-from services.results.comparison.list_flips import ListFlips
-from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
+from services.results.comparison.wiring import make_comparison_api, make_store_comparison
 from services.results.export import grpc_api as grpc_export_api
-from services.results.export.export_golden_answers import ExportGoldenAnswers
-from services.results.export.export_run import ExportRun
-from services.results.export.grpc_api import FORMATS, GrpcExportApi
-from services.results.export.postgres import PostgresExportMarks, PostgresExportRows
+from services.results.export.wiring import make_export_api
 from services.results.grpc_public_api import GrpcPublicApi
-from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
+from services.results.grpc_record_api import GrpcRecordApi
 from services.results.leaderboard import grpc_api as grpc_leaderboard_api
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.compare_peers import ComparePeers
-from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
-from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.postgres import (
-    PostgresBaselines,
-    PostgresClaims,
     PostgresLeaderboard,
-    PostgresPeers,
     add_closed_run,
 )
-from services.results.leaderboard.rank_models import RankModels
+from services.results.leaderboard.wiring import make_add_baselines, make_compare_peers, make_leaderboard_api
 from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
-from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher, RecordingLimits
+from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
+from services.results.outcomes.wiring import make_outcome_consumer
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA, ReadLimits, ReadSession
 from services.results.rescoring import grpc_api as grpc_rescore_api
 from services.results.rescoring.grpc_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
+from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
-from services.results.scoring.score_answer import AnswerScorer
 from services.results.scoring.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
@@ -97,7 +77,7 @@ class ResultsParts:
 
     grpc: GrpcServer
     consumer: NatsOutcomeConsumer
-    sample_sets: StoreSampleSet
+    unused_sets: DeleteUnusedSets
     add_baselines: AddBaselines
     compare_peers: ComparePeers
 
@@ -125,7 +105,7 @@ class RunningResults:
     def __init__(self, parts: ResultsParts, drain_seconds: float) -> None:
         self.grpc = parts.grpc
         self._consumer = parts.consumer
-        self._sample_sets = parts.sample_sets
+        self._unused_sets = parts.unused_sets
         self._drain_seconds = drain_seconds
         self._consuming = asyncio.ensure_future(parts.consumer.run())
         self._loops = [
@@ -154,7 +134,7 @@ class RunningResults:
         await asyncio.gather(self._consuming, *self._loops, return_exceptions=True)
 
     async def _sweep(self) -> None:
-        swept = await self._sample_sets.sweep()
+        swept = await self._unused_sets.delete()
         if swept:
             log.info("sample sets dropped", sets=swept)
 
@@ -197,68 +177,33 @@ async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Session
 async def _parts(
     settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes
 ) -> ResultsParts:
-    work, reads, clock = sessions.work, sessions.reads, SystemClock()
+    work, recording, clock = sessions.work, _stores(sessions.recording), SystemClock()
     stores = _stores(work)
-    sample_sets = StoreSampleSet(
-        sample_sets=stores.sample_sets,
-        clock=clock,
-        keep_staged=timedelta(seconds=settings.keep_staged_seconds),
+    record_outcomes = RecordOutcomes(
+        records=recording.records,
+        sample_sets=recording.sample_sets,
+        outcomes=recording.outcomes,
+        progress=NatsProgressPublisher(nats),
+        scorer=processes.scorer,
     )
     apis = {
-        grpc_record_api.SERVICE_NAME: _record_api(stores, work, sample_sets, clock).register,
-        **_read_apis(reads, processes, clock),
+        grpc_record_api.SERVICE_NAME: _record_api(work, stores, clock).register,
+        **_read_apis(sessions.reads, processes, clock),
     }
+    address = settings.listen_address or settings.results_address
     return ResultsParts(
         grpc=await serve_grpc(
             settings.listen_address or settings.results_address, list(apis.values()), list(apis)
         ),
-        consumer=_consumer(settings, _stores(sessions.recording), nats, processes.scorer),
-        sample_sets=sample_sets,
-        add_baselines=AddBaselines(
+        consumer=make_outcome_consumer(settings, nats, record_outcomes),
+        unused_sets=DeleteUnusedSets(
             records=stores.records,
             sample_sets=stores.sample_sets,
-            baselines=PostgresBaselines(work),
-            claims=PostgresClaims(work),
-            calls=processes.calls,
-            scorer=processes.scorer,
+            clock=clock,
+            keep_staged=timedelta(seconds=settings.keep_staged_seconds),
         ),
-        compare_peers=ComparePeers(
-            records=stores.records,
-            leaderboard=PostgresLeaderboard(work),
-            comparisons=PostgresComparisons(work),
-            peers=PostgresPeers(work),
-            claims=PostgresClaims(work),
-            store_comparison=_store_comparison(stores, work, processes.calls),
-        ),
-    )
-
-
-def _read_apis(
-    session: PostgresSession, processes: Processes, clock: Clock
-) -> Mapping[str, Callable[[grpc.aio.Server], None]]:
-    """What users ask for, by the names of the services."""
-    stores = _stores(session)
-    show_summary = ShowSummary(
-        records=stores.records,
-        summaries=stores.summaries,
-        partials=PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock),
-    )
-    store_comparison = _store_comparison(stores, session, processes.calls)
-    return {
-        grpc_public_api.SERVICE_NAME: _public_api(stores, session, show_summary, clock).register,
-        grpc_answer_api.SERVICE_NAME: _answer_api(stores, session, clock).register,
-        grpc_export_api.SERVICE_NAME: _export_api(stores, session, show_summary).register,
-        grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary, processes.scorer).register,
-        grpc_leaderboard_api.SERVICE_NAME: _leaderboard_api(session, store_comparison, clock).register,
-        grpc_comparison_api.SERVICE_NAME: _comparison_api(stores, store_comparison.compare_pair).register,
-    }
-
-
-def _store_comparison(stores: Stores, session: PostgresSession, calls: BoundedCalls) -> StoreComparison:
-    return StoreComparison(
-        records=stores.records,
-        comparisons=PostgresComparisons(session),
-        compare_pair=ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session), calls=calls),
+        add_baselines=make_add_baselines(work, stores, calls=processes.calls, scorer=processes.scorer),
+        compare_peers=make_compare_peers(work, stores, make_store_comparison(work, stores, processes.calls)),
     )
 
 
@@ -271,121 +216,54 @@ def _stores(session: PostgresSession) -> Stores:
     )
 
 
-def _record_api(
-    stores: Stores, session: PostgresSession, sample_sets: StoreSampleSet, clock: Clock
-) -> GrpcRecordApi:
+def _record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcRecordApi:
+    """What the scheduler asks for."""
     records, outcomes = stores.records, stores.outcomes
-    summarize_run = SummarizeRun(stores=stores, clock=clock)
     return GrpcRecordApi(
-        RecordUseCases(
-            store_sample_set=sample_sets,
-            read_samples=ReadSamples(samples=PostgresSampleMessages(session)),
-            open_run=OpenRun(records=records),
+        store_sample_set=StoreSampleSet(sample_sets=stores.sample_sets),
+        read_samples=ReadSamples(samples=PostgresSampleMessages(session)),
+        open_run=OpenRun(records=records),
+        records=records,
+        list_missing=ListMissing(records=records, outcomes=outcomes),
+        close_run=CloseRun(
             records=records,
-            list_missing=ListMissing(records=records, outcomes=outcomes),
-            close_run=CloseRun(records=records, summaries=stores.summaries, summarize_run=summarize_run),
-            reuse_answers=ReuseAnswers(records=records, outcomes=outcomes, answers=PostgresReuse(session)),
-            delete_run=DeleteRunRecord(records=records, outcomes=outcomes),
+            summaries=stores.summaries,
+            summarize_run=SummarizeRun(stores=stores, clock=clock),
+        ),
+        reuse_answers=ReuseAnswers(records=records, outcomes=outcomes, answers=PostgresReuse(session)),
+        delete_run=DeleteRunRecord(records=records, outcomes=outcomes),
+    )
+
+
+def _read_apis(session: PostgresSession, processes: Processes, clock: Clock) -> Mapping[str, Registration]:
+    """What users ask for, by the names of the services."""
+    stores = _stores(session)
+    show_summary = ShowSummary(
+        records=stores.records,
+        summaries=stores.summaries,
+        partials=PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock),
+    )
+    public = GrpcPublicApi(
+        show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)
+    )
+    rescoring = GrpcRescoreApi(
+        rescore_task=RescoreTask(
+            records=stores.records,
+            sample_sets=stores.sample_sets,
+            answers=PostgresListedOutcomes(session),
+            show_summary=show_summary,
+            scorer=processes.scorer,
         )
     )
-
-
-def _public_api(
-    stores: Stores, session: PostgresSession, show_summary: ShowSummary, clock: Clock
-) -> GrpcPublicApi:
-    list_outcomes = ListOutcomes(
-        records=stores.records,
-        sample_sets=stores.sample_sets,
-        outcomes=stores.outcomes,
-        answers=PostgresAnswers(session),
-        clock=clock,
+    store_comparison = make_store_comparison(session, stores, processes.calls)
+    comparisons = make_comparison_api(
+        stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session)
     )
-    return GrpcPublicApi(show_summary, list_outcomes)
-
-
-def _answer_api(stores: Stores, session: PostgresSession, clock: Clock) -> GrpcAnswerApi:
-    list_side_by_side = ListSideBySide(
-        records=stores.records,
-        sample_sets=stores.sample_sets,
-        answers=PostgresAnswers(session),
-        same_samples=PostgresSameSamples(session),
-        clock=clock,
-    )
-    mark_answers = MarkAnswers(records=stores.records, golden=PostgresGoldenAnswers(session))
-    return GrpcAnswerApi(list_side_by_side, mark_answers)
-
-
-def _export_api(stores: Stores, session: PostgresSession, show_summary: ShowSummary) -> GrpcExportApi:
-    export_run = ExportRun(
-        records=stores.records,
-        rows=PostgresExportRows(session),
-        outcomes=PostgresListedOutcomes(session),
-        marks=PostgresExportMarks(session),
-        show_summary=show_summary,
-        formats=FORMATS,
-    )
-    export_golden_answers = ExportGoldenAnswers(
-        records=stores.records,
-        sample_sets=stores.sample_sets,
-        answers=PostgresAnswers(session),
-        golden=PostgresGoldenAnswers(session),
-    )
-    return GrpcExportApi(export_run, export_golden_answers)
-
-
-def _rescore_api(
-    stores: Stores, session: PostgresSession, show_summary: ShowSummary, scorer: AnswerScorer
-) -> GrpcRescoreApi:
-    rescore_task = RescoreTask(
-        records=stores.records,
-        sample_sets=stores.sample_sets,
-        answers=PostgresListedOutcomes(session),
-        show_summary=show_summary,
-        scorer=scorer,
-    )
-    return GrpcRescoreApi(rescore_task)
-
-
-def _leaderboard_api(
-    session: PostgresSession, store_comparison: StoreComparison, clock: Clock
-) -> GrpcLeaderboardApi:
-    leaderboard = PostgresLeaderboard(session)
-    rank_models = RankModels(
-        leaderboard=leaderboard,
-        differences=PostgresComparisons(session),
-        store_comparison=store_comparison,
-        clock=clock,
-    )
-    return GrpcLeaderboardApi(rank_models, ListHistory(history=leaderboard, clock=clock))
-
-
-def _comparison_api(stores: Stores, compare_pair: ComparePair) -> GrpcComparisonApi:
-    pairs = compare_pair.pairs
-    compare_runs = CompareRuns(
-        records=stores.records, summaries=stores.summaries, pairs=pairs, compare_pair=compare_pair
-    )
-    list_flips = ListFlips(records=stores.records, sample_sets=stores.sample_sets, pairs=pairs)
-    return GrpcComparisonApi(compare_runs, list_flips)
-
-
-def _consumer(
-    settings: ResultsSettings, stores: Stores, nats: Client, scorer: AnswerScorer
-) -> NatsOutcomeConsumer:
-    ack_wait_seconds = settings.ack_wait_seconds
-    record_outcomes = RecordOutcomes(
-        records=stores.records,
-        sample_sets=stores.sample_sets,
-        outcomes=stores.outcomes,
-        progress=NatsProgressPublisher(nats),
-        scorer=scorer,
-    )
-    return NatsOutcomeConsumer(
-        puller=Puller(JetStream(nats), outcome_consumer(ack_wait_seconds)),
-        record=record_outcomes.record,
-        limits=RecordingLimits(
-            outcomes=settings.batch_outcomes,
-            linger_seconds=settings.linger_seconds,
-            ack_wait_seconds=ack_wait_seconds,
-        ),
-        shard_key=settings.shard_key.get_secret_value(),
-    )
+    return {
+        grpc_public_api.SERVICE_NAME: public.register,
+        grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
+        grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
+        grpc_rescore_api.SERVICE_NAME: rescoring.register,
+        grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, store_comparison, clock).register,
+        grpc_comparison_api.SERVICE_NAME: comparisons.register,
+    }

@@ -4,7 +4,7 @@ import sys
 
 from services.common.migrations import MIGRATE, start_migration
 from services.common.process import start_process
-from services.scheduler.session import MIGRATIONS, SCHEMA
+from services.scheduler.postgres import MIGRATIONS, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 

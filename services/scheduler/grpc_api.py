@@ -13,6 +13,7 @@ from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.values.run import Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from services.common.grpc.principal import principal_of
+from services.common.grpc.server import RpcContext
 from services.scheduler.requests import (
     DEFAULT_USER,
     checked_page_size,
@@ -42,8 +43,6 @@ from services.scheduler.workers.worker import WorkerRegistry
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 
-Context = grpc.aio.ServicerContext[object, object]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
@@ -62,7 +61,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server(self, server)
 
     async def SubmitRun(
-        self, request: messages.SubmitRunRequest, context: Context
+        self, request: messages.SubmitRunRequest, context: RpcContext
     ) -> messages.SubmitRunResponse:
         submission = Submission(
             run_id=RunId(str(uuid4())),
@@ -78,12 +77,12 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             estimated_cost=forecast.cost,
         )
 
-    async def GetRun(self, request: messages.GetRunRequest, context: Context) -> messages.GetRunResponse:
+    async def GetRun(self, request: messages.GetRunRequest, context: RpcContext) -> messages.GetRunResponse:
         snapshot = await self.show.show(_run_id(request.run_id))
         return messages.GetRunResponse(run=snapshot_to_proto(snapshot))
 
     async def ListRuns(
-        self, request: messages.ListRunsRequest, context: Context
+        self, request: messages.ListRunsRequest, context: RpcContext
     ) -> messages.ListRunsResponse:
         size = checked_page_size(request.page_size)
         page = await self.show.page(_filter(request), size, cursor_from_token(request.page_token))
@@ -95,67 +94,67 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         )
 
     async def ListModelNames(
-        self, request: messages.ListModelNamesRequest, context: Context
+        self, request: messages.ListModelNamesRequest, context: RpcContext
     ) -> messages.ListModelNamesResponse:
         refuse(nul_problem("model", request.model))
         return messages.ListModelNamesResponse(models=await self.show.lists.model_names(request.model))
 
     async def CancelRun(
-        self, request: messages.CancelRunRequest, context: Context
+        self, request: messages.CancelRunRequest, context: RpcContext
     ) -> messages.CancelRunResponse:
         return messages.CancelRunResponse(
             run=await self._changed(self.change.cancel, request.run_id, context)
         )
 
     async def RetryRun(
-        self, request: messages.RetryRunRequest, context: Context
+        self, request: messages.RetryRunRequest, context: RpcContext
     ) -> messages.RetryRunResponse:
         return messages.RetryRunResponse(run=await self._changed(self.change.retry, request.run_id, context))
 
     async def PauseRun(
-        self, request: messages.PauseRunRequest, context: Context
+        self, request: messages.PauseRunRequest, context: RpcContext
     ) -> messages.PauseRunResponse:
         return messages.PauseRunResponse(run=await self._changed(self.change.pause, request.run_id, context))
 
     async def ResumeRun(
-        self, request: messages.ResumeRunRequest, context: Context
+        self, request: messages.ResumeRunRequest, context: RpcContext
     ) -> messages.ResumeRunResponse:
         return messages.ResumeRunResponse(
             run=await self._changed(self.change.resume, request.run_id, context)
         )
 
     async def _changed(
-        self, change: Callable[[RunId, Principal], Awaitable[Run]], run_id: str, context: Context
+        self, change: Callable[[RunId, Principal], Awaitable[Run]], run_id: str, context: RpcContext
     ) -> run_pb2.Run:
         run = await change(_run_id(run_id), principal_of(context.invocation_metadata()))
         return snapshot_to_proto(await self.show.show(run.run_id))
 
     async def DeleteRun(
-        self, request: messages.DeleteRunRequest, context: Context
+        self, request: messages.DeleteRunRequest, context: RpcContext
     ) -> messages.DeleteRunResponse:
         await self.delete.delete(_run_id(request.run_id), principal_of(context.invocation_metadata()))
         return messages.DeleteRunResponse()
 
     async def WatchRun(
-        self, request: messages.WatchRunRequest, context: Context
+        self, request: messages.WatchRunRequest, context: RpcContext
     ) -> AsyncIterator[messages.WatchRunResponse]:
         async for snapshot in self.show.watch(_run_id(request.run_id)):
             yield messages.WatchRunResponse(run=snapshot_to_proto(snapshot))
 
     async def ListSuites(
-        self, request: messages.ListSuitesRequest, context: Context
+        self, request: messages.ListSuitesRequest, context: RpcContext
     ) -> messages.ListSuitesResponse:
         suites = [suite_to_proto(suite) for suite in await self.suites.suites()]
         return messages.ListSuitesResponse(suites=suites)
 
     async def ListModels(
-        self, request: messages.ListModelsRequest, context: Context
+        self, request: messages.ListModelsRequest, context: RpcContext
     ) -> messages.ListModelsResponse:
         listed = await self.models.list_models(request.provider)
         return models_to_proto(listed, self.aliases)
 
     async def ListWorkers(
-        self, request: messages.ListWorkersRequest, context: Context
+        self, request: messages.ListWorkersRequest, context: RpcContext
     ) -> messages.ListWorkersResponse:
         workers = [WORKER.to_proto(worker) for worker in self.registry.workers()]
         return messages.ListWorkersResponse(workers=workers)

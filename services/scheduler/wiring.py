@@ -1,56 +1,55 @@
-"""The only module that knows all concrete parts of the scheduler: it makes, joins and closes them."""
+"""Makes the scheduler: opens its connections, joins the parts of its topics, and closes them in reverse."""
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import NoReturn
-from uuid import uuid4
 
-import grpc
-
+from proctor.values.providers.base_urls import BaseUrl
+from proctor.values.providers.pools_file import PoolsFile
+from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
-from services.common.grpc.server import GrpcServer, serve_grpc
+from services.common.grpc.server import GrpcServer, Registration, serve_grpc
+from services.common.lifecycle import every
 from services.common.migrations import prepare_schema
 from services.common.nats import streams
 from services.common.nats.access import NatsAccess
-from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
-from services.common.postgres import close_pool, connect_pool
+from services.common.nats.jetstream import JetStream
+from services.common.postgres import PostgresSession, close_pool, connect_pool
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
-from services.scheduler.batches.finish_batch import FinishBatch, LeadBatches
-from services.scheduler.batches.grpc_api import GrpcBatchApi
-from services.scheduler.batches.grpc_results import GrpcBatchLines
-from services.scheduler.batches.postgres import PostgresBatches
-from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
-from services.scheduler.batches.submit_batch import SubmitBatch
+from services.scheduler.batches.postgres import refuse_used_file
+from services.scheduler.batches.wiring import make_batches
 from services.scheduler.changes import grpc_api as changes_grpc_api
-from services.scheduler.changes.grpc_api import GrpcChangeApi
-from services.scheduler.dispatch.wiring import Definitions, Shared, make_run_leader
+from services.scheduler.changes.wiring import make_change_api
+from services.scheduler.dispatch.wiring import LedRuns, make_run_leader
 from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
+from services.scheduler.leadership.postgres_clock import PostgresClock
+from services.scheduler.planning.find_tasks import FindTasks
+from services.scheduler.planning.grpc_results import GrpcRunRecord
+from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
+from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
-from services.scheduler.rate_limits.assign_quotas import AssignQuotas
-from services.scheduler.rate_limits.nats import NatsQuotas
-from services.scheduler.runs.lifecycle.change_state import ChangeState
-from services.scheduler.runs.lifecycle.submit_run import SubmitRun
-from services.scheduler.runs.limits.change_limits import ChangeLimits
+from services.scheduler.progress.nats import NatsProgressReports
+from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.rate_limits.wiring import make_rate_limits
+from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
-from services.scheduler.runs.reads.grpc_api import GrpcQueueApi
-from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.session import MIGRATIONS, SCHEMA
+from services.scheduler.runs.wiring import OrderSources, RunSignals, make_runs
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites import grpc_api as suites_grpc_api
-from services.scheduler.suites.grpc_api import GrpcSuiteApi
+from services.scheduler.suites.wiring import make_suites
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from services.scheduler.uploads import grpc_api as uploads_grpc_api
-from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
-from services.scheduler.uploads.stored_file import FileId
-from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.nats import NatsModelListRequests
+from services.scheduler.uploads.storage.store_parts import LoadRows
+from services.scheduler.uploads.wiring import make_uploads
+from services.scheduler.workers.wiring import make_workers
 from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 
 SERVICE_NAMES = (
@@ -61,10 +60,10 @@ SERVICE_NAMES = (
     batches_grpc_api.SERVICE_NAME,
     changes_grpc_api.SERVICE_NAME,
 )
-# Longer than a worker waits for its provider's list.
-LIST_MODELS_SECONDS = 10.0
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long.
 THREAD_SWITCH_SECONDS = 0.001
+FORGET_SECONDS = 60.0
+MAKE_STREAMS_SECONDS = 1.0
 
 
 class RunningScheduler:
@@ -90,166 +89,163 @@ class RunningScheduler:
         await self.grpc.stop(self._drain_seconds)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """What operators configure. It is read before anything is opened, since nothing works without it."""
+
+    pools: PoolsFile
+    allowed_base_urls: Sequence[BaseUrl]
+    suites: YamlInstalledSuites
+    prices: YamlPrices
+
+
 @asynccontextmanager
 async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[RunningScheduler]:
-    definitions = _definitions(settings)
+    definitions = Definitions(
+        pools=read_pools(settings.pools_file),
+        allowed_base_urls=read_allowed_base_urls(settings.allowed_base_urls),
+        suites=YamlInstalledSuites(settings.suites_dir),
+        prices=YamlPrices(settings.prices_file),
+    )
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     return_freed_memory()
     async with AsyncExitStack() as opened:
-        await prepare_schema(settings, SCHEMA, MIGRATIONS)
-        pool = await connect_pool(
-            settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections
-        )
-        opened.push_async_callback(close_pool, pool)
-        nats = await connect_nats(NatsAccess.of(settings), "scheduler")
-        opened.push_async_callback(nats.close)
-        channel = open_channel(settings.results_address)
-        opened.push_async_callback(channel.close)
-        shared = Shared(settings, definitions, postgres=pool, nats=nats, results=channel)
-        await shared.clock.sync()
-        await shared.subscribe()
-        list_models = _list_models(shared)
-        opened.push_async_callback(list_models.close)
+        connections, clock = await _connect(settings, opened)
+        parts = SchedulerParts(settings, connections, definitions)
+        await parts.subscribe()
+        opened.push_async_callback(parts.workers.list_models.close)
         server = await serve_grpc(
-            settings.listen_address or settings.scheduler_address, _apis(shared, list_models), SERVICE_NAMES
+            settings.listen_address or settings.scheduler_address, parts.apis(), SERVICE_NAMES
         )
         opened.push_async_callback(server.stop, 0)
         election = PostgresLeaderElection(settings.postgres_dsn, SCHEMA)
-        vital = asyncio.ensure_future(
-            _together(
-                shared.keep_streams(),
-                shared.registry.listen(),
-                shared.clock.keep(),
-                shared.forget_idle(),
-                lead_when_elected(election, _lead(shared)),
-            )
-        )
+        loops = (*parts.loops(), clock.keep(), lead_when_elected(election, parts.lead))
+        vital = asyncio.ensure_future(_together(*loops))
         opened.push_async_callback(_cancelled, vital)
         yield RunningScheduler(server, vital, settings.drain_seconds)
 
 
-def _definitions(settings: SchedulerSettings) -> Definitions:
-    return Definitions(
-        allowed_base_urls=read_allowed_base_urls(settings.allowed_base_urls),
-        pools=read_pools(settings.pools_file),
-        suites=YamlInstalledSuites(settings.suites_dir),
-        prices=YamlPrices(settings.prices_file),
-    )
+async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple[Connections, PostgresClock]:
+    await prepare_schema(settings, SCHEMA, MIGRATIONS)
+    pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections)
+    opened.push_async_callback(close_pool, pool)
+    nats = await connect_nats(NatsAccess.of(settings), "scheduler")
+    opened.push_async_callback(nats.close)
+    results = open_channel(settings.results_address)
+    opened.push_async_callback(results.close)
+    session = PostgresSession(pool, QUERIES)
+    clock = PostgresClock(session, machine=SystemClock())
+    await clock.sync()
+    return Connections(postgres=session, jetstream=JetStream(nats), results=results, clock=clock), clock
 
 
-def _list_models(shared: Shared) -> ListModels:
-    return ListModels(
-        pools=shared.pools,
-        registry=shared.registry,
-        lists=NatsModelListRequests(
-            connection=shared.nats, clock=shared.clock, limit_seconds=LIST_MODELS_SECONDS
-        ),
-        clock=shared.clock,
-        rules=ListingRules(shared.settings.list_models_wait_seconds),
-    )
+class SchedulerParts:
+    """The parts of each topic, from the lowest to the highest."""
 
+    def __init__(
+        self, settings: SchedulerSettings, connections: Connections, definitions: Definitions
+    ) -> None:
+        self._settings, self._connections, self._pools = settings, connections, definitions.pools
+        self._tracker, clock = ProgressTracker(), connections.clock
+        self._record = GrpcRunRecord(connections.results, max_failed_share=settings.max_failed_share)
+        self._suites = make_suites(settings, connections, definitions.suites)
+        self._uploads = make_uploads(
+            settings,
+            connections,
+            refuse_used_dataset=refuse_used_by_run,
+            refuse_used_file=refuse_used_file,
+        )
+        self._rate_limits = make_rate_limits(settings, connections)
+        self.workers = make_workers(
+            settings,
+            connections,
+            pools=definitions.pools.pools,
+            changed=lambda: self._tracker.touch(ANY_RUN, clock.monotonic()),
+        )
+        self._signals = RunSignals(
+            tracker=self._tracker,
+            registry=self.workers.registry,
+            retry_budget=self._rate_limits.retry_budget,
+        )
+        sources = OrderSources(
+            suites=self._suites.catalogue,
+            datasets=self._uploads.datasets,
+            pools=definitions.pools,
+            pricing=ResolvePrice(definitions.prices),
+            allowed_base_urls=definitions.allowed_base_urls,
+        )
+        self._runs = make_runs(
+            settings, connections, sources=sources, signals=self._signals, record=self._record
+        )
+        self._batches = make_batches(settings, connections, runs=self._runs, uploads=self._uploads)
 
-def _apis(shared: Shared, list_models: ListModels) -> list[Callable[[grpc.aio.Server], None]]:
-    runs = _run_api(shared, list_models)
-    apis = (
-        runs,
-        GrpcSuiteApi(shared.suites.use_cases()),
-        GrpcQueueApi(
+    def apis(self) -> list[Registration]:
+        runs = self._runs
+        run_api = GrpcApi(
+            submit=runs.submit,
+            change=runs.change,
+            delete=runs.delete,
             show=runs.show,
-            change=ChangeLimits(shared.limits),
-            limits=shared.limits,
-            changes=shared.changes,
-            clock=shared.clock,
-        ),
-        GrpcChangeApi(shared.changes),
-        GrpcDatasetApi(shared.uploads.dataset_use_cases()),
-        GrpcFileApi(shared.uploads.file_use_cases()),
-        _batch_api(shared, runs),
-    )
-    return [api.register for api in apis]
+            suites=self._suites.catalogue,
+            models=self.workers.list_models,
+            aliases=self._pools.aliases,
+            registry=self.workers.registry,
+        )
+        apis = (
+            run_api,
+            self._suites.api,
+            runs.queue_api,
+            *self._uploads.apis,
+            self._batches.api,
+            make_change_api(self._connections),
+        )
+        return [api.register for api in apis]
 
+    async def subscribe(self) -> None:
+        """Starts to receive reports of results and of workers, also while another scheduler leads."""
+        nats, clock = self._connections.jetstream.connection, self._connections.clock
+        await NatsProgressReports(connection=nats, tracker=self._tracker, clock=clock).start()
+        await self._rate_limits.reports.start()
 
-def _run_api(shared: Shared, list_models: ListModels) -> GrpcApi:
-    return GrpcApi(
-        submit=SubmitRun(
-            runs=shared.runs,
-            suites=shared.suites.catalogue,
-            datasets=shared.uploads.datasets,
-            pools=shared.pools,
-            controls=shared.controls,
-            clock=shared.clock,
-            pricing=shared.pricing,
-            aliases=shared.aliases,
-            allowed_base_urls=shared.allowed_base_urls,
-        ),
-        change=ChangeState(runs=shared.runs, controls=shared.controls, clock=shared.clock),
-        delete=shared.deletion,
-        show=ShowRun(
-            runs=shared.runs,
-            lists=shared.run_lists,
-            record=shared.record,
-            tracker=shared.tracker,
-            registry=shared.registry,
-            clock=shared.clock,
-            forecasts=shared.forecasts,
-            changes=shared.changes,
-        ),
-        suites=shared.suites.catalogue,
-        models=list_models,
-        aliases=shared.aliases,
-        registry=shared.registry,
-    )
+    def loops(self) -> tuple[Coroutine[None, None, NoReturn], ...]:
+        """What every scheduler does, whether it leads or not. No other service makes streams or buckets."""
+        settings = self._settings
+        limits = streams.StreamLimits(
+            settings.stream_replicas, settings.work_stream_bytes, settings.outcome_stream_bytes
+        )
+        pools = [pool.name for pool in self._pools.pools]
+        maker = streams.StreamMaker(self._connections.jetstream.connection, pools, limits)
+        return (
+            every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams"),
+            every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
+            self.workers.registry.listen(),
+        )
 
+    async def lead(self, token: FencingToken) -> None:
+        """Everything that only the leader does, as long as its term lasts."""
+        tasks = FindTasks(
+            suites=self._suites.catalogue,
+            rows=self._suites.rows,
+            contents=self._uploads.datasets,
+            loading=LoadRows(self._uploads.objects),
+        )
+        led = LedRuns(
+            runs=self._runs,
+            signals=self._signals,
+            pools=self._pools.pools,
+            tasks=tasks,
+            record=self._record,
+        )
+        leader = make_run_leader(self._settings, self._connections, led)
+        cleanups = [cleanup.lead() for cleanup in (*self._uploads.cleanups, self._runs.delete)]
+        quotas = self._rate_limits.assign_quotas.lead()
+        await _together(leader.lead(token), quotas, self._batches.leader.lead(token), *cleanups)
 
-def _batch_api(shared: Shared, runs: GrpcApi) -> GrpcBatchApi:
-    batches = PostgresBatches(shared.session, shared.runs)
-    return GrpcBatchApi(
-        submit=SubmitBatch(
-            batches=batches,
-            files=shared.uploads.files,
-            submitting=runs.submit,
-            limits=shared.limits,
-            controls=shared.controls,
-            clock=shared.clock,
-        ),
-        show=ShowBatch(batches=batches, runs=runs.show),
-        cancel=CancelBatch(batches=batches, runs=runs.change),
-    )
-
-
-def _batch_leader(shared: Shared) -> LeadBatches:
-    batches = PostgresBatches(shared.session, shared.runs)
-    finishing = FinishBatch(
-        batches=batches,
-        files=shared.uploads.files,
-        lines=GrpcBatchLines(shared.results),
-        objects=shared.uploads.objects,
-        clock=shared.clock,
-        seconds=shared.settings.max_upload_seconds,
-    )
-    return LeadBatches(
-        batches=batches,
-        finishing=finishing,
-        clock=shared.clock,
-        new_file_id=lambda: FileId(f"file-{uuid4().hex}"),
-    )
-
-
-def _lead(shared: Shared) -> Callable[[FencingToken], Awaitable[None]]:
-    """Everything that only the leader does, as long as its term lasts."""
-    runs, batches = make_run_leader(shared), _batch_leader(shared)
-    quotas = AssignQuotas(
-        tracker=shared.rates,
-        store=NatsQuotas(Bucket(shared.jetstream, streams.QUOTAS_BUCKET)),
-        clock=shared.clock,
-    )
-    cleanups = (shared.uploads.orphan_collector(), shared.uploads.file_deletion(), shared.deletion)
-
-    async def lead(token: FencingToken) -> None:
-        cleaning = [cleanup.lead() for cleanup in cleanups]
-        await _together(runs.lead(token), quotas.lead(), batches.lead(token), *cleaning)
-
-    return lead
+    async def _forget_idle(self) -> None:
+        clock = self._connections.clock
+        self._tracker.forget_idle(clock.monotonic())
+        self._rate_limits.tracker.forget_idle(clock.monotonic())
+        await self._runs.limits.forget_requests(clock.now())
 
 
 async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:

@@ -4,7 +4,7 @@ import pytest
 
 from services.common.migrations import Migration, read_migrations
 from services.results import postgres as results
-from services.scheduler import session as scheduler
+from services.scheduler import postgres as scheduler
 
 # What the first release starts from: no code before it is in use.
 BASELINE = {results.SCHEMA: "0003_outcome_records.sql", scheduler.SCHEMA: "0007_reads.sql"}

@@ -34,6 +34,8 @@ _RELEASE = release()
 log = get_logger()
 
 Registration = Callable[[grpc.aio.Server], None]
+# What a handler is given beside its request.
+RpcContext = grpc.aio.ServicerContext[object, object]
 # Makes of a request on the wire what a handler takes.
 ReadRequest = Callable[[Any], Any]
 

@@ -2,11 +2,14 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from dataclasses import dataclass
+
 import grpc
 
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import answer_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
+from services.common.grpc.server import RpcContext
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import MarkAnswers, MarkOrder, NamedAnswer
@@ -19,17 +22,17 @@ from services.results.samples.sample import target_as_text
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["AnswerService"].full_name
 
 
+@dataclass(frozen=True, kw_only=True)
 class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
-    def __init__(self, list_side_by_side: ListSideBySide, mark_answers: MarkAnswers) -> None:
-        self._list_side_by_side = list_side_by_side
-        self._mark_answers = mark_answers
+    list_side_by_side: ListSideBySide
+    mark_answers: MarkAnswers
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_AnswerServiceServicer_to_server(self, server)
 
     async def ListSideBySide(
-        self, request: pb.ListSideBySideRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ListSideBySideRequest, context: RpcContext
     ) -> pb.ListSideBySideResponse:
         query = SideBySideQuery(
             [checked_id("run_ids", run_id) for run_id in request.run_ids],
@@ -39,12 +42,12 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
             request.page_size,
             request.page_token,
         )
-        page = await self._list_side_by_side.list_page(query)
+        page = await self.list_side_by_side.list_page(query)
         rows = [row_to_proto(row) for row in page.rows]
         return pb.ListSideBySideResponse(rows=rows, next_page_token=page.next_page_token)
 
     async def MarkAnswers(
-        self, request: pb.MarkAnswersRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.MarkAnswersRequest, context: RpcContext
     ) -> pb.MarkAnswersResponse:
         order = MarkOrder(
             checked_id("run_id", request.run_id),
@@ -55,7 +58,7 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
             request.is_golden,
             checked_text("user", request.user),
         )
-        return pb.MarkAnswersResponse(golden_count=await self._mark_answers.mark(order))
+        return pb.MarkAnswersResponse(golden_count=await self.mark_answers.mark(order))
 
 
 def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:

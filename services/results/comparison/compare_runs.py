@@ -23,7 +23,7 @@ from services.results.comparison.metric_choice import (
     shared_tasks,
 )
 from services.results.comparison.pair_differences import pair_differences
-from services.results.comparison.ports import Calls, ComparisonStore, PairStore
+from services.results.comparison.ports import Calls, ComparisonStore, PairStore, RunsOfModels
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
@@ -83,7 +83,7 @@ class ComparePair:
 class CompareRuns:
     records: RunRecordStore
     summaries: SummaryStore
-    pairs: PairStore
+    runs_of_models: RunsOfModels
     compare_pair: ComparePair
 
     async def compare(self, query: CompareQuery) -> Comparison:
@@ -126,7 +126,7 @@ class CompareRuns:
     async def _latest_runs(self, query: CompareQuery) -> list[str]:
         if not query.suite:
             raise InvalidField(field="suite", problem="must be given with models")
-        latest = await self.pairs.latest_runs(query.suite, query.models)
+        latest = await self.runs_of_models.latest_runs(query.suite, query.models)
         for model in query.models:
             if model not in latest:
                 raise NoRunOfModel(model=model, suite=query.suite)

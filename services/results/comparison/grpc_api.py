@@ -2,7 +2,7 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import grpc
 
@@ -10,6 +10,7 @@ from proctor.v1 import comparison_pb2
 from proctor.v1 import comparison_service_pb2 as pb
 from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
 from proctor.wire.convert import Codec
+from services.common.grpc.server import RpcContext
 from services.results.checked_fields import checked_id, checked_text, checked_texts
 from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
@@ -34,17 +35,17 @@ TALLY = Codec(PairTally, comparison_pb2.Difference, unpaired=_OF_ESTIMATE | _OF_
 COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[DIFFERENCE])
 
 
+@dataclass(frozen=True, kw_only=True)
 class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
-    def __init__(self, compare_runs: CompareRuns, list_flips: ListFlips) -> None:
-        self._compare_runs = compare_runs
-        self._list_flips = list_flips
+    compare_runs: CompareRuns
+    list_flips: ListFlips
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_ComparisonServiceServicer_to_server(self, server)
 
     async def CompareRuns(
-        self, request: pb.CompareRunsRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.CompareRunsRequest, context: RpcContext
     ) -> pb.CompareRunsResponse:
         query = CompareQuery(
             tuple(checked_id("run_ids", run_id) for run_id in request.run_ids),
@@ -54,11 +55,9 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             checked_texts("tasks", request.tasks),
             request.is_forced,
         )
-        return pb.CompareRunsResponse(comparison=comparison_to_proto(await self._compare_runs.compare(query)))
+        return pb.CompareRunsResponse(comparison=comparison_to_proto(await self.compare_runs.compare(query)))
 
-    async def ListFlips(
-        self, request: pb.ListFlipsRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.ListFlipsResponse:
+    async def ListFlips(self, request: pb.ListFlipsRequest, context: RpcContext) -> pb.ListFlipsResponse:
         query = FlipsQuery(
             (
                 checked_id("first_run_id", request.first_run_id),
@@ -69,7 +68,7 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             request.page_size,
             request.page_token,
         )
-        page = await self._list_flips.list_page(query)
+        page = await self.list_flips.list_page(query)
         return pb.ListFlipsResponse(
             flips=[flip_to_proto(flip) for flip in page.flips],
             next_page_token=page.next_page_token,

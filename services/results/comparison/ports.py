@@ -60,6 +60,10 @@ class PairStore(Protocol):
         """Samples that both answered and that may be scored differently, in the order of the first run."""
         ...
 
+
+class RunsOfModels(Protocol):
+    """Finds runs by their models."""
+
     async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
         """The latest completed run of each model on a suite; one over all its rows where there is any."""
         ...

@@ -61,10 +61,6 @@ class PostgresPairs:
         )
         return [_found_flip(row) for row in rows]
 
-    async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
-        rows = await self._session.fetch("find_latest_runs", suite, list(models))
-        return {row["model"]: row["run_id"] for row in rows}
-
     async def _fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         async def once() -> list[asyncpg.Record]:
             async with self._session.transaction() as transaction:

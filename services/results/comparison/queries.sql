@@ -111,17 +111,6 @@ WHERE f.scores <> s.scores
 ORDER BY position
 LIMIT $11::integer;
 
--- name: find_latest_runs: the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
-SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
-FROM history_entries AS h
-JOIN run_records AS r USING (run_id)
-LEFT JOIN leaderboard_entries AS e
-    ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
-WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
-ORDER BY
-    h.model, (e.conditions <> '' AND NOT starts_with(e.conditions, 'limited; ')) IS TRUE DESC,
-    h.closed_at DESC, h.run_id DESC;
-
 -- name: keep_comparison: what two runs prove about each other; a repeated comparison replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
 INSERT INTO run_comparisons (
     first_run_id, second_run_id, first_epoch, second_epoch, task, metric, difference, ci_low, ci_high, p_value,

@@ -4,11 +4,13 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import grpc
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
+from services.common.grpc.server import RpcContext
 from services.results.checked_fields import InvalidField, checked_id, checked_text
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
 from services.results.export.export_run import ExportOrder, ExportRun
@@ -37,19 +39,19 @@ GOLDEN_FORMS: dict[int, GoldenForm] = {
 MESSAGE_BYTES = 1024 * 1024
 
 
+@dataclass(frozen=True, kw_only=True)
 class GrpcExportApi(pb_grpc.ExportServiceServicer):
-    def __init__(self, export_run: ExportRun, export_golden_answers: ExportGoldenAnswers) -> None:
-        self._export_run = export_run
-        self._export_golden_answers = export_golden_answers
+    export_run: ExportRun
+    export_golden_answers: ExportGoldenAnswers
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_ExportServiceServicer_to_server(self, server)
 
     async def ExportRun(
-        self, request: pb.ExportRunRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ExportRunRequest, context: RpcContext
     ) -> AsyncIterator[pb.ExportRunResponse]:
-        file = await self._export_run.export(_order(request))
+        file = await self.export_run.export(_order(request))
         yield pb.ExportRunResponse(
             file_name=file.name,
             media_type=file.media_type,
@@ -61,13 +63,13 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
                 yield pb.ExportRunResponse(data=data)
 
     async def ExportGoldenAnswers(
-        self, request: pb.ExportGoldenAnswersRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ExportGoldenAnswersRequest, context: RpcContext
     ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
         form = GOLDEN_FORMS.get(request.form)
         if form is None:
             raise InvalidField(field="form", problem="must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
         run_ids = [checked_id("run_ids", run_id) for run_id in request.run_ids]
-        file = await self._export_golden_answers.export(run_ids, form)
+        file = await self.export_golden_answers.export(run_ids, form)
         yield pb.ExportGoldenAnswersResponse(file_name=file.name)
         async with aclosing(_messages(file.chunks)) as messages:
             async for data in messages:

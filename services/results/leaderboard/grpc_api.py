@@ -2,6 +2,8 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from dataclasses import dataclass
+
 import grpc
 
 from proctor.v1 import leaderboard_pb2
@@ -12,6 +14,7 @@ from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
+from services.common.grpc.server import RpcContext
 from services.results.checked_fields import checked_choice, checked_text
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
@@ -24,17 +27,17 @@ SERVICE_NAME = pb.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
 TREND = Codec(Trend, leaderboard_pb2.Trend)
 
 
+@dataclass(frozen=True, kw_only=True)
 class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
-    def __init__(self, rank_models: RankModels, list_history: ListHistory) -> None:
-        self._rank_models = rank_models
-        self._list_history = list_history
+    rank_models: RankModels
+    list_history: ListHistory
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_LeaderboardServiceServicer_to_server(self, server)
 
     async def GetLeaderboard(
-        self, request: pb.GetLeaderboardRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.GetLeaderboardRequest, context: RpcContext
     ) -> pb.GetLeaderboardResponse:
         query = LeaderboardQuery(
             checked_text("suite", request.suite),
@@ -48,11 +51,9 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
             request.project_id if request.HasField("project_id") else None,
             request.includes_limited,
         )
-        return leaderboard_to_proto(await self._rank_models.rank(query))
+        return leaderboard_to_proto(await self.rank_models.rank(query))
 
-    async def GetHistory(
-        self, request: pb.GetHistoryRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.GetHistoryResponse:
+    async def GetHistory(self, request: pb.GetHistoryRequest, context: RpcContext) -> pb.GetHistoryResponse:
         query = HistoryQuery(
             checked_text("model", request.model),
             checked_text("suite", request.suite),
@@ -62,7 +63,7 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
             request.page_token,
             member_of(RunKind, request.kind),
         )
-        return history_to_proto(await self._list_history.list_page(query))
+        return history_to_proto(await self.list_history.list_page(query))
 
 
 def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import asyncpg
@@ -60,6 +60,10 @@ def _conditions_key(result: SuiteResult, metric: str) -> str:
 class PostgresLeaderboard:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
+
+    async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
+        rows = await self._session.fetch("find_latest_runs", suite, list(models))
+        return {row["model"]: row["run_id"] for row in rows}
 
     async def metrics(self, suite: str, project_id: int | None) -> list[str]:
         rows = await self._session.fetch("list_leaderboard_metrics", suite, _project(project_id))

@@ -211,3 +211,14 @@ LIMIT 1;
 
 -- name: mark_compared: a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
 UPDATE run_records SET compared_epoch = $2::integer WHERE run_id = $1::uuid AND compared_epoch < $2::integer;
+
+-- name: find_latest_runs: the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
+SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
+FROM history_entries AS h
+JOIN run_records AS r USING (run_id)
+LEFT JOIN leaderboard_entries AS e
+    ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
+WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
+ORDER BY
+    h.model, (e.conditions <> '' AND NOT starts_with(e.conditions, 'limited; ')) IS TRUE DESC,
+    h.closed_at DESC, h.run_id DESC;

@@ -2,13 +2,14 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import grpc
 
 from proctor.v1 import rescore_service_pb2 as pb
 from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
 from proctor.values.scoring import MetricUse
+from services.common.grpc.server import RpcContext
 from services.results.checked_fields import checked_id, checked_text
 from services.results.rescoring.rescore_task import RescoreTask, ScoringOverride
 from services.results.summaries.proto import task_summary_to_proto
@@ -16,23 +17,23 @@ from services.results.summaries.proto import task_summary_to_proto
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RescoreService"].full_name
 
 
+@dataclass(frozen=True, kw_only=True)
 class GrpcRescoreApi(pb_grpc.RescoreServiceServicer):
-    def __init__(self, rescore_task: RescoreTask) -> None:
-        self._rescore_task = rescore_task
+    rescore_task: RescoreTask
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
         pb_grpc.add_RescoreServiceServicer_to_server(self, server)
 
     async def RescoreTask(
-        self, request: pb.RescoreTaskRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.RescoreTaskRequest, context: RpcContext
     ) -> pb.RescoreTaskResponse:
         other = ScoringOverride(
             tuple(MetricUse(use.name, use.options_json) for use in request.metrics),
             request.filters_json if request.HasField("filters_json") else None,
         )
         run_id, task = checked_id("run_id", request.run_id), checked_text("task", request.task)
-        rescored = await self._rescore_task.rescore(run_id, task, other)
+        rescored = await self.rescore_task.rescore(run_id, task, other)
         return pb.RescoreTaskResponse(
             summary=task_summary_to_proto(rescored.summary),
             recorded=task_summary_to_proto(rescored.recorded),

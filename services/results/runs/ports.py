@@ -1,6 +1,7 @@
 """What the use cases of run records need from a store."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from proctor.values.run import RunState
@@ -42,6 +43,13 @@ class RunRecordStore(Protocol):
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         """Stores what an engine reports about itself."""
+        ...
+
+    async def drop_unused_sets(self, touched_before: datetime) -> int:
+        """Drops some sample sets that no run uses, last committed before a moment; returns how many.
+
+        Their samples go with the next sweep of sample sets.
+        """
         ...
 
     async def delete(self, run_id: str) -> None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from datetime import datetime
 
 import asyncpg
 import orjson
@@ -25,6 +26,7 @@ from services.results.runs.run_plan import (
 )
 from services.results.samples.errors import SampleSetNotFound
 
+SETS_AT_A_TIME = 100
 # How columns of JSON are written and read.
 SCORING = TypeAdapter(TaskScoring)
 PROVENANCE = TypeAdapter(TaskProvenance)
@@ -96,6 +98,20 @@ class PostgresRunRecords:
             await transaction.execute("delete_shard_counts", run_id)
 
         await self.session.run(delete)
+
+    async def drop_unused_sets(self, touched_before: datetime) -> int:
+        unused = await self.session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
+        return sum([await self._drop_unused(row["set_id"], touched_before) for row in unused])
+
+    async def _drop_unused(self, set_id: str, touched_before: datetime) -> bool:
+        """Locks first: the second statement sees runs that were opened with the set before."""
+
+        async def drop(transaction: PostgresTransaction) -> bool:
+            if await transaction.fetchrow("hold_untouched_sample_set", set_id, touched_before) is None:
+                return False
+            return await transaction.fetchrow("drop_unused_sample_set", set_id) is not None
+
+        return await self.session.run(drop)
 
     async def _progress(
         self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]

@@ -46,9 +46,8 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         ...
 
     async def sweep(self, touched_before: datetime) -> int:
-        """Drops uncommitted sets whose last chunk came before a moment; returns how many."""
-        ...
+        """Drops uncommitted sets whose last chunk came before a moment, and samples of sets that are gone.
 
-    async def drop_unused(self, touched_before: datetime) -> int:
-        """Drops some committed sets that no run uses, last committed before a moment; returns how many."""
+        Returns how many sets were dropped.
+        """
         ...

@@ -77,22 +77,6 @@ class PostgresSampleSets:
         await self._delete_dropped_samples()
         return dropped
 
-    async def drop_unused(self, touched_before: datetime) -> int:
-        unused = await self.session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
-        swept = [await self._drop_unused(row["set_id"], touched_before) for row in unused]
-        await self._delete_dropped_samples()
-        return sum(swept)
-
-    async def _drop_unused(self, set_id: str, touched_before: datetime) -> bool:
-        """Locks first: the second statement sees runs that were opened with the set before."""
-
-        async def drop(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchrow("hold_untouched_sample_set", set_id, touched_before) is None:
-                return False
-            return await transaction.fetchrow("drop_unused_sample_set", set_id) is not None
-
-        return await self.session.run(drop)
-
     async def _delete_dropped_samples(self) -> None:
         """Completes earlier garbage collections that were killed, too."""
         for row in await self.session.fetch("list_dropped_sample_sets", SETS_AT_A_TIME):

@@ -46,34 +46,6 @@ WITH swept AS (
 )
 SELECT count(*) AS dropped FROM swept;
 
--- name: list_unused_sample_sets: committed sets that no run has ($1 last touched before, $2 rows)
-SELECT s.set_id::text AS set_id
-FROM sample_sets AS s
-WHERE s.digest IS NOT NULL
-    AND s.touched_at < $1::timestamptz
-    AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
-    AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
-LIMIT $2::integer;
-
--- name: hold_untouched_sample_set: no run is opened with a set from now on; not where one is being opened ($1 set, $2 last touched before)
-SELECT set_id
-FROM sample_sets
-WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
-FOR UPDATE SKIP LOCKED;
-
--- name: drop_unused_sample_set: drop a locked set that no run uses, with its baselines ($1 set)
-WITH swept AS (
-    DELETE FROM sample_sets AS s
-    WHERE s.set_id = $1::uuid
-        AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
-        AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
-    RETURNING s.set_id
-)
-INSERT INTO dropped_sample_sets (set_id)
-SELECT set_id FROM swept
-ON CONFLICT (set_id) DO UPDATE SET set_id = EXCLUDED.set_id
-RETURNING set_id;
-
 -- name: list_dropped_sample_sets: sets that are gone and whose samples may still be there ($1 rows)
 SELECT set_id::text AS set_id FROM dropped_sample_sets LIMIT $1::integer;
 

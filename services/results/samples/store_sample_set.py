@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Generic, TypeVar
 
 from proctor.values.scoring import TaskScoring
-from services.common.clock import Clock
 from services.results.checked_fields import InvalidField
 from services.results.samples.errors import SampleNotFound, UnfitTarget
 from services.results.samples.ports import SampleReader, SampleSetStore
@@ -17,17 +15,11 @@ from services.results.scoring.compiled_scoring import CompiledScoring, InvalidSc
 from services.results.scoring.text_metrics import check_target
 
 DIGEST_BYTES = 32
-# A run is opened once all of its sets are committed: the planning of a large suite may take hours.
-KEEP_UNUSED = timedelta(hours=6)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSampleSet:
-    """Uncommitted sets are dropped `keep_staged` after their last chunk."""
-
     sample_sets: SampleSetStore
-    clock: Clock
-    keep_staged: timedelta
 
     async def stage(
         self, staging_id: str, samples: Sequence[StoredSample], recipe: TaskScoring | None = None
@@ -48,13 +40,6 @@ class StoreSampleSet:
         if sample_count < 1:
             raise InvalidField(field="sample_count", problem="must be 1 or more: an empty set is no set")
         return await self.sample_sets.commit(staging_id, sample_count)
-
-    async def sweep(self) -> int:
-        """Drops what a planning that died has left behind, and sets that no run uses any more."""
-        now = self.clock.now()
-        return await self.sample_sets.sweep(now - self.keep_staged) + await self.sample_sets.drop_unused(
-            now - KEEP_UNUSED
-        )
 
 
 def _read(recipe: TaskScoring) -> CompiledScoring:

@@ -12,6 +12,7 @@ from proctor.v1 import batch_service_pb2_grpc
 from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
 from services.common.grpc.principal import principal_of
+from services.common.grpc.server import RpcContext
 from services.scheduler.batches import show_batch
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
@@ -77,8 +78,6 @@ SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
 
-Context = grpc.aio.ServicerContext[object, object]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
@@ -92,7 +91,7 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
         batch_service_pb2_grpc.add_BatchServiceServicer_to_server(self, server)
 
     async def CreateBatch(
-        self, request: messages.CreateBatchRequest, context: Context
+        self, request: messages.CreateBatchRequest, context: RpcContext
     ) -> messages.CreateBatchResponse:
         submission = BatchSubmission(
             batch_id=BatchId(f"batch_{uuid4().hex}"),
@@ -104,13 +103,13 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
         return messages.CreateBatchResponse(batch=batch_to_proto(shown))
 
     async def GetBatch(
-        self, request: messages.GetBatchRequest, context: Context
+        self, request: messages.GetBatchRequest, context: RpcContext
     ) -> messages.GetBatchResponse:
         shown = await self.show.get(batch_id_from_proto(request.batch_id))
         return messages.GetBatchResponse(batch=batch_to_proto(shown))
 
     async def ListBatches(
-        self, request: messages.ListBatchesRequest, context: Context
+        self, request: messages.ListBatchesRequest, context: RpcContext
     ) -> messages.ListBatchesResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         after = batch_id_from_proto(request.after_batch_id) if request.after_batch_id else None
@@ -120,7 +119,7 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
         )
 
     async def CancelBatch(
-        self, request: messages.CancelBatchRequest, context: Context
+        self, request: messages.CancelBatchRequest, context: RpcContext
     ) -> messages.CancelBatchResponse:
         caller = principal_of(context.invocation_metadata())
         batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id), caller)

@@ -18,8 +18,9 @@ from services.scheduler.batches.stored_batch import (
 )
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user, refuse_used_by_run
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
+from services.scheduler.uploads.errors import FileInUse
 from services.scheduler.uploads.postgres import add_file_in, request_of
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
@@ -78,6 +79,14 @@ class PostgresBatches:
             return True
 
         return await run_as_leader(self._session, token, finish)
+
+
+async def refuse_used_file(transaction: PostgresTransaction, file_id: str) -> None:
+    """Raises `FileInUse` until the batch over it has written its files, `FileInUseByRun` for other runs."""
+    batch_id = await transaction.fetchval("batch_using_file", file_id)
+    if batch_id is not None:
+        raise FileInUse(file_id=file_id, batch_id=batch_id)
+    await refuse_used_by_run(transaction, file_id)
 
 
 async def _found(transaction: PostgresTransaction, batch_id: BatchId) -> Batch:

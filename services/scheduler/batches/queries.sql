@@ -1,6 +1,9 @@
 -- `SELECT *` reads the view batch_rows, which lists its columns (migrations/0006_batches.sql).
 
--- name: add_batch: Store a batch, unless the same request has stored one ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 lifetime of its files or null, $12 request)
+-- name: add_batch: Store a batch and mark its run, unless the same request has stored one ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 lifetime of its files or null, $12 request)
+WITH marked AS (
+    UPDATE runs SET batch_id = $1, has_unwritten_files = true WHERE run_id = $9
+)
 INSERT INTO batches (
     batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
     output_expires_after_seconds, request_id
@@ -31,7 +34,18 @@ ORDER BY finished_at
 LIMIT $2;
 
 -- name: finalize_batch: Store the files of a batch once; repeatable with the same time ($1 batch, $2 time, $3 output file or null, $4 error file or null)
-UPDATE batches
-SET finalized_at = $2, output_file_id = $3, error_file_id = $4
-WHERE batch_id = $1 AND (finalized_at IS NULL OR finalized_at = $2)
-RETURNING batch_id;
+WITH written AS (
+    UPDATE batches
+    SET finalized_at = $2, output_file_id = $3, error_file_id = $4
+    WHERE batch_id = $1 AND (finalized_at IS NULL OR finalized_at = $2)
+    RETURNING batch_id, run_id
+), released AS (
+    UPDATE runs SET has_unwritten_files = false FROM written WHERE runs.run_id = written.run_id
+)
+SELECT batch_id FROM written;
+
+-- name: batch_using_file: Return a batch over a file whose own files are not written ($1 file)
+SELECT batch_id
+FROM batches
+WHERE input_file_id = $1 AND run_id IS NOT NULL AND finalized_at IS NULL
+LIMIT 1;

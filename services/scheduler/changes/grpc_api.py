@@ -8,17 +8,17 @@ import grpc
 
 from proctor.v1 import change_service_pb2 as messages
 from proctor.v1 import change_service_pb2_grpc
+from services.common.grpc.server import RpcContext
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import ChangeList
 from services.scheduler.errors import InvalidPageToken
 from services.scheduler.requests import checked_page_size, nul_problem, refuse
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ChangeService"].full_name
-Context = grpc.aio.ServicerContext[object, object]
 _MOST_DIGITS = 18
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GrpcChangeApi(change_service_pb2_grpc.ChangeServiceServicer):
     """Who changed what."""
 
@@ -28,7 +28,7 @@ class GrpcChangeApi(change_service_pb2_grpc.ChangeServiceServicer):
         change_service_pb2_grpc.add_ChangeServiceServicer_to_server(self, server)
 
     async def ListChanges(
-        self, request: messages.ListChangesRequest, context: Context
+        self, request: messages.ListChangesRequest, context: RpcContext
     ) -> messages.ListChangesResponse:
         refuse(nul_problem("object_id", request.object_id))
         size = checked_page_size(request.page_size)

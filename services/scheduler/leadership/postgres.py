@@ -10,7 +10,7 @@ import asyncpg
 from services.common.postgres import TRANSIENT_POSTGRES, PostgresSession, PostgresTransaction
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.session import QUERIES
+from services.scheduler.postgres import QUERIES
 
 log = get_logger()
 

@@ -11,6 +11,7 @@ from proctor.v1 import suite_service_pb2 as messages
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.principal import principal_of
+from services.common.grpc.server import RpcContext
 from services.scheduler.requests import DEFAULT_USER
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
@@ -55,51 +56,44 @@ def suite_to_proto(suite: SuiteListing | BrokenSuite) -> scheduler_service_pb2.S
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SuiteService"].full_name
 
-Context = grpc.aio.ServicerContext[object, object]
 
+@dataclass(frozen=True, kw_only=True)
+class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
+    """Suites that users bring, and a look at what a model would be asked."""
 
-@dataclass(frozen=True)
-class SuiteUseCases:
     check: CheckSuite
     add: AddSuite
     delete: DeleteSuite
     show: ShowSample
 
-
-class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
-    """Suites that users bring, and a look at what a model would be asked."""
-
-    def __init__(self, use_cases: SuiteUseCases) -> None:
-        self._use = use_cases
-
     def register(self, server: grpc.aio.Server) -> None:
         suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(self, server)
 
     async def CheckSuite(
-        self, request: messages.CheckSuiteRequest, context: Context
+        self, request: messages.CheckSuiteRequest, context: RpcContext
     ) -> messages.CheckSuiteResponse:
-        reading = await self._use.check.check(DOCUMENT.from_proto(request.document))
+        reading = await self.check.check(DOCUMENT.from_proto(request.document))
         return messages.CheckSuiteResponse(
             problems=[PROBLEM.to_proto(problem) for problem in reading.problems],
             suite=suite_to_proto(summary_of(reading.suite)) if reading.suite else None,
         )
 
     async def AddSuite(
-        self, request: messages.AddSuiteRequest, context: Context
+        self, request: messages.AddSuiteRequest, context: RpcContext
     ) -> messages.AddSuiteResponse:
         document = DOCUMENT.from_proto(request.document)
-        registered = await self._use.add.add(document, request.user or DEFAULT_USER)
+        registered = await self.add.add(document, request.user or DEFAULT_USER)
         suite = suite_to_proto(summary_of(registered.suite))
         return messages.AddSuiteResponse(suite=suite, is_known=registered.is_known)
 
     async def DeleteSuite(
-        self, request: messages.DeleteSuiteRequest, context: Context
+        self, request: messages.DeleteSuiteRequest, context: RpcContext
     ) -> messages.DeleteSuiteResponse:
         caller = principal_of(context.invocation_metadata())
-        await self._use.delete.delete(request.suite, request.version, caller)
+        await self.delete.delete(request.suite, request.version, caller)
         return messages.DeleteSuiteResponse()
 
     async def ShowSample(
-        self, request: messages.ShowSampleRequest, context: Context
+        self, request: messages.ShowSampleRequest, context: RpcContext
     ) -> messages.ShowSampleResponse:
-        return shown_to_proto(await self._use.show.show(SAMPLE_REQUEST.from_proto(request)))
+        return shown_to_proto(await self.show.show(SAMPLE_REQUEST.from_proto(request)))

@@ -1,44 +1,42 @@
-"""Makes and joins the parts of the scheduler that suites need: of the installation and of users."""
+"""Joins the parts of suites: those of the installation and those of users."""
 
-from services.common.clock import Clock
-from services.common.postgres import PostgresSession
+from dataclasses import dataclass
+
+from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.yaml_suite_reader import read_document
-from services.scheduler.suites.grpc_api import SuiteUseCases
+from services.scheduler.suites.grpc_api import GrpcSuiteApi
+from services.scheduler.suites.ports import InstalledSuites, SuiteCatalogue
 from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
 from services.scheduler.suites.rows.hub_rows import HubRows
-from services.scheduler.suites.rows.row_source import FirstAvailableSource
+from services.scheduler.suites.rows.row_source import FirstAvailableSource, RowSource
 from services.scheduler.suites.show_sample import ShowSample
-from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteParts:
-    """Ports with their adapters, and the use cases over them."""
+    catalogue: SuiteCatalogue
+    rows: RowSource
+    api: GrpcSuiteApi
 
-    def __init__(
-        self,
-        settings: SchedulerSettings,
-        installed: YamlInstalledSuites,
-        session: PostgresSession,
-        clock: Clock,
-    ) -> None:
-        self._installed = installed
-        self._clock = clock
-        self._of_users = PostgresUserSuites(session)
-        cache = FileSuiteCache(settings.suite_cache_dir)
-        hub = HubRows(settings.hub_token_datasets, settings.max_hub_bytes)
-        self.rows = FirstAvailableSource(FileRows(), [MirrorRows(settings.data_dir), hub])
-        self.catalogue = FindSuites(installed, self._of_users, cache, read_document)
 
-    def use_cases(self) -> SuiteUseCases:
-        checking = CheckSuite(read_document, self._installed)
-        return SuiteUseCases(
-            check=checking,
-            add=AddSuite(checking, self._of_users, self._clock),
-            delete=DeleteSuite(self._of_users, self._installed, self._clock),
-            show=ShowSample(self.catalogue, self.rows),
-        )
+def make_suites(
+    settings: SchedulerSettings, connections: Connections, installed: InstalledSuites
+) -> SuiteParts:
+    of_users = PostgresUserSuites(connections.postgres)
+    cache = FileSuiteCache(settings.suite_cache_dir)
+    hub = HubRows(settings.hub_token_datasets, settings.max_hub_bytes)
+    rows = FirstAvailableSource(own_files=FileRows(), hub_places=(MirrorRows(settings.data_dir), hub))
+    catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
+    checking = CheckSuite(read=read_document, installed=installed)
+    api = GrpcSuiteApi(
+        check=checking,
+        add=AddSuite(checking=checking, stored=of_users, clock=connections.clock),
+        delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
+        show=ShowSample(suites=catalogue, rows=rows),
+    )
+    return SuiteParts(catalogue=catalogue, rows=rows, api=api)

@@ -73,9 +73,15 @@ class DeleteFile:
 
     async def delete_expired(self) -> None:
         """Files in use stay until they are no longer used."""
-        for file_id in await self.files.expired(self.clock.now(), EXPIRED_AT_A_TIME):
-            with suppress(FileNotFound, FileInUse, FileInUseByRun):
-                await self._delete(file_id, None)
+        now, kept = self.clock.now(), 0
+        while expired := await self.files.expired(now, EXPIRED_AT_A_TIME, kept):
+            for file_id in expired:
+                try:
+                    await self._delete(file_id, None)
+                except FileNotFound:
+                    pass  # deleted by its user just now
+                except (FileInUse, FileInUseByRun):
+                    kept += 1
 
 
 class CollectOrphanedObjects:

@@ -13,6 +13,7 @@ from proctor.v1 import dataset_service_pb2_grpc, file_service_pb2_grpc
 from proctor.v1 import file_service_pb2 as files
 from proctor.wire.enums import member_of
 from services.common.grpc.principal import principal_of
+from services.common.grpc.server import RpcContext
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset
@@ -42,46 +43,39 @@ SERVICE_NAMES = (
 DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100
-
-Context = grpc.aio.ServicerContext[object, object]
 DatasetChunks = AsyncIterable[datasets.UploadDatasetRequest]
 
 
-@dataclass(frozen=True)
-class DatasetUseCases:
-    add: AddDataset
-    show: ShowDataset
-    delete: DeleteDataset
-
-
+@dataclass(frozen=True, kw_only=True)
 class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     """Data sets that users upload."""
 
-    def __init__(self, use_cases: DatasetUseCases) -> None:
-        self._use = use_cases
+    add: AddDataset
+    show: ShowDataset
+    delete: DeleteDataset
 
     def register(self, server: grpc.aio.Server) -> None:
         dataset_service_pb2_grpc.add_DatasetServiceServicer_to_server(self, server)
 
     async def UploadDataset(
-        self, request_iterator: DatasetChunks, context: Context
+        self, request_iterator: DatasetChunks, context: RpcContext
     ) -> datasets.UploadDatasetResponse:
         first, contents = await open_upload(request_iterator)
         header = header_from_proto(first.header)
         dataset_id = DatasetId(f"ds_{uuid4().hex}")
-        return added_to_proto(await self._use.add.add(dataset_id, header, contents))
+        return added_to_proto(await self.add.add(dataset_id, header, contents))
 
     async def GetDataset(
-        self, request: datasets.GetDatasetRequest, context: Context
+        self, request: datasets.GetDatasetRequest, context: RpcContext
     ) -> datasets.GetDatasetResponse:
-        dataset = await self._use.show.datasets.get(dataset_id_from_proto(request.dataset_id))
+        dataset = await self.show.datasets.get(dataset_id_from_proto(request.dataset_id))
         return datasets.GetDatasetResponse(dataset=dataset_to_proto(dataset))
 
     async def ListDatasets(
-        self, request: datasets.ListDatasetsRequest, context: Context
+        self, request: datasets.ListDatasetsRequest, context: RpcContext
     ) -> datasets.ListDatasetsResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
-        page = await self._use.show.datasets.page(size, dataset_cursor_from_token(request.page_token))
+        page = await self.show.datasets.page(size, dataset_cursor_from_token(request.page_token))
         return datasets.ListDatasetsResponse(
             datasets=[dataset_to_proto(dataset) for dataset in page.datasets],
             next_page_token=dataset_page_token(page.next),
@@ -89,20 +83,20 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
         )
 
     async def PreviewDataset(
-        self, request: datasets.PreviewDatasetRequest, context: Context
+        self, request: datasets.PreviewDatasetRequest, context: RpcContext
     ) -> datasets.PreviewDatasetResponse:
         dataset_id = dataset_id_from_proto(request.dataset_id)
         if request.first_row < 0 or not 0 <= request.row_count <= MAX_ROWS:
             sentence = f"first_row must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
             raise InvalidParameter(field="row_count", sentence=sentence)
-        rows = await self._use.show.rows(dataset_id, request.first_row, request.row_count or DEFAULT_ROWS)
+        rows = await self.show.rows(dataset_id, request.first_row, request.row_count or DEFAULT_ROWS)
         return datasets.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
 
     async def DeleteDataset(
-        self, request: datasets.DeleteDatasetRequest, context: Context
+        self, request: datasets.DeleteDatasetRequest, context: RpcContext
     ) -> datasets.DeleteDatasetResponse:
         caller = principal_of(context.invocation_metadata())
-        await self._use.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
+        await self.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
         return datasets.DeleteDatasetResponse()
 
 
@@ -110,57 +104,54 @@ MAX_PAGE_SIZE = 10_000
 FileChunks = AsyncIterable[files.UploadFileRequest]
 
 
-@dataclass(frozen=True)
-class FileUseCases:
+@dataclass(frozen=True, kw_only=True)
+class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
+    """Files that batches read and write."""
+
     add: AddFile
     show: ShowFile
     delete: DeleteFile
 
-
-class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
-    """Files that batches read and write."""
-
-    def __init__(self, use_cases: FileUseCases) -> None:
-        self._use = use_cases
-
     def register(self, server: grpc.aio.Server) -> None:
         file_service_pb2_grpc.add_FileServiceServicer_to_server(self, server)
 
-    async def UploadFile(self, request_iterator: FileChunks, context: Context) -> files.UploadFileResponse:
+    async def UploadFile(self, request_iterator: FileChunks, context: RpcContext) -> files.UploadFileResponse:
         first, contents = await open_upload(request_iterator)
         header = file_header_from_proto(first.header)
         file_id = FileId(f"file-{uuid4().hex}")
-        file = await self._use.add.add(file_id, header, contents)
+        file = await self.add.add(file_id, header, contents)
         return files.UploadFileResponse(file=file_to_proto(file))
 
-    async def GetFile(self, request: files.GetFileRequest, context: Context) -> files.GetFileResponse:
-        file = await self._use.show.file(file_id_from_proto(request.file_id))
+    async def GetFile(self, request: files.GetFileRequest, context: RpcContext) -> files.GetFileResponse:
+        file = await self.show.file(file_id_from_proto(request.file_id))
         return files.GetFileResponse(file=file_to_proto(file))
 
-    async def ListFiles(self, request: files.ListFilesRequest, context: Context) -> files.ListFilesResponse:
+    async def ListFiles(
+        self, request: files.ListFilesRequest, context: RpcContext
+    ) -> files.ListFilesResponse:
         wanted = FileList(
             size=checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
             after=file_id_from_proto(request.after_file_id) if request.after_file_id else None,
             purpose=member_of(FilePurpose, request.purpose),
             is_ascending=request.is_ascending,
         )
-        page = await self._use.show.files.page(wanted)
+        page = await self.show.files.page(wanted)
         return files.ListFilesResponse(
             files=[file_to_proto(file) for file in page.files], has_more=page.has_more
         )
 
     async def ReadFile(
-        self, request: files.ReadFileRequest, context: Context
+        self, request: files.ReadFileRequest, context: RpcContext
     ) -> AsyncIterator[files.ReadFileResponse]:
-        file = await self._use.show.file(file_id_from_proto(request.file_id))
-        pieces = self._use.show.chunks(file, request.first_byte)
+        file = await self.show.file(file_id_from_proto(request.file_id))
+        pieces = self.show.chunks(file, request.first_byte)
         yield files.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:
             yield files.ReadFileResponse(data=piece)
 
     async def DeleteFile(
-        self, request: files.DeleteFileRequest, context: Context
+        self, request: files.DeleteFileRequest, context: RpcContext
     ) -> files.DeleteFileResponse:
         caller = principal_of(context.invocation_metadata())
-        await self._use.delete.delete(file_id_from_proto(request.file_id), caller)
+        await self.delete.delete(file_id_from_proto(request.file_id), caller)
         return files.DeleteFileResponse()

@@ -119,6 +119,6 @@ class FileStore(Protocol):
         """
         ...
 
-    async def expired(self, now: datetime, most: int) -> Sequence[FileId]:
-        """The first expired files that nothing uses."""
+    async def expired(self, now: datetime, most: int, after: int) -> Sequence[FileId]:
+        """Expired files, earliest expiry first, without the first `after` of them."""
         ...

@@ -1,7 +1,7 @@
 """Data sets and files in Postgres, and the contents that they share."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -24,10 +24,7 @@ from services.scheduler.uploads.dataset import (
     RowFacts,
 )
 from services.scheduler.uploads.errors import (
-    DatasetInUse,
     DatasetNotFound,
-    FileInUse,
-    FileInUseByRun,
     FileNotFound,
 )
 from services.scheduler.uploads.stored_file import (
@@ -44,13 +41,18 @@ _AFTER_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 _BEFORE_ALL = (datetime(1, 1, 1, tzinfo=UTC), "")
 
 
+# Raises why a data set or file must stay, in the transaction that would delete it: topics above use uploads.
+RefuseUsed = Callable[[PostgresTransaction, str], Awaitable[None]]
+
+
 class _RepeatedRequest(Exception):
     """Rolls the transaction back: the request id was used before."""
 
 
 class PostgresDatasets:
-    def __init__(self, session: PostgresSession) -> None:
+    def __init__(self, session: PostgresSession, refuse_used: RefuseUsed) -> None:
         self._session = session
+        self._refuse_used = refuse_used
 
     async def register_prefix(self, prefix: str) -> None:
         await self._session.execute("add_unreferenced_prefix", prefix)
@@ -110,9 +112,7 @@ class PostgresDatasets:
     async def delete(self, dataset_id: DatasetId, author: Author) -> DatasetContent | None:
         async def delete(transaction: PostgresTransaction) -> DatasetContent | None:
             await transaction.execute("lock_dataset_to_delete", dataset_id)
-            run_id = await transaction.fetchval("run_using_dataset", dataset_id)
-            if run_id is not None:
-                raise DatasetInUse(dataset_id=dataset_id, run_id=str(run_id))
+            await self._refuse_used(transaction, dataset_id)
             row = await transaction.fetchrow("lock_content_of_dataset", dataset_id)
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)
@@ -178,8 +178,9 @@ def _dataset_values(dataset: Dataset) -> tuple[object, ...]:
 
 
 class PostgresFiles:
-    def __init__(self, session: PostgresSession) -> None:
+    def __init__(self, session: PostgresSession, refuse_used: RefuseUsed) -> None:
         self._session = session
+        self._refuse_used = refuse_used
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
         rows = [(prefix,) for prefix in prefixes]
@@ -216,11 +217,31 @@ class PostgresFiles:
         return FilePage([file_from_row(row) for row in rows[: wanted.size]], len(rows) > wanted.size)
 
     async def delete(self, file_id: FileId, author: Author | None) -> Sequence[str]:
-        return await self._session.run(lambda transaction: _delete(transaction, file_id, author))
+        return await self._session.run(lambda transaction: self._delete(transaction, file_id, author))
 
-    async def expired(self, now: datetime, most: int) -> Sequence[FileId]:
-        rows = await self._session.fetch("expired_files", now, most)
+    async def expired(self, now: datetime, most: int, after: int) -> Sequence[FileId]:
+        rows = await self._session.fetch("expired_files", now, most, after)
         return [FileId(row["file_id"]) for row in rows]
+
+    async def _delete(
+        self, transaction: PostgresTransaction, file_id: FileId, author: Author | None
+    ) -> Sequence[str]:
+        held = await transaction.fetchrow("lock_file_to_delete", file_id)
+        if held is None:
+            raise FileNotFound(file_id=file_id)
+        await self._refuse_used(transaction, file_id)
+        unreferenced = [held["prefix"]]
+        key = (held["digest"], held["format"])
+        content = await transaction.fetchval("lock_content", *key)
+        await transaction.execute("delete_file", file_id)
+        if author:
+            change = Change(author, Action.DELETE, ObjectKind.FILE, file_id, held["name"])
+            await record_change(transaction, change)
+        if content and await transaction.fetchval("delete_unused_content", *key):
+            unreferenced.append(content)
+        for prefix in unreferenced:
+            await transaction.execute("add_unreferenced_prefix", prefix)
+        return unreferenced
 
 
 async def add_file_in(transaction: PostgresTransaction, file: StoredFile, request_id: str = "") -> StoredFile:
@@ -238,30 +259,6 @@ async def add_file_in(transaction: PostgresTransaction, file: StoredFile, reques
     for prefix in kept:
         await transaction.execute("delete_unreferenced_prefix", prefix)
     return stored
-
-
-async def _delete(transaction: PostgresTransaction, file_id: FileId, author: Author | None) -> Sequence[str]:
-    held = await transaction.fetchrow("lock_file_to_delete", file_id)
-    if held is None:
-        raise FileNotFound(file_id=file_id)
-    batch_id = await transaction.fetchval("batch_using_file", file_id)
-    if batch_id is not None:
-        raise FileInUse(file_id=file_id, batch_id=batch_id)
-    run_id = await transaction.fetchval("run_using_dataset", file_id)
-    if run_id is not None:
-        raise FileInUseByRun(file_id=file_id, run_id=str(run_id))
-    unreferenced = [held["prefix"]]
-    key = (held["digest"], held["format"])
-    content = await transaction.fetchval("lock_content", *key)
-    await transaction.execute("delete_file", file_id)
-    if author:
-        change = Change(author, Action.DELETE, ObjectKind.FILE, file_id, held["name"])
-        await record_change(transaction, change)
-    if content and await transaction.fetchval("delete_unused_content", *key):
-        unreferenced.append(content)
-    for prefix in unreferenced:
-        await transaction.execute("add_unreferenced_prefix", prefix)
-    return unreferenced
 
 
 def file_from_row(row: asyncpg.Record) -> StoredFile:

@@ -35,9 +35,6 @@ LIMIT $3;
 -- name: count_datasets: Count all data sets, for the first page ()
 SELECT count(*) FROM datasets;
 
--- name: run_using_dataset: Return an unfinished run over a data set or file ($1 data set or file)
-SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
-
 -- name: lock_dataset_to_delete: Lock a data set, so that no run over it is added meanwhile ($1 data set)
 SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 
@@ -99,25 +96,11 @@ LIMIT $4;
 -- name: lock_file_to_delete: Return the key of a file's content and lock the file, so that nothing begins to use it meanwhile ($1 file)
 SELECT name, prefix, digest, format FROM files WHERE file_id = $1 FOR UPDATE;
 
--- name: batch_using_file: Return a batch over a file whose own files are not written ($1 file)
-SELECT batch_id
-FROM batches
-WHERE input_file_id = $1 AND run_id IS NOT NULL AND finalized_at IS NULL
-LIMIT 1;
-
 -- name: lock_content: Lock a content, so that nothing else refers to it meanwhile ($1 digest, $2 format)
 SELECT prefix FROM dataset_contents WHERE digest = $1 AND format = $2 FOR UPDATE;
 
 -- name: delete_file: Delete a file ($1 file)
 DELETE FROM files WHERE file_id = $1;
 
--- name: expired_files: Return expired files that nothing uses, earliest expiry first ($1 time, $2 most)
-SELECT file_id
-FROM files
-WHERE expires_at <= $1
-  AND NOT EXISTS (
-      SELECT FROM batches WHERE input_file_id = file_id AND run_id IS NOT NULL AND finalized_at IS NULL
-  )
-  AND NOT EXISTS (SELECT FROM runs WHERE dataset_id = file_id AND state IN ('pending', 'running', 'paused'))
-ORDER BY expires_at
-LIMIT $2;
+-- name: expired_files: Return expired files, earliest expiry first ($1 time, $2 most, $3 how many to leave out at the beginning)
+SELECT file_id FROM files WHERE expires_at <= $1 ORDER BY expires_at, file_id LIMIT $2 OFFSET $3;

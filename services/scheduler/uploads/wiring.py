@@ -1,9 +1,9 @@
-"""Makes and joins the parts of the scheduler that keep what users upload: data sets and files."""
+"""Joins the parts of uploads: data sets and files, and the object store that both use."""
 
 import sys
+from dataclasses import dataclass
 
-from services.common.clock import Clock
-from services.common.postgres import PostgresSession
+from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.add_file import AddFile, CheckBatchFile
@@ -13,8 +13,8 @@ from services.scheduler.uploads.checking.text_readers import read_csv, read_json
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteDataset, DeleteFile
-from services.scheduler.uploads.grpc_api import DatasetUseCases, FileUseCases
-from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
+from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
+from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import LoadRows
@@ -26,48 +26,83 @@ DATASET_READERS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UploadParts:
-    """Ports with their adapters, and the use cases over them."""
+    """`cleanups` are led by the leader."""
 
-    def __init__(self, settings: SchedulerSettings, session: PostgresSession, clock: Clock) -> None:
-        self._settings = settings
-        self._clock = clock
-        self.datasets = PostgresDatasets(session)
-        self.files = PostgresFiles(session)
-        self.objects = ObstoreObjects(settings.object_store)
-        self._uploads = Uploads(
-            UploadLimits(settings.max_uploads, settings.max_uploads_per_user, settings.max_upload_seconds)
-        )
+    datasets: PostgresDatasets
+    files: PostgresFiles
+    objects: ObstoreObjects
+    apis: tuple[GrpcDatasetApi, GrpcFileApi]
+    cleanups: tuple[CollectOrphanedObjects, DeleteFile]
 
-    def dataset_use_cases(self) -> DatasetUseCases:
-        settings = self._settings
-        sizes = SizeLimits(settings.max_upload_bytes, settings.max_unpacked_bytes, settings.max_dataset_rows)
-        checking = CheckFile(DATASET_READERS, self.objects, sizes)
-        return DatasetUseCases(
-            add=AddDataset(checking, self.datasets, self.objects, self._clock, self._uploads),
-            show=ShowDataset(self.datasets, LoadRows(self.objects)),
-            delete=DeleteDataset(self.datasets, self.objects, self._clock),
-        )
 
-    def file_use_cases(self) -> FileUseCases:
-        most, rules = self._settings.max_batch_file_bytes, self._line_rules()
-        # Its lines are counted by the rules: one too many is a fault, and the file is kept.
-        sizes = SizeLimits(most, most, sys.maxsize)
-        checking = CheckFile({DatasetFormat.JSONL: read_jsonl}, self.objects, sizes, rules)
-        keeping = CheckBatchFile(checking, self.objects, most)
-        return FileUseCases(
-            add=AddFile(keeping, self.files, self.objects, self._clock, self._uploads),
-            show=ShowFile(files=self.files, objects=self.objects, clock=self._clock),
-            delete=self.file_deletion(),
-        )
+def make_uploads(
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    refuse_used_dataset: RefuseUsed,
+    refuse_used_file: RefuseUsed,
+) -> UploadParts:
+    session, clock = connections.postgres, connections.clock
+    datasets = PostgresDatasets(session, refuse_used=refuse_used_dataset)
+    files = PostgresFiles(session, refuse_used=refuse_used_file)
+    objects = ObstoreObjects(settings.object_store)
+    uploads = Uploads(
+        UploadLimits(settings.max_uploads, settings.max_uploads_per_user, settings.max_upload_seconds)
+    )
+    delete_file = DeleteFile(files=files, objects=objects, clock=clock)
+    dataset_api = GrpcDatasetApi(
+        add=AddDataset(
+            checking=_dataset_check(settings, objects),
+            datasets=datasets,
+            objects=objects,
+            clock=clock,
+            uploads=uploads,
+        ),
+        show=ShowDataset(datasets=datasets, loading=LoadRows(objects)),
+        delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
+    )
+    file_api = GrpcFileApi(
+        add=AddFile(
+            checking=_file_check(settings, objects),
+            files=files,
+            objects=objects,
+            clock=clock,
+            uploads=uploads,
+        ),
+        show=ShowFile(files=files, objects=objects, clock=clock),
+        delete=delete_file,
+    )
+    collector = CollectOrphanedObjects(
+        datasets=datasets, objects=objects, clock=clock, upload_seconds=settings.max_upload_seconds
+    )
+    return UploadParts(
+        datasets=datasets,
+        files=files,
+        objects=objects,
+        apis=(dataset_api, file_api),
+        cleanups=(collector, delete_file),
+    )
 
-    def file_deletion(self) -> DeleteFile:
-        return DeleteFile(self.files, self.objects, self._clock)
 
-    def orphan_collector(self) -> CollectOrphanedObjects:
-        return CollectOrphanedObjects(
-            self.datasets, self.objects, self._clock, self._settings.max_upload_seconds
-        )
+def _dataset_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckFile:
+    limits = SizeLimits(
+        uploaded_bytes=settings.max_upload_bytes,
+        unpacked_bytes=settings.max_unpacked_bytes,
+        rows=settings.max_dataset_rows,
+    )
+    return CheckFile(readers=DATASET_READERS, objects=objects, limits=limits)
 
-    def _line_rules(self) -> LineRules:
-        return LineRules(is_batch_only=True, most=self._settings.max_batch_lines)
+
+def _file_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckBatchFile:
+    most_bytes = settings.max_batch_file_bytes
+    # Its lines are counted by the rules: one too many is a fault, and the file is kept.
+    limits = SizeLimits(uploaded_bytes=most_bytes, unpacked_bytes=most_bytes, rows=sys.maxsize)
+    checking = CheckFile(
+        readers={DatasetFormat.JSONL: read_jsonl},
+        objects=objects,
+        limits=limits,
+        rules=LineRules(is_batch_only=True, most=settings.max_batch_lines),
+    )
+    return CheckBatchFile(checking=checking, objects=objects, max_bytes=most_bytes)

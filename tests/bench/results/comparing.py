@@ -16,6 +16,7 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.results.bounded_calls import BoundedCalls
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
 from services.results.comparison.postgres import PostgresPairs
+from services.results.leaderboard.postgres import PostgresLeaderboard
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
@@ -71,7 +72,10 @@ async def main() -> None:
             stores, pairs = postgres_stores(session), PostgresPairs(session)
             compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=pairs, calls=BoundedCalls(1))
             compare = CompareRuns(
-                records=stores.records, summaries=stores.summaries, pairs=pairs, compare_pair=compare_pair
+                records=stores.records,
+                summaries=stores.summaries,
+                runs_of_models=PostgresLeaderboard(session),
+                compare_pair=compare_pair,
             )
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from services.common.migrations import migrate
 from services.common.postgres import load_queries
-from services.scheduler.session import MIGRATIONS, SCHEMA
+from services.scheduler.postgres import MIGRATIONS, SCHEMA
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,7 +52,7 @@ HOT = {
     "expired_runs": "'2026-06-01'",
     "lock_run_to_delete": RUN,
     "delete_run": RUN,
-    "run_using_dataset": "'ds_1'",
+    "run_using_upload": "'ds_1'",
     "lock_dataset_to_delete": "'ds_1'",
     "get_dataset": "'ds_1'",
     "find_dataset_of_request": RUN,
@@ -71,7 +71,7 @@ HOT = {
     "batch_using_file": "'file-1'",
     "lock_content": "'1', 'jsonl'",
     "delete_file": "'file-1'",
-    "expired_files": "'2026-06-01', 100",
+    "expired_files": "'2026-06-01', 100, 0",
     "add_batch": f"'batch_0', 'ann', 'file-1', '/', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', NULL, {RUN}",
     "get_batch": "'batch_1'",
     "find_submitted_batch": RUN,
@@ -79,7 +79,6 @@ HOT = {
     "batches_to_finalize": "'{batch_1}', 2",
     "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
     "batch_of_run": RUN,
-    "unfinished_batch_of_run": RUN,
     "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
 SMALL_TABLES = {"leadership", "limits", "user_admissions"}

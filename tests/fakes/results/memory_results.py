@@ -116,16 +116,6 @@ class MemorySampleSets:
             del self._rows.samples[set_id]
         return len(leftovers)
 
-    async def drop_unused(self, touched_before: datetime) -> int:
-        rows = self._rows
-        used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
-        sets = {kept.set_id for kept in rows.committed.values()}
-        unused = {set_id for set_id in sets - used if rows.touched[set_id] < touched_before}
-        for name in [name for name, kept in rows.committed.items() if kept.set_id in unused]:
-            del rows.committed[name]
-            del rows.samples[name]
-        return len(unused)
-
 
 def _weight(sample: StoredSample) -> int:
     said = (sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages))
@@ -188,6 +178,16 @@ class MemoryRunRecords:
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():
             self._rows.environments[run_id][name].add(value)
+
+    async def drop_unused_sets(self, touched_before: datetime) -> int:
+        rows = self._rows
+        used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
+        sets = {kept.set_id for kept in rows.committed.values()}
+        unused = {set_id for set_id in sets - used if rows.touched[set_id] < touched_before}
+        for name in [name for name, kept in rows.committed.items() if kept.set_id in unused]:
+            del rows.committed[name]
+            del rows.samples[name]
+        return len(unused)
 
     async def delete(self, run_id: str) -> None:
         rows = self._rows

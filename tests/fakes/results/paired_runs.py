@@ -83,7 +83,7 @@ class PairedRuns:
         return CompareRuns(
             records=self.stores.records,
             summaries=self.stores.summaries,
-            pairs=self.pairs,
+            runs_of_models=PostgresLeaderboard(self.session),
             compare_pair=self.compare_pair,
         )
 

@@ -28,7 +28,7 @@ from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
-from services.scheduler.session import SCHEMA
+from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
 from tests.fakes.eventually import eventually

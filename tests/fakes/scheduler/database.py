@@ -7,7 +7,7 @@ import asyncpg
 
 from services.common.migrations import migrate
 from services.common.postgres import connect_pool
-from services.scheduler.session import MIGRATIONS, SCHEMA
+from services.scheduler.postgres import MIGRATIONS, SCHEMA
 from tests.harness.servers import postgres_server
 
 

@@ -32,7 +32,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
-from services.scheduler.session import SCHEMA
+from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.storage.uploads import cut, upload

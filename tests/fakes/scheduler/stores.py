@@ -13,6 +13,7 @@ from services.common.postgres import PostgresSession
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import ShardStore
 from services.scheduler.planning.postgres import PostgresShards
+from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotStore
 from services.scheduler.runs.admission.show_forecast import QueueStore
@@ -24,7 +25,6 @@ from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.run_list import RunLists
-from services.scheduler.session import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns

@@ -21,7 +21,7 @@ from services.common.migrations import (
     migrate,
 )
 from services.results import postgres as results
-from services.scheduler import session as scheduler
+from services.scheduler import postgres as scheduler
 from tests.harness.servers import postgres_server
 
 TABLE = "CREATE TABLE cars (wheels integer NOT NULL DEFAULT 4);"

@@ -54,6 +54,11 @@ async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
     return (await stores.sample_sets.commit(staging_id, size)).set_id
 
 
+async def drop_unused(stores: Stores, touched_before: datetime) -> None:
+    await stores.records.drop_unused_sets(touched_before)
+    await stores.sample_sets.sweep(touched_before)
+
+
 async def recorded_run(stores: Stores, set_id: str, size: int = 3) -> RunPlan:
     plan = (await stores.records.open(plan_of([size], [set_id]), 1)).plan
     await stores.outcomes.record([scored(plan.run_id, answered(at)) for at in range(size)])
@@ -96,13 +101,12 @@ async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -
     set_id = await committed_set(stores, new_id())
     first, second = [await recorded_run(stores, set_id) for _ in range(2)]
     await DeleteRunRecord(stores.records, stores.outcomes).delete(first.run_id)
-    await stores.sample_sets.drop_unused(in_a_while())
+    await drop_unused(stores, in_a_while())
     assert await is_readable(stores, set_id)
     await DeleteRunRecord(stores.records, stores.outcomes).delete(second.run_id)
-    await stores.sample_sets.drop_unused(LONG_AGO)
+    await drop_unused(stores, LONG_AGO)
     assert await is_readable(stores, set_id)
-    await stores.sample_sets.sweep(in_a_while())
-    await stores.sample_sets.drop_unused(in_a_while())
+    await drop_unused(stores, in_a_while())
     assert not await is_readable(stores, set_id)
 
 
@@ -113,15 +117,14 @@ async def test_set_that_was_committed_again_stays_for_the_run_that_is_about_to_b
     set_id = await committed_set(stores, salt)
     after_the_first = SystemClock().now()
     assert await committed_set(stores, salt) == set_id
-    await stores.sample_sets.drop_unused(after_the_first)
+    await drop_unused(stores, after_the_first)
     assert len((await stores.records.open(plan_of([3], [set_id]), 1)).plan.tasks) == 1
 
 
 async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
     salt = new_id()
     set_id = await committed_set(stores, salt)
-    await stores.sample_sets.sweep(in_a_while())
-    await stores.sample_sets.drop_unused(in_a_while())
+    await drop_unused(stores, in_a_while())
     with pytest.raises(SampleSetNotFound):
         await stores.records.open(plan_of([3], [set_id]), 1)
     again = await committed_set(stores, salt)
@@ -134,7 +137,7 @@ async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresS
     set_id = await committed_set(stores, new_id())
     async with session.transaction() as opening:
         assert await opening.fetchrow("hold_sample_set", set_id) is not None
-        await stores.sample_sets.drop_unused(in_a_while())
+        await drop_unused(stores, in_a_while())
     assert await is_readable(stores, set_id)
 
 
@@ -146,8 +149,7 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     plan = await recorded_run(stores, set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
     await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
-    await stores.sample_sets.sweep(in_a_while())
-    await stores.sample_sets.drop_unused(in_a_while())
+    await drop_unused(stores, in_a_while())
     assert await rows_of(session, "run_id", plan.run_id) == {}
     assert await rows_of(session, "set_id", set_id) == {}
 
@@ -166,7 +168,7 @@ async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: Post
     set_id = await committed_set(stores, new_id())
     async with session.transaction() as cut_short:
         assert await cut_short.fetchrow("drop_unused_sample_set", set_id) is not None
-    await stores.sample_sets.drop_unused(LONG_AGO)
+    await stores.sample_sets.sweep(LONG_AGO)
     assert await rows_of(session, "set_id", set_id) == {}
 
 

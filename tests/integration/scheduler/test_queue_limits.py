@@ -12,6 +12,7 @@ import pytest_asyncio
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.postgres import PostgresSession
+from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import (
     LimitChanges,
@@ -20,7 +21,6 @@ from services.scheduler.runs.limits.queue_limits import (
     QueueLimits,
     TooManyRequests,
 )
-from services.scheduler.session import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits

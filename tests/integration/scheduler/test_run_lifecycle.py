@@ -11,13 +11,13 @@ import pytest_asyncio
 
 from proctor.values.run import RunId, RunKind, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns, refuse_used_by_run
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RunFilter
-from services.scheduler.session import QUERIES
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.uploads.dataset import DatasetId
@@ -49,7 +49,7 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
 @pytest_asyncio.fixture(loop_scope="module")
 async def datasets(pool: asyncpg.Pool) -> PostgresDatasets:
     await in_postgres(pool)
-    return PostgresDatasets(PostgresSession(pool, QUERIES))
+    return PostgresDatasets(PostgresSession(pool, QUERIES), refuse_used_by_run)
 
 
 async def in_postgres(pool: asyncpg.Pool) -> Stores:
@@ -221,7 +221,7 @@ async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
 
 async def test_run_is_not_added_over_a_data_set_that_was_deleted(pool: asyncpg.Pool) -> None:
     stores = await in_postgres(pool)
-    await PostgresDatasets(PostgresSession(pool, QUERIES)).delete(OTHER, by())
+    await PostgresDatasets(PostgresSession(pool, QUERIES), refuse_used_by_run).delete(OTHER, by())
     with pytest.raises(DatasetNotFound):
         await add(stores, dataset_run(dataset_id=OTHER))
 

@@ -27,12 +27,12 @@ from services.common.grpc.errors import remote_error
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
+from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler

@@ -23,13 +23,13 @@ from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
-from services.scheduler.batches.postgres import PostgresBatches
+from services.scheduler.batches.postgres import PostgresBatches, refuse_used_file
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.postgres import QUERIES, SCHEMA
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns, refuse_used_by_run
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
@@ -273,7 +273,7 @@ class Finishing:
         self.store = PostgresBatches(sessions, runs)
         self.objects = ObstoreObjects(harness.folder.as_uri())
         self.sessions = sessions
-        files = PostgresFiles(sessions)
+        files = PostgresFiles(sessions, refuse_used_file)
         self.use_case = FinishBatch(
             self.store, files, GrpcBatchLines(channel), self.objects, SystemClock(), 60.0
         )
@@ -318,7 +318,9 @@ async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -
         assert await harness.count(files, f"{batch.batch_id}%") == 2
         # What it had stored is loose, and swept.
         clock = _LaterClock()
-        collector = CollectOrphanedObjects(PostgresDatasets(other.sessions), other.objects, clock, 60.0)
+        collector = CollectOrphanedObjects(
+            PostgresDatasets(other.sessions, refuse_used_by_run), other.objects, clock, 60.0
+        )
         await collector.collect()
         assert [name for given in other.given for name in harness.objects_of(given)] == []
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)

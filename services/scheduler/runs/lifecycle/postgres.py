@@ -33,7 +33,7 @@ from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
-from services.scheduler.uploads.errors import DatasetNotFound
+from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
 
 RETRY_AFTER_SECONDS = 30
 _MOST_DELETED_AT_ONCE = 100
@@ -108,7 +108,7 @@ class PostgresRuns:
             if not row["is_closed"]:
                 is_closing = row["step"].startswith(SUMMARISING) or RunState(row["state"]).is_final
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
-            if await transaction.fetchval("unfinished_batch_of_run", run_id):
+            if row["has_unwritten_files"]:
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
             await transaction.execute("add_deleted_run", run_id, author.at)
             await record_change(transaction, _change_of(run_id, Action.DELETE, author))
@@ -163,6 +163,16 @@ class PostgresRuns:
 
 def _change_of(run_id: RunId, action: Action, author: Author) -> Change:
     return Change(author, action, ObjectKind.RUN, run_id)
+
+
+async def refuse_used_by_run(transaction: PostgresTransaction, upload_id: str) -> None:
+    """Raises `DatasetInUse` or `FileInUseByRun` while an unfinished run reads the data set or file."""
+    run_id = await transaction.fetchval("run_using_upload", upload_id)
+    if run_id is None:
+        return
+    if is_dataset_id(upload_id):
+        raise DatasetInUse(dataset_id=upload_id, run_id=str(run_id))
+    raise FileInUseByRun(file_id=upload_id, run_id=str(run_id))
 
 
 async def lock_user(transaction: PostgresTransaction, user: str) -> None:

@@ -69,14 +69,14 @@ FROM tasks
 WHERE run_id = $1
 ORDER BY task_index;
 
--- name: batch_of_run: Return the batch of a run ($1 run)
-SELECT batch_id FROM batches WHERE run_id = $1;
+-- name: batch_of_run: Return the batch that a run was made for ($1 run)
+SELECT batch_id FROM runs WHERE run_id = $1;
 
--- name: unfinished_batch_of_run: Return the batch of a run whose files are not written yet ($1 run)
-SELECT batch_id FROM batches WHERE run_id = $1 AND finalized_at IS NULL;
+-- name: run_using_upload: Return an unfinished run over a data set or file ($1 data set or file)
+SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
 
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends ($1 run)
-SELECT state, step, is_closed FROM runs WHERE run_id = $1 FOR UPDATE;
+SELECT state, step, is_closed, has_unwritten_files FROM runs WHERE run_id = $1 FOR UPDATE;
 
 -- name: delete_run: Delete a run with its tasks, shards and batch ($1 run)
 DELETE FROM runs WHERE run_id = $1;

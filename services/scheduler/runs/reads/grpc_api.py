@@ -14,6 +14,7 @@ from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.clock import Clock
 from services.common.grpc.principal import principal_of
+from services.common.grpc.server import RpcContext
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
 from services.scheduler.errors import InvalidParameter
@@ -75,15 +76,13 @@ SERVICE_NAMES = (
     count_messages.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
 )
 
-Context = grpc.aio.ServicerContext[object, object]
-
 DEFAULT_PAGE_SIZE = 100
 
 
 _USER_COUNTS = Codec(UserRunCounts, messages.UserRunCounts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GrpcQueueApi(
     queue_service_pb2_grpc.QueueServiceServicer, request_count_service_pb2_grpc.RequestCountServiceServicer
 ):
@@ -100,7 +99,7 @@ class GrpcQueueApi(
         request_count_service_pb2_grpc.add_RequestCountServiceServicer_to_server(self, server)
 
     async def GetQueue(
-        self, request: messages.GetQueueRequest, context: Context
+        self, request: messages.GetQueueRequest, context: RpcContext
     ) -> messages.GetQueueResponse:
         queue = await self.show.queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
         return messages.GetQueueResponse(
@@ -114,7 +113,7 @@ class GrpcQueueApi(
         )
 
     async def GetLimits(
-        self, request: messages.GetLimitsRequest, context: Context
+        self, request: messages.GetLimitsRequest, context: RpcContext
     ) -> messages.GetLimitsResponse:
         limits = limits_to_proto(await self.limits.limits())
         latest = (await self.changes.page(1, None, kind=ObjectKind.LIMITS)).changes
@@ -122,14 +121,14 @@ class GrpcQueueApi(
         return messages.GetLimitsResponse(limits=limits, last_change=last_change)
 
     async def SetLimits(
-        self, request: messages.SetLimitsRequest, context: Context
+        self, request: messages.SetLimitsRequest, context: RpcContext
     ) -> messages.SetLimitsResponse:
         author = Author(principal_of(context.invocation_metadata()).name, self.clock.now())
         limits = await self.change.change(changes_from_proto(request), author)
         return messages.SetLimitsResponse(limits=limits_to_proto(limits))
 
     async def CountRequest(
-        self, request: count_messages.CountRequestRequest, context: Context
+        self, request: count_messages.CountRequestRequest, context: RpcContext
     ) -> count_messages.CountRequestResponse:
         user, now = request.user or DEFAULT_USER, self.clock.now()
         left = await self.limits.count_request(user, now, is_read=request.is_read)

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -25,7 +24,7 @@ from tests.fakes.results.recorded_run import answered, choice_sample, failed, ne
 
 
 def store(stores: Stores) -> StoreSampleSet:
-    return StoreSampleSet(stores.sample_sets, SystemClock(), timedelta(hours=1))
+    return StoreSampleSet(stores.sample_sets)
 
 
 async def open_run(stores: Stores, sizes: list[int], rollouts: int = 1) -> RunPlan:

@@ -1,0 +1,32 @@
+"""Joins the parts that list and mark answers."""
+
+from services.common.clock import Clock
+from services.common.postgres import PostgresSession
+from services.results.answers.grpc_api import GrpcAnswerApi
+from services.results.answers.list_outcomes import ListOutcomes
+from services.results.answers.list_side_by_side import ListSideBySide
+from services.results.answers.mark_answers import MarkAnswers
+from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAnswers, PostgresSameSamples
+from services.results.summaries.ports import Stores
+
+
+def make_list_outcomes(session: PostgresSession, stores: Stores, clock: Clock) -> ListOutcomes:
+    return ListOutcomes(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        outcomes=stores.outcomes,
+        answers=PostgresAnswers(session),
+        clock=clock,
+    )
+
+
+def make_answer_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcAnswerApi:
+    list_side_by_side = ListSideBySide(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        answers=PostgresAnswers(session),
+        same_samples=PostgresSameSamples(session),
+        clock=clock,
+    )
+    mark_answers = MarkAnswers(records=stores.records, golden=PostgresGoldenAnswers(session))
+    return GrpcAnswerApi(list_side_by_side=list_side_by_side, mark_answers=mark_answers)

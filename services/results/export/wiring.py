@@ -1,0 +1,28 @@
+"""Joins the parts of exports."""
+
+from services.common.postgres import PostgresSession
+from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAnswers, PostgresListedOutcomes
+from services.results.export.export_golden_answers import ExportGoldenAnswers
+from services.results.export.export_run import ExportRun
+from services.results.export.grpc_api import FORMATS, GrpcExportApi
+from services.results.export.postgres import PostgresExportMarks, PostgresExportRows
+from services.results.summaries.ports import Stores
+from services.results.summaries.show_summary import ShowSummary
+
+
+def make_export_api(session: PostgresSession, stores: Stores, show_summary: ShowSummary) -> GrpcExportApi:
+    export_run = ExportRun(
+        records=stores.records,
+        rows=PostgresExportRows(session),
+        outcomes=PostgresListedOutcomes(session),
+        marks=PostgresExportMarks(session),
+        show_summary=show_summary,
+        formats=FORMATS,
+    )
+    export_golden_answers = ExportGoldenAnswers(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        answers=PostgresAnswers(session),
+        golden=PostgresGoldenAnswers(session),
+    )
+    return GrpcExportApi(export_run=export_run, export_golden_answers=export_golden_answers)

@@ -1,0 +1,61 @@
+"""Joins the parts of leaderboards: reading them, and adding baselines and comparisons of closed runs."""
+
+from services.common.clock import Clock
+from services.common.postgres import PostgresSession
+from services.results.comparison.compare_runs import StoreComparison
+from services.results.comparison.ports import Calls
+from services.results.comparison.postgres import PostgresComparisons
+from services.results.leaderboard.add_baselines import AddBaselines
+from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
+from services.results.leaderboard.list_history import ListHistory
+from services.results.leaderboard.postgres import (
+    PostgresBaselines,
+    PostgresClaims,
+    PostgresLeaderboard,
+    PostgresPeers,
+)
+from services.results.leaderboard.rank_models import RankModels
+from services.results.scoring.score_answer import AnswerScorer
+from services.results.summaries.ports import Stores
+
+
+def make_leaderboard_api(
+    session: PostgresSession, store_comparison: StoreComparison, clock: Clock
+) -> GrpcLeaderboardApi:
+    leaderboard = PostgresLeaderboard(session)
+    rank_models = RankModels(
+        leaderboard=leaderboard,
+        differences=PostgresComparisons(session),
+        store_comparison=store_comparison,
+        clock=clock,
+    )
+    return GrpcLeaderboardApi(
+        rank_models=rank_models, list_history=ListHistory(history=leaderboard, clock=clock)
+    )
+
+
+def make_add_baselines(
+    session: PostgresSession, stores: Stores, *, calls: Calls, scorer: AnswerScorer
+) -> AddBaselines:
+    return AddBaselines(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        baselines=PostgresBaselines(session),
+        claims=PostgresClaims(session),
+        calls=calls,
+        scorer=scorer,
+    )
+
+
+def make_compare_peers(
+    session: PostgresSession, stores: Stores, store_comparison: StoreComparison
+) -> ComparePeers:
+    return ComparePeers(
+        records=stores.records,
+        leaderboard=PostgresLeaderboard(session),
+        comparisons=PostgresComparisons(session),
+        peers=PostgresPeers(session),
+        claims=PostgresClaims(session),
+        store_comparison=store_comparison,
+    )

@@ -1,0 +1,25 @@
+"""Joins the consumer of outcomes with what records them."""
+
+from nats.aio.client import Client
+
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
+from services.common.nats.streams import outcome_consumer
+from services.results.outcomes.nats import NatsOutcomeConsumer, RecordingLimits
+from services.results.outcomes.record_outcomes import RecordOutcomes
+from services.results.settings import ResultsSettings
+
+
+def make_outcome_consumer(
+    settings: ResultsSettings, nats: Client, record_outcomes: RecordOutcomes
+) -> NatsOutcomeConsumer:
+    return NatsOutcomeConsumer(
+        puller=Puller(JetStream(nats), outcome_consumer(settings.ack_wait_seconds)),
+        record=record_outcomes.record,
+        limits=RecordingLimits(
+            outcomes=settings.batch_outcomes,
+            linger_seconds=settings.linger_seconds,
+            ack_wait_seconds=settings.ack_wait_seconds,
+        ),
+        shard_key=settings.shard_key.get_secret_value(),
+    )

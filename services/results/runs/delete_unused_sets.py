@@ -1,0 +1,27 @@
+"""Deletes sample sets that were never committed, and those that no run uses any more."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.results.runs.ports import RunRecordStore
+from services.results.samples.ports import SampleSetStore
+
+# A run is opened once all of its sets are committed: the planning of a large suite may take hours.
+KEEP_UNUSED = timedelta(hours=6)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteUnusedSets:
+    """Uncommitted sets are dropped `keep_staged` after their last chunk: their planning has died."""
+
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    clock: Clock
+    keep_staged: timedelta
+
+    async def delete(self) -> int:
+        """Returns how many sets were dropped. The samples of all of them are deleted at the end."""
+        now = self.clock.now()
+        unused = await self.records.drop_unused_sets(now - KEEP_UNUSED)
+        return unused + await self.sample_sets.sweep(now - self.keep_staged)

@@ -1,0 +1,52 @@
+"""Joins the parts of batches: making, showing and cancelling them, and writing their files at the end."""
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+from services.scheduler.batches.finish_batch import FinishBatch, LeadBatches
+from services.scheduler.batches.grpc_api import GrpcBatchApi
+from services.scheduler.batches.grpc_results import GrpcBatchLines
+from services.scheduler.batches.postgres import PostgresBatches
+from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
+from services.scheduler.batches.submit_batch import SubmitBatch
+from services.scheduler.postgres import Connections
+from services.scheduler.runs.wiring import RunParts
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.uploads.stored_file import FileId
+from services.scheduler.uploads.wiring import UploadParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchParts:
+    api: GrpcBatchApi
+    leader: LeadBatches
+
+
+def make_batches(
+    settings: SchedulerSettings, connections: Connections, runs: RunParts, uploads: UploadParts
+) -> BatchParts:
+    batches, clock = PostgresBatches(connections.postgres, runs=runs.store), connections.clock
+    api = GrpcBatchApi(
+        submit=SubmitBatch(
+            batches=batches,
+            files=uploads.files,
+            submitting=runs.submit,
+            limits=runs.limits,
+            controls=runs.controls,
+            clock=clock,
+        ),
+        show=ShowBatch(batches=batches, runs=runs.show),
+        cancel=CancelBatch(batches=batches, runs=runs.change),
+    )
+    finishing = FinishBatch(
+        batches=batches,
+        files=uploads.files,
+        lines=GrpcBatchLines(connections.results),
+        objects=uploads.objects,
+        clock=clock,
+        seconds=settings.max_upload_seconds,
+    )
+    leader = LeadBatches(
+        batches=batches, finishing=finishing, clock=clock, new_file_id=lambda: FileId(f"file-{uuid4().hex}")
+    )
+    return BatchParts(api=api, leader=leader)

@@ -1,0 +1,34 @@
+"""Joins the parts of rate limits: what workers report, and the quotas that the leader assigns."""
+
+from dataclasses import dataclass
+
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.scheduler.postgres import Connections
+from services.scheduler.rate_limits.assign_quotas import AssignQuotas
+from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
+from services.scheduler.settings import SchedulerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimitParts:
+    tracker: RateLimitTracker
+    retry_budget: RetryBudget
+    reports: NatsRateReports
+    assign_quotas: AssignQuotas
+
+
+def make_rate_limits(settings: SchedulerSettings, connections: Connections) -> RateLimitParts:
+    jetstream, clock = connections.jetstream, connections.clock
+    tracker, retry_budget = RateLimitTracker(), RetryBudget(settings.max_retried_share)
+    return RateLimitParts(
+        tracker=tracker,
+        retry_budget=retry_budget,
+        reports=NatsRateReports(
+            connection=jetstream.connection, tracker=tracker, budget=retry_budget, clock=clock
+        ),
+        assign_quotas=AssignQuotas(
+            tracker=tracker, store=NatsQuotas(Bucket(jetstream, streams.QUOTAS_BUCKET)), clock=clock
+        ),
+    )

@@ -1,0 +1,154 @@
+"""Joins the parts of runs: submitting, changing, deleting and showing them, and the limits of the queue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from proctor.values.providers.base_urls import BaseUrl
+from proctor.values.providers.pools_file import PoolsFile
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.scheduler.changes.postgres import PostgresChanges
+from services.scheduler.postgres import Connections
+from services.scheduler.pricing.prices import ResolvePrice
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.rate_limits.rate_meter import RetryBudget
+from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
+from services.scheduler.runs.admission.show_forecast import ForecastQueue
+from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
+from services.scheduler.runs.lifecycle.nats import NatsRunControls
+from services.scheduler.runs.lifecycle.ports import RecordDeletion
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.submit_run import SubmitRun
+from services.scheduler.runs.limits.change_limits import ChangeLimits
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.reads.grpc_api import GrpcQueueApi
+from services.scheduler.runs.reads.postgres import PostgresRunLists
+from services.scheduler.runs.reads.run_list import RecordedCounts
+from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.suites.ports import SuiteCatalogue
+from services.scheduler.uploads.ports import ContentSource
+from services.scheduler.workers.worker import WorkerRegistry
+
+
+class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):
+    """What results has recorded of runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderSources:
+    """What an order is checked against."""
+
+    suites: SuiteCatalogue
+    datasets: ContentSource
+    pools: PoolsFile
+    pricing: ResolvePrice
+    allowed_base_urls: Sequence[BaseUrl]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSignals:
+    """What is known of runs that execute: their progress, their workers, and the retries they have left."""
+
+    tracker: ProgressTracker
+    registry: WorkerRegistry
+    retry_budget: RetryBudget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    store: PostgresRuns
+    slots: PostgresSlots
+    limits: PostgresLimits
+    controls: NatsRunControls
+    submit: SubmitRun
+    change: ChangeState
+    delete: DeleteRun
+    show: ShowRun
+    queue_api: GrpcQueueApi
+
+
+def make_runs(
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    sources: OrderSources,
+    signals: RunSignals,
+    record: RecordOfRuns,
+) -> RunParts:
+    session, clock = connections.postgres, connections.clock
+    limits = PostgresLimits(session, settings=_queue_limits(settings))
+    store = PostgresRuns(session, limits=limits)
+    controls = NatsRunControls(
+        connection=connections.jetstream.connection,
+        bucket=Bucket(connections.jetstream, streams.RUNS_BUCKET),
+        budget=signals.retry_budget,
+        clock=clock,
+    )
+    show = _make_show(connections, store=store, limits=limits, signals=signals, record=record)
+    return RunParts(
+        store=store,
+        slots=PostgresSlots(session, limits=limits),
+        limits=limits,
+        controls=controls,
+        submit=SubmitRun(
+            runs=store,
+            suites=sources.suites,
+            datasets=sources.datasets,
+            pools=sources.pools.pools,
+            controls=controls,
+            clock=clock,
+            pricing=sources.pricing,
+            aliases=sources.pools.aliases,
+            allowed_base_urls=sources.allowed_base_urls,
+        ),
+        change=ChangeState(runs=store, controls=controls, clock=clock),
+        delete=DeleteRun(runs=store, record=record, clock=clock),
+        show=show,
+        queue_api=GrpcQueueApi(
+            show=show, change=ChangeLimits(limits), limits=limits, changes=show.changes, clock=clock
+        ),
+    )
+
+
+def _make_show(
+    connections: Connections,
+    *,
+    store: PostgresRuns,
+    limits: PostgresLimits,
+    signals: RunSignals,
+    record: RecordedCounts,
+) -> ShowRun:
+    session, clock = connections.postgres, connections.clock
+    forecasts = ForecastQueue(
+        store=PostgresQueue(session),
+        limits=limits,
+        tracker=signals.tracker,
+        registry=signals.registry,
+        clock=clock,
+    )
+    return ShowRun(
+        runs=store,
+        lists=PostgresRunLists(session),
+        record=record,
+        tracker=signals.tracker,
+        registry=signals.registry,
+        clock=clock,
+        forecasts=forecasts,
+        changes=PostgresChanges(session),
+    )
+
+
+def _queue_limits(settings: SchedulerSettings) -> QueueLimits:
+    return QueueLimits(
+        max_running=settings.max_running_runs,
+        max_pending_per_user=settings.max_pending_runs_per_user,
+        max_requests_per_minute=settings.max_requests_per_minute,
+        max_reads_per_minute=settings.max_reads_per_minute,
+        run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
+        min_run_time=timedelta(seconds=settings.min_run_time_seconds),
+        priorities=settings.highest_priorities,
+    )

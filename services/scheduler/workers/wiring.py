@@ -1,0 +1,41 @@
+"""Joins the parts of workers: the registry of live ones, and the models that they can serve."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from proctor.values.providers.pool import Pool
+from services.common.nats import streams
+from services.common.nats.bucket import Bucket
+from services.scheduler.postgres import Connections
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.workers.list_models import ListingRules, ListModels
+from services.scheduler.workers.nats import NatsModelListRequests, NatsWorkerRegistry
+
+# Longer than a worker waits for its provider's list.
+LIST_MODELS_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerParts:
+    registry: NatsWorkerRegistry
+    list_models: ListModels
+
+
+def make_workers(
+    settings: SchedulerSettings, connections: Connections, pools: Sequence[Pool], changed: Callable[[], None]
+) -> WorkerParts:
+    """`changed` is called when a worker comes, goes or reports something new."""
+    jetstream, clock = connections.jetstream, connections.clock
+    registry = NatsWorkerRegistry(
+        bucket=Bucket(jetstream, streams.WORKERS_BUCKET), clock=clock, changed=changed
+    )
+    list_models = ListModels(
+        pools=pools,
+        registry=registry,
+        lists=NatsModelListRequests(
+            connection=jetstream.connection, clock=clock, limit_seconds=LIST_MODELS_SECONDS
+        ),
+        clock=clock,
+        rules=ListingRules(settings.list_models_wait_seconds),
+    )
+    return WorkerParts(registry=registry, list_models=list_models)
