@@ -2,7 +2,7 @@
 
 -- name: add_batch: Store a batch and mark its run, unless the same request has stored one ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 lifetime of its files or null, $12 request)
 WITH marked AS (
-    UPDATE runs SET batch_id = $1, has_unwritten_files = true WHERE run_id = $9
+    UPDATE runs SET made_for_batch = $1, has_unwritten_files = true WHERE run_id = $9
 )
 INSERT INTO batches (
     batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
