@@ -192,9 +192,7 @@ async def _parts(
     }
     address = settings.listen_address or settings.results_address
     return ResultsParts(
-        grpc=await serve_grpc(
-            settings.listen_address or settings.results_address, list(apis.values()), list(apis)
-        ),
+        grpc=await serve_grpc(address, list(apis.values()), list(apis)),
         consumer=make_outcome_consumer(settings, nats, record_outcomes),
         unused_sets=DeleteUnusedSets(
             records=stores.records,
