@@ -9,10 +9,10 @@ import grpc
 from proctor.v1 import results_service_pb2 as pb
 from proctor.v1 import results_service_pb2_grpc as pb_grpc
 from proctor.values.outcome import OutcomeStatus
+from services.common.checked_fields import checked_choice, checked_id, checked_text
 from services.common.grpc.server import RpcContext
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.checked_fields import checked_choice, checked_id, checked_text
 from services.results.outcomes.proto import recorded_to_proto
 from services.results.summaries.proto import summary_to_proto
 from services.results.summaries.show_summary import ShowSummary

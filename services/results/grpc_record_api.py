@@ -10,8 +10,8 @@ from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
+from services.common.checked_fields import checked_choice, checked_id, invalid_field
 from services.common.grpc.server import RpcContext
-from services.results.checked_fields import InvalidField, checked_choice, checked_id
 from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.reuse_answers import ReuseAnswers
@@ -107,5 +107,5 @@ def _final_state(number: int) -> RunState | None:
     """None where the caller gives none."""
     state = checked_choice("state", RunState, number) if number else None
     if state is not None and not state.is_final:
-        raise InvalidField(field="state", problem=f"must be final, not {state}")
+        raise invalid_field("state", f"must be final, not {state}")
     return state

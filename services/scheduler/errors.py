@@ -13,20 +13,6 @@ class InvalidSetting(SchedulerError):
     kind = ErrorKind.CONFLICT
 
 
-class InvalidParameter(SchedulerError):
-    """{sentence}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
-
-
-class InvalidPageToken(SchedulerError):
-    """page_token is not one that this list gave. Start again without it."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PAGE_TOKEN"
-
-
 class BelongsToAnother(SchedulerError):
     """{thing} belongs to {owner}: only {owner} and operators may change or delete it."""
 

@@ -12,15 +12,10 @@ from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.values.run import Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
+from services.common.checked_fields import nul_problem, refuse
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import (
-    DEFAULT_USER,
-    checked_page_size,
-    checked_request_id,
-    nul_problem,
-    refuse,
-)
+from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.runs.lifecycle import change_state, submit_run
 from services.scheduler.runs.lifecycle.errors import RunNotFound
 from services.scheduler.runs.lifecycle.run import Run

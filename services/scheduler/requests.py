@@ -1,4 +1,4 @@
-"""What every request is checked for: ids, page sizes, page tokens, user names and texts."""
+"""What many requests hold: users, request ids, page sizes and the page tokens of lists by time."""
 
 import unicodedata
 from datetime import MAXYEAR, datetime
@@ -6,8 +6,13 @@ from uuid import UUID
 
 from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY, LOCAL_USER, MAX_USER_LETTERS, Principal, is_user_name
-from services.common.page_token import InvalidToken, read_page_token, write_page_token
-from services.scheduler.errors import BelongsToAnother, InvalidPageToken, InvalidParameter
+from services.common.checked_fields import (
+    InvalidParameter,
+    checked_number,
+    read_page_token,
+    write_page_token,
+)
+from services.scheduler.errors import BelongsToAnother
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
@@ -15,13 +20,6 @@ _END_OF_COUNTS = 2**31
 DEFAULT_USER = LOCAL_USER
 # Embeddings, overrides and isolates of Unicode's bidirectional algorithm, and their ends.
 _TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-
-
-def refuse(problem: Problem | None, *, of: str = "") -> None:
-    """Raises `InvalidParameter` if there is a problem; its field is a part of the message field `of`."""
-    if problem is not None:
-        field = f"{of}.{problem.field}" if of else problem.field
-        raise InvalidParameter(field=field, sentence=problem.sentence)
 
 
 def check_owner(caller: Principal, owner: str, thing: str) -> None:
@@ -39,10 +37,7 @@ def checked_request_id(text: str) -> str:
 
 
 def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, most: int = MAX_PAGE_SIZE) -> int:
-    if not 0 <= wanted <= most:
-        sentence = f"page_size is {wanted}, but must be at least 1 and at most {most}."
-        raise InvalidParameter(field="page_size", sentence=sentence)
-    return wanted or default
+    return checked_number("page_size", wanted, most=most, usual=default)
 
 
 def list_token(of_list: str, time: datetime, name: str, total: int) -> str:
@@ -52,23 +47,7 @@ def list_token(of_list: str, time: datetime, name: str, total: int) -> str:
 
 def read_list_token(of_list: str, token: str) -> tuple[datetime, str, int]:
     """Raises `InvalidPageToken`, also for what Postgres or a contract cannot hold."""
-    try:
-        time, name, total = read_page_token(of_list, token)
-        at, count = datetime.fromisoformat(time), int(total)
-    except (InvalidToken, ValueError) as error:
-        raise InvalidPageToken(page_token=token) from error
-    # The years at both ends can lie outside what Postgres holds in UTC.
-    is_moment = at.tzinfo is not None and 1 < at.year < MAXYEAR
-    if not (is_moment and 0 <= count < _END_OF_COUNTS):
-        raise InvalidPageToken(page_token=token)
-    return at, name, count
-
-
-def nul_problem(field: str, *texts: str) -> Problem | None:
-    """Neither Postgres nor an engine takes a NUL character."""
-    if not any("\0" in text for text in texts):
-        return None
-    return Problem(field, f"{field} holds a NUL character. Leave it out.")
+    return read_page_token(of_list, token, _list_key)
 
 
 def hidden_problem(field: str, text: str) -> Problem | None:
@@ -87,3 +66,13 @@ def user_problem(user: str) -> Problem | None:
         return None
     shape = f"1 to {MAX_USER_LETTERS} printable characters without blanks around them"
     return Problem("user", f"user is {user[:MAX_USER_LETTERS]!a}, but must be {shape}, and not {EVERYBODY}.")
+
+
+def _list_key(parts: list[str]) -> tuple[datetime, str, int]:
+    time, name, total = parts
+    at, count = datetime.fromisoformat(time), int(total)
+    # The years at both ends can lie outside what Postgres holds in UTC.
+    is_moment = at.tzinfo is not None and 1 < at.year < MAXYEAR
+    if not (is_moment and 0 <= count < _END_OF_COUNTS):
+        raise ValueError("no list has such a key")
+    return at, name, count

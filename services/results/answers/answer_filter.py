@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.outcome import OutcomeStatus
-from services.results.checked_fields import InvalidField
+from services.common.checked_fields import invalid_field
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
@@ -50,28 +50,26 @@ NO_FILTER = AnswerFilter()
 
 
 def task_index(plan: RunPlan, name: str) -> int:
-    """The place of a task of a run. Raises InvalidField."""
+    """The place of a task of a run. Raises InvalidParameter."""
     index = plan.task_index_named(name)
     if index is None:
         names = ", ".join(task.task for task in plan.tasks)
-        raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
+        raise invalid_field("task", f"must be one of the run's: {names}")
     return index
 
 
 def check_filter(wanted: AnswerFilter) -> None:
-    """Raises InvalidField for what nothing can match."""
+    """Raises InvalidParameter for what nothing can match."""
     low, high = wanted.min_score, wanted.max_score
     if any(bound is not None and bound != bound for bound in (low, high)):  # noqa: PLR0124  # not a number
-        raise InvalidField(field="min_score and max_score", problem="must be numbers")
+        raise invalid_field("min_score and max_score", "must be numbers")
     if low is not None and high is not None and low > high:
-        raise InvalidField(field="min_score", problem=f"({low:g}) must not be above max_score ({high:g})")
+        raise invalid_field("min_score", f"({low:g}) must not be above max_score ({high:g})")
     least, most = wanted.min_characters, wanted.max_characters
     if any(bound is not None and bound < 0 for bound in (least, most)):
-        raise InvalidField(field="min_characters and max_characters", problem="must be 0 or more")
+        raise invalid_field("min_characters and max_characters", "must be 0 or more")
     if least is not None and most is not None and least > most:
-        raise InvalidField(
-            field="min_characters", problem=f"({least}) must not be above max_characters ({most})"
-        )
+        raise invalid_field("min_characters", f"({least}) must not be above max_characters ({most})")
 
 
 def score_keys(plans: Sequence[RunPlan], wanted: AnswerFilter) -> list[list[str | None]]:

@@ -9,12 +9,12 @@ import grpc
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import answer_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
+from services.common.checked_fields import checked_id, checked_text
 from services.common.grpc.server import RpcContext
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import MarkAnswers, MarkOrder, NamedAnswer
 from services.results.answers.side_by_side import ShownRow
-from services.results.checked_fields import checked_id, checked_text
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import recorded_to_proto
 from services.results.samples.sample import target_as_text

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.outcome import OutcomeStatus
+from services.common.checked_fields import checked_number
 from services.common.clock import Clock
 from services.results.answers.answer_filter import (
     NO_FILTER,
@@ -18,10 +19,10 @@ from services.results.answers.answer_filter import (
     task_index,
 )
 from services.results.answers.ports import AnswerStore, KeyScan
-from services.results.checked_fields import checked_number, read_page_token, write_page_token
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
+from services.results.page_keys import key_token, read_key_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -73,7 +74,7 @@ class ListOutcomes:
         if len(fitting) < len(found):
             after = fitting[-1]
         scored = await self.answers.read(query.run_id, fitting)
-        token = "" if after is None else write_page_token(_LIST, after)
+        token = "" if after is None else key_token(_LIST, after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
     async def _found(
@@ -140,7 +141,7 @@ def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
         task = plan.tasks[task_index(plan, query.task)]
         first, before = task.first_sample, task.end_sample
     # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
-    after = read_page_token(_LIST, query.page_token, first=(first, -1))
+    after = read_key_token(_LIST, query.page_token, first=(first, -1))
     return OutcomePage(query.run_id, after, before, most, query.status)
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from services.common.checked_fields import checked_number, invalid_field
 from services.common.clock import Clock
 from services.results.answers.answer_filter import (
     NO_FILTER,
@@ -25,10 +26,10 @@ from services.results.answers.side_by_side import (
     differ,
     pair_placed,
 )
-from services.results.checked_fields import InvalidField, checked_number, read_page_token, write_page_token
 from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
+from services.results.page_keys import key_token, read_key_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.samples.ports import SampleSetStore
@@ -85,7 +86,7 @@ class ListSideBySide:
         most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         sides = [_side(record, query.task) for record in records]
-        position, _ = read_page_token(_LIST, query.page_token, first=(-1, 0))
+        position, _ = read_key_token(_LIST, query.page_token, first=(-1, 0))
         if position < 0:
             await self._check_common(sides)
         wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
@@ -95,7 +96,7 @@ class ListSideBySide:
             behind = fitting[-1].first
         is_last = behind + 1 >= sides[0].task.sample_count
         shown = await self._shown(sides, fitting)
-        return SideBySidePage(shown, "" if is_last else write_page_token(_LIST, (behind, 0)))
+        return SideBySidePage(shown, "" if is_last else key_token(_LIST, (behind, 0)))
 
     async def _find(self, wanted: _Wanted, start: int, most: int) -> tuple[list[PairedRow], int]:
         """Rows from a position on, and the last position that was looked at."""
@@ -235,7 +236,7 @@ def _numbers(side: Side, positions: Sequence[int | None]) -> list[int]:
 def _check(query: SideBySideQuery) -> None:
     runs = query.run_ids
     if not FEWEST_RUNS <= len(runs) <= MOST_RUNS or len(set(runs)) < len(runs):
-        raise InvalidField(field="run_ids", problem=f"must be {FEWEST_RUNS} to {MOST_RUNS} different runs")
+        raise invalid_field("run_ids", f"must be {FEWEST_RUNS} to {MOST_RUNS} different runs")
     check_filter(query.filter)
 
 
@@ -246,7 +247,7 @@ def _side(record: RunRecord, task: str) -> Side:
         return Side(plan, names.index(task))
     if not task and len(names) == 1:
         return Side(plan, 0)
-    raise InvalidField(field="task", problem=f"must be one of run {plan.run_id}: {', '.join(names)}")
+    raise invalid_field("task", f"must be one of run {plan.run_id}: {', '.join(names)}")
 
 
 def _matches(sides: Sequence[Side], wanted: AnswerFilter) -> Sequence[AnswerMatch] | None:

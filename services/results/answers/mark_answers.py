@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.common.checked_fields import invalid_field
 from services.results.answers.golden import NoRowToMark
 from services.results.answers.ports import GoldenStore
-from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
@@ -39,7 +39,7 @@ class MarkAnswers:
     async def mark(self, order: MarkOrder) -> int:
         """Returns how many golden answers the run has now."""
         if len(order.answers) > MOST_ANSWERS:
-            raise InvalidField(field="answers", problem=f"must be at most {MOST_ANSWERS} at a time")
+            raise invalid_field("answers", f"must be at most {MOST_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
         if order.is_golden:
@@ -55,7 +55,7 @@ class MarkAnswers:
 
     async def _samples(self, plan: RunPlan, row_ids: Sequence[str]) -> dict[str, int]:
         if len(plan.tasks) != 1:
-            raise InvalidField(field="row_id", problem="names a row only where the run has one task")
+            raise invalid_field("row_id", "names a row only where the run has one task")
         [task] = plan.tasks
         found = await self.golden.positions(task.sample_set_id, row_ids)
         for row_id in row_ids:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
 from services.results.bounded_calls import TookTooLong
-from services.results.checked_fields import InvalidField
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
 from services.results.comparison.comparison import SUITE, ComparedRun, Comparison, Difference, corrected
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
@@ -88,7 +88,7 @@ class CompareRuns:
 
     async def compare(self, query: CompareQuery) -> Comparison:
         """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
-        NothingToCompare, NoCommonSamples, UnknownMetric; InvalidField for anything else that is wrong."""
+        NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else that is wrong."""
         records = [await self.records.get(run_id) for run_id in await self._run_ids(query)]
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
@@ -115,17 +115,17 @@ class CompareRuns:
 
     async def _run_ids(self, query: CompareQuery) -> Sequence[str]:
         if bool(query.run_ids) == bool(query.models):
-            raise InvalidField(field="run_ids", problem="or models must be given, and not both")
+            raise invalid_field("run_ids", "or models must be given, and not both")
         field, named = ("run_ids", query.run_ids) if query.run_ids else ("models", query.models)
         if not FEWEST_RUNS <= len(named) <= MOST_RUNS:
-            raise InvalidField(field=field, problem=f"must be {FEWEST_RUNS} to {MOST_RUNS}, not {len(named)}")
+            raise invalid_field(field, f"must be {FEWEST_RUNS} to {MOST_RUNS}, not {len(named)}")
         if len(set(named)) < len(named):
-            raise InvalidField(field=field, problem="must differ; one is named twice")
+            raise invalid_field(field, "must differ; one is named twice")
         return query.run_ids or await self._latest_runs(query)
 
     async def _latest_runs(self, query: CompareQuery) -> list[str]:
         if not query.suite:
-            raise InvalidField(field="suite", problem="must be given with models")
+            raise invalid_field("suite", "must be given with models")
         latest = await self.runs_of_models.latest_runs(query.suite, query.models)
         for model in query.models:
             if model not in latest:

@@ -10,8 +10,8 @@ from proctor.v1 import comparison_pb2
 from proctor.v1 import comparison_service_pb2 as pb
 from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
 from proctor.wire.convert import Codec
+from services.common.checked_fields import checked_id, checked_text, checked_texts
 from services.common.grpc.server import RpcContext
-from services.results.checked_fields import checked_id, checked_text, checked_texts
 from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.checked_fields import checked_number, read_page_token, write_page_token
+from services.common.checked_fields import checked_number
 from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
 from services.results.comparison.metric_choice import all_metrics, shared_tasks, task_named
 from services.results.comparison.ports import FlipQuery, FoundFlip, PairStore
 from services.results.outcomes.page_bytes import fitting_count
+from services.results.page_keys import key_token, read_key_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -71,7 +72,7 @@ class ListFlips:
         metric = _metric(plans, query)
         tasks = task_named(plans[0], query.task), task_named(plans[1], query.task)
         # The token carries the total: it is counted once, on the first page.
-        sample, total = read_page_token(_LIST, query.page_token, first=(tasks[0].first_sample, -1))
+        sample, total = read_key_token(_LIST, query.page_token, first=(tasks[0].first_sample, -1))
         if total < 0:
             sample, total = sample - 1, await self._total(plans, query.task, metric)
         return await self._page(query, tasks, metric, (sample, total))
@@ -89,8 +90,7 @@ class ListFlips:
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
         fitting = found[: fitting_count([one.bytes + weights.get(one.position, 0) for one in found])]
         is_last = len(found) < most and len(fitting) == len(found)
-        last = fitting[-1].position if fitting else 0
-        token = "" if is_last else write_page_token(_LIST, (tasks[0].first_sample + last, total))
+        token = "" if is_last else key_token(_LIST, (tasks[0].first_sample + fitting[-1].position, total))
         return FlipsPage(await self._beside_samples(tasks[0], metric, fitting), total, token)
 
     async def _beside_samples(

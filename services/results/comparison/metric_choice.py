@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results.checked_fields import InvalidField
+from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
@@ -118,15 +118,13 @@ def _words(keys: Iterable[str]) -> str:
 
 
 def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:
-    """The requested tasks that all runs have, in the order of the first run. Raises InvalidField."""
+    """The requested tasks that all runs have, in the order of the first run. Raises InvalidParameter."""
     names = [[task.task for task in plan.tasks] for plan in plans]
     shared = [task for task in names[0] if all(task in others for others in names)]
     asked = list(tasks)
     for task in asked:
         if task not in shared:
-            raise InvalidField(
-                field="tasks", problem=f"{task!r} is not a task of every run: {', '.join(shared)}"
-            )
+            raise invalid_field("tasks", f"{task!r} is not a task of every run: {', '.join(shared)}")
     return [task for task in shared if not asked or task in asked]
 
 

@@ -9,11 +9,11 @@ import orjson
 
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
+from services.common.checked_fields import invalid_field
 from services.common.errors import DomainError, ErrorKind
 from services.results.answers.golden import ChosenAnswer, GoldenAnswer, latest_marks
 from services.results.answers.ports import AnswerStore, GoldenStore
 from services.results.answers.side_by_side import tool_calls
-from services.results.checked_fields import InvalidField
 from services.results.export.format import RunChanged
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
 from services.results.outcomes.page_bytes import fitting_count
@@ -93,7 +93,7 @@ class ExportGoldenAnswers:
     async def export(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
         """Raises NoGoldenAnswers where there are none."""
         if not 1 <= len(run_ids) <= MOST_RUNS or len(set(run_ids)) < len(run_ids):
-            raise InvalidField(field="run_ids", problem=f"must be 1 to {MOST_RUNS} different runs")
+            raise invalid_field("run_ids", f"must be 1 to {MOST_RUNS} different runs")
         plans = [(await self.records.get(run_id)).plan for run_id in run_ids]
         marked = [(place, one) for place, plan in enumerate(plans) async for one in self._marked(plan)]
         chosen = latest_marks(marked)

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from services.common.checked_fields import invalid_field
 from services.results.answers.answer_filter import task_index
 from services.results.answers.ports import ListedOutcomes
-from services.results.checked_fields import InvalidField
 from services.results.export.format import (
     ROWS_VERSION,
     ExportedRun,
@@ -117,7 +117,7 @@ class ExportRun:
         """What is wrong with the order is raised here, before the first chunk."""
         file_format = self.formats.get(order.format_number)
         if file_format is None:
-            raise InvalidField(field="format", problem="must be given")
+            raise invalid_field("format", "must be given")
         record = await self.records.get(order.run_id)
         indexes = _task_indexes(record.plan, order.task, file_format)
         _check_part(order, file_format, record)
@@ -203,17 +203,17 @@ def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[i
         return [task_index(plan, task)]
     if file_format.is_of_one_task and len(plan.tasks) > 1:
         names = ", ".join(planned.task for planned in plan.tasks)
-        raise InvalidField(field="task", problem=f"must be given for this format, one of: {names}")
+        raise invalid_field("task", f"must be given for this format, one of: {names}")
     return list(range(len(plan.tasks)))
 
 
 def _check_part(order: ExportOrder, file_format: ExportFormat, record: RunRecord) -> None:
     if order.first_byte < 0:
-        raise InvalidField(field="first_byte", problem="must not be negative")
+        raise invalid_field("first_byte", "must not be negative")
     if not order.first_byte:
         return
     if not (isinstance(file_format, RowFormat) and file_format.is_resumable):
-        raise InvalidField(field="first_byte", problem="must be 0: only CSV and JSONL can be resumed")
+        raise invalid_field("first_byte", "must be 0: only CSV and JSONL can be resumed")
     if not _is_closed(record):
         raise RunNotFinished(run_id=order.run_id)
 

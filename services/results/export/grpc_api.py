@@ -10,8 +10,8 @@ import grpc
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
+from services.common.checked_fields import checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
-from services.results.checked_fields import InvalidField, checked_id, checked_text
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
 from services.results.export.export_run import ExportOrder, ExportRun
 from services.results.export.format import ExportFormat, MissingAnswer
@@ -67,7 +67,7 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
     ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
         form = GOLDEN_FORMS.get(request.form)
         if form is None:
-            raise InvalidField(field="form", problem="must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
+            raise invalid_field("form", "must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
         run_ids = [checked_id("run_ids", run_id) for run_id in request.run_ids]
         file = await self.export_golden_answers.export(run_ids, form)
         yield pb.ExportGoldenAnswersResponse(file_name=file.name)

@@ -14,8 +14,8 @@ from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
+from services.common.checked_fields import checked_choice, checked_text
 from services.common.grpc.server import RpcContext
-from services.results.checked_fields import checked_choice, checked_text
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from proctor.values.run import RunKind
+from services.common.checked_fields import checked_number, read_page_token, write_page_token
 from services.common.clock import Clock
-from services.common.page_token import read_page_token, write_page_token
-from services.results.checked_fields import InvalidPageToken, checked_number
 from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
 from services.results.leaderboard.leaderboard import LeaderboardEntry
 from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore
@@ -93,10 +92,9 @@ def write_history_token(run: ClosedRun) -> str:
 
 def read_history_token(token: str) -> HistoryKey:
     """The key in a token, or the newest one where there is no token."""
-    if not token:
-        return NEWEST
-    try:
-        microseconds, run_id = read_page_token(_LIST, token)
-        return EPOCH + timedelta(microseconds=int(microseconds)), str(uuid.UUID(run_id))
-    except (ValueError, OverflowError) as error:
-        raise InvalidPageToken(page_token=token) from error
+    return read_page_token(_LIST, token, _history_key) if token else NEWEST
+
+
+def _history_key(parts: list[str]) -> HistoryKey:
+    microseconds, run_id = parts
+    return EPOCH + timedelta(microseconds=int(microseconds)), str(uuid.UUID(run_id))

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.scoring import ScoringMethod
+from services.common.checked_fields import checked_number
 from services.common.clock import Clock
-from services.results.checked_fields import checked_number
 from services.results.comparison.comparison import StoredDifference
 from services.results.comparison.ports import StoredDifferences
 from services.results.leaderboard.leaderboard import (

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from services.results.checked_fields import InvalidField, Key, read_page_token, write_page_token
+from services.common.checked_fields import invalid_field
 from services.results.outcomes.ports import OutcomeStore
+from services.results.page_keys import Key, key_token, read_key_token
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
@@ -30,10 +31,10 @@ class ListMissing:
 
     async def list_page(self, run_id: str, epoch: int, page_size: int, page_token: str) -> MissingPage:
         if not 0 <= page_size <= MOST_PER_PAGE:
-            raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the most")
+            raise invalid_field("page_size", f"must be 1 to {MOST_PER_PAGE}, or 0 for the most")
         record = await self.records.get(run_id)
         check_epoch(record, epoch)
-        start = read_page_token(_LIST, page_token, first=(0, 0))
+        start = read_key_token(_LIST, page_token, first=(0, 0))
         return await self._fill_page(record, start, page_size or MOST_PER_PAGE)
 
     async def _fill_page(self, record: RunRecord, start: Key, page_size: int) -> MissingPage:
@@ -53,4 +54,4 @@ def _cut(missing: list[tuple[int, int]], page_size: int) -> MissingPage:
     """The page ends where it is full; the next one looks again from there, and may be empty."""
     page = missing[:page_size]
     rollout, sample = page[-1]
-    return MissingPage(page, write_page_token(_LIST, (rollout, sample + 1)))
+    return MissingPage(page, key_token(_LIST, (rollout, sample + 1)))

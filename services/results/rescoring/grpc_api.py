@@ -9,8 +9,8 @@ import grpc
 from proctor.v1 import rescore_service_pb2 as pb
 from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
 from proctor.values.scoring import MetricUse
+from services.common.checked_fields import checked_id, checked_text
 from services.common.grpc.server import RpcContext
-from services.results.checked_fields import checked_id, checked_text
 from services.results.rescoring.rescore_task import RescoreTask, ScoringOverride
 from services.results.summaries.proto import task_summary_to_proto
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from proctor.values.outcome import Failure
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.common.checked_fields import invalid_field
 from services.results.answers.answer_filter import task_index
 from services.results.answers.ports import ListedOutcomes
-from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
 from services.results.runs.errors import RunNotFinished
 from services.results.runs.ports import RunRecordStore
@@ -166,19 +166,17 @@ def _recipe(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
 
 
 def other_scoring(plan: RunPlan, index: int, other: ScoringOverride) -> CompiledScoring:
-    """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
+    """Raises InvalidParameter where it cannot be read, or no metric of it fits how the answers were given."""
     try:
         scoring = compile_scoring(_recipe(plan, index, other), plan.scoring_method)
         assert scoring.pipelines
     except InvalidScoring as error:
-        raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+        raise invalid_field("scoring", f"cannot be read: {error}") from error
     if scoring.is_unscored:
-        raise InvalidField(field="metrics", problem="must be given: the run was ordered without any")
+        raise invalid_field("metrics", "must be given: the run was ordered without any")
     if not scoring.metrics:
         method = plan.scoring_method or UNSPECIFIED
-        raise InvalidField(
-            field="metrics", problem=f"need log-probabilities, and the run was scored by {method}"
-        )
+        raise invalid_field("metrics", f"need log-probabilities, and the run was scored by {method}")
     return scoring
 
 
@@ -192,4 +190,4 @@ def _check_some_were_scored(rescored: RescoredAnswers) -> None:
         first = rescored.named[0]
         name = first.row_id or f"sample {first.sample}"
         problem = f"does not fit the answers, such as that to {name}: {first.problem}"
-        raise InvalidField(field="scoring", problem=problem)
+        raise invalid_field("scoring", problem)

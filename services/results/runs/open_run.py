@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.results.checked_fields import InvalidField
+from services.common.checked_fields import invalid_field
 from services.results.runs.errors import EpochNotOpen, EpochOver
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
@@ -17,7 +17,7 @@ class OpenRun:
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
         """The plan counts only for a run that is not known yet."""
         if plan.rollouts < 1:
-            raise InvalidField(field="rollouts", problem="must be 1 or more")
+            raise invalid_field("rollouts", "must be 1 or more")
         check_plan(plan)
         return await self.records.open(plan, epoch)
 
@@ -27,13 +27,11 @@ def check_plan(plan: RunPlan) -> None:
     try:
         assert len(plan.scorings) == len(plan.tasks)
     except InvalidScoring as error:
-        raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+        raise invalid_field("scoring", f"cannot be read: {error}") from error
     ordered = sorted(plan.tasks, key=lambda task: (task.first_sample, task.sample_count))
     for before, after in pairwise(ordered):
         if after.first_sample < before.end_sample:
-            raise InvalidField(
-                field=f"first_sample of {after.task}", problem=f"lies within the samples of {before.task}"
-            )
+            raise invalid_field(f"first_sample of {after.task}", f"lies within the samples of {before.task}")
 
 
 def check_epoch(record: RunRecord, epoch: int) -> None:

@@ -6,7 +6,7 @@ from proctor.v1 import run_pb2, run_record_service_pb2, sample_pb2, work_message
 from proctor.values.scoring import ScoringMethod, TaskScoring
 from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.values import COUNTS, GROUP, SCORING
-from services.results.checked_fields import InvalidField, checked_choice
+from services.common.checked_fields import checked_choice, invalid_field
 from services.results.runs.run_plan import (
     USUAL_MAX_FAILED_SHARE,
     PlannedTask,
@@ -43,14 +43,14 @@ def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
     try:
         return replace(TASK.from_proto(message), provenance=PROVENANCE.from_proto(message))
     except UnknownNumber as error:
-        raise InvalidField(field="scoring.output_type", problem="must be given") from error
+        raise invalid_field("scoring.output_type", "must be given") from error
 
 
 def scoring_from_proto(message: sample_pb2.TaskScoring) -> TaskScoring:
     try:
         return SCORING.from_proto(message)
     except UnknownNumber as error:
-        raise InvalidField(field="scoring.output_type", problem="must be given") from error
+        raise invalid_field("scoring.output_type", "must be given") from error
 
 
 def task_to_proto(task: PlannedTask) -> sample_pb2.PlannedTask:

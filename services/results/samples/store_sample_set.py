@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from proctor.values.scoring import TaskScoring
-from services.results.checked_fields import InvalidField
+from services.common.checked_fields import invalid_field
 from services.results.samples.errors import SampleNotFound, UnfitTarget
 from services.results.samples.ports import SampleReader, SampleSetStore
 from services.results.samples.sample import SampleSet, StoredSample
@@ -27,9 +27,9 @@ class StoreSampleSet:
         """With a recipe, samples that it cannot score are rejected."""
         for sample in samples:
             if len(sample.digest) != DIGEST_BYTES:
-                raise InvalidField(field=f"digest of sample {sample.position}", problem="must have 32 bytes")
+                raise invalid_field(f"digest of sample {sample.position}", "must have 32 bytes")
             if sample.position < 0:
-                raise InvalidField(field="position", problem="must be 0 or more")
+                raise invalid_field("position", "must be 0 or more")
         if recipe is not None:
             # In a thread: a target may be a long pattern.
             await asyncio.to_thread(_check_targets, _read(recipe), samples)
@@ -38,7 +38,7 @@ class StoreSampleSet:
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         if sample_count < 1:
-            raise InvalidField(field="sample_count", problem="must be 1 or more: an empty set is no set")
+            raise invalid_field("sample_count", "must be 1 or more: an empty set is no set")
         return await self.sample_sets.commit(staging_id, sample_count)
 
 
@@ -46,7 +46,7 @@ def _read(recipe: TaskScoring) -> CompiledScoring:
     try:
         return compile_scoring(recipe)
     except InvalidScoring as error:
-        raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+        raise invalid_field("scoring", f"cannot be read: {error}") from error
 
 
 def _check_targets(scoring: CompiledScoring, samples: Sequence[StoredSample]) -> None:
@@ -78,7 +78,7 @@ class ReadSamples(Generic[SampleForm]):
 
     async def read(self, set_id: str, positions: Sequence[int]) -> list[SampleForm]:
         if len(positions) > MOST_POSITIONS:
-            raise InvalidField(field="positions", problem=f"must be at most {MOST_POSITIONS}")
+            raise invalid_field("positions", f"must be at most {MOST_POSITIONS}")
         found = await self.samples.read(set_id, positions)
         for position in positions:
             if position not in found:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.priority import default_priority
+from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.batches.ports import BatchStore
@@ -17,8 +18,7 @@ from services.scheduler.batches.stored_batch import (
     run_id_of,
     window_of,
 )
-from services.scheduler.errors import InvalidParameter
-from services.scheduler.requests import refuse, user_problem
+from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun

@@ -8,14 +8,15 @@ import grpc
 
 from proctor.v1 import change_service_pb2 as messages
 from proctor.v1 import change_service_pb2_grpc
+from services.common.checked_fields import checked_text, read_page_token, write_page_token
 from services.common.grpc.server import RpcContext
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import ChangeList
-from services.scheduler.errors import InvalidPageToken
-from services.scheduler.requests import checked_page_size, nul_problem, refuse
+from services.scheduler.requests import checked_page_size
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ChangeService"].full_name
-_MOST_DIGITS = 18
+_LIST = "changes"
+_END_OF_NUMBERS = 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,20 +31,20 @@ class GrpcChangeApi(change_service_pb2_grpc.ChangeServiceServicer):
     async def ListChanges(
         self, request: messages.ListChangesRequest, context: RpcContext
     ) -> messages.ListChangesResponse:
-        refuse(nul_problem("object_id", request.object_id))
+        checked_text("object_id", request.object_id)
         size = checked_page_size(request.page_size)
-        before, object_id = _number(request.page_token), request.object_id or None
-        page = await self.changes.page(size, before, object_id=object_id)
+        token = request.page_token
+        before = read_page_token(_LIST, token, _number) if token else None
+        page = await self.changes.page(size, before, object_id=request.object_id or None)
         return messages.ListChangesResponse(
             changes=[change_to_proto(change) for change in page.changes],
-            next_page_token="" if page.last is None else str(page.last),
+            next_page_token="" if page.last is None else write_page_token(_LIST, page.last),
         )
 
 
-def _number(token: str) -> int | None:
-    """None for the first page. Raises `InvalidPageToken`."""
-    if not token:
-        return None
-    if not (token.isascii() and token.isdecimal() and len(token) <= _MOST_DIGITS):
-        raise InvalidPageToken(page_token=token)
-    return int(token)
+def _number(parts: list[str]) -> int:
+    [text] = parts
+    number = int(text)
+    if not 0 < number < _END_OF_NUMBERS:
+        raise ValueError("no change has such a number")
+    return number

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field, replace
 
 from proctor.values.run import Principal
+from services.common.checked_fields import checked_text, refuse
 from services.common.clock import Clock
-from services.scheduler import errors
 from services.scheduler.changes.user_change import Author
-from services.scheduler.requests import check_owner, hidden_problem, nul_problem, user_problem
+from services.scheduler.requests import check_owner, hidden_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
@@ -51,9 +51,7 @@ class AddSuite:
     clock: Clock
 
     async def add(self, document: SuiteDocument, user: str) -> RegisteredSuite:
-        problem = user_problem(user) or hidden_problem("document.file_name", document.file_name)
-        if problem:
-            raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+        refuse(user_problem(user) or hidden_problem("document.file_name", document.file_name))
         reading = await self.checking.check(document)
         if reading.suite is None:
             raise reading.error(document.name)
@@ -72,9 +70,7 @@ class DeleteSuite:
 
     async def delete(self, suite: str, version: int, caller: Principal) -> None:
         """Raises `BelongsToAnother`, `SuiteInUse`, `NoSuchVersion`, `SuiteOfInstallation`."""
-        problem = nul_problem("suite", suite)
-        if problem:
-            raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+        checked_text("suite", suite)
         owner = await self.stored.owner(suite, version)
         if owner is not None:
             check_owner(caller, owner, f"Version {version} of the suite {suite}")

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
-from services.scheduler import errors
+from services.common.checked_fields import InvalidParameter
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
 from services.scheduler.suites.ports import SuiteCatalogue
@@ -66,4 +66,4 @@ def _check(wanted: SampleRequest) -> None:
     for name, (value, highest) in ranges.items():
         if not 0 <= value <= highest:
             sentence = f"{name} is {value}, but must be at least 0 and at most {highest}."
-            raise errors.InvalidParameter(field=name, sentence=sentence)
+            raise InvalidParameter(field=name, sentence=sentence)

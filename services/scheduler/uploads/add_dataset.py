@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
-from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import hidden_problem, user_problem
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.checking.faults import DatasetFault
@@ -102,9 +102,7 @@ def check_same_name(stored: str, name: str, request_id: str) -> None:
 
 def check_header(name: str, user: str) -> None:
     """Checks the header of an upload. Raises `InvalidParameter`."""
-    problem = hidden_problem("name", name) or user_problem(user)
-    if problem:
-        raise InvalidParameter(field=problem.field, sentence=problem.sentence)
+    refuse(hidden_problem("name", name) or user_problem(user))
     if not 0 < len(name) <= MAX_NAME_LETTERS:
         sentence = f"name has {len(name)} letters, but must have 1 to {MAX_NAME_LETTERS}."
         raise InvalidParameter(field="header.name", sentence=sentence)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
-from services.scheduler.errors import InvalidParameter
 from services.scheduler.uploads.add_dataset import check_header, check_same_name
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads

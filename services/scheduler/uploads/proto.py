@@ -7,7 +7,7 @@ from proctor.v1 import dataset_service_pb2 as datasets
 from proctor.v1 import file_service_pb2 as files
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
-from services.scheduler.errors import InvalidPageToken, InvalidParameter
+from services.common.checked_fields import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_request_id, list_token, read_list_token
 from services.scheduler.uploads.add_dataset import AddedDataset
 from services.scheduler.uploads.checking.faults import DatasetFault

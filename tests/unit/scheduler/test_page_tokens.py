@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from services.common.page_token import write_page_token
-from services.scheduler.errors import InvalidPageToken
+from services.common.checked_fields import InvalidPageToken, write_page_token
 from services.scheduler.requests import list_token, read_list_token
 
 RUN = "6c3a2f4e-0000-4000-8000-000000000001"

@@ -8,10 +8,10 @@ from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
+from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
-from services.scheduler import errors
 from services.scheduler.pricing.prices import ResolvePrice
-from services.scheduler.requests import refuse, user_problem
+from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.order_rules import first_problem
@@ -120,7 +120,7 @@ class SubmitRun:
             raise UnknownProvider(provider=order.provider, advice=advice, supported=supported)
         if not order.model.partition("/")[2].strip():
             sentence = f'model is "{order.model}", but must name a model after the provider: provider/name.'
-            raise errors.InvalidParameter(field="order.model", sentence=sentence)
+            raise InvalidParameter(field="order.model", sentence=sentence)
         pool = pool_serving(order.model, self.pools)
         if pool is None:
             of_provider = sorted(
@@ -147,7 +147,7 @@ def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], poo
             sentence = (
                 f"scoring_method is {order.scoring_method}, but no task ordered has choices to score so."
             )
-            raise errors.InvalidParameter(field="order.scoring_method", sentence=f"{sentence} Leave it out.")
+            raise InvalidParameter(field="order.scoring_method", sentence=f"{sentence} Leave it out.")
         return ScoringMethod.GENERATE
     methods = pool.scoring_methods(order.prompt_form)
     wanted = order.scoring_method or methods[0]

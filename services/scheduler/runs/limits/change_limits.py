@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY
+from services.common.checked_fields import refuse
 from services.scheduler.changes.user_change import Author
-from services.scheduler.requests import refuse, user_problem
+from services.scheduler.requests import user_problem
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 
 _MOST_RUNNING = 10_000

@@ -9,8 +9,8 @@ from proctor.values.generation import Problem, Range
 from proctor.values.providers.pools_file import MAX_MODEL_LETTERS
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.sample import MAX_FEWSHOT
+from services.common.checked_fields import nul_problem
 from services.common.secret_names import secret_word_in
-from services.scheduler.requests import nul_problem
 from services.scheduler.runs.orders.run_order import RunOrder
 
 # Its parameters go out with every shard.

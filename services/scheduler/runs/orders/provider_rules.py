@@ -7,10 +7,9 @@ from proctor.values.generation import GenerationParams, Problem
 from proctor.values.providers.base_urls import BaseUrl, NoBaseUrl, host_of, is_allowed, parse_base_url
 from proctor.values.providers.pool import Pool
 from proctor.values.providers.rules import ProviderRules, rules_for
+from services.common.checked_fields import InvalidParameter, refuse
 from services.common.errors import ErrorKind
-from services.scheduler import errors
 from services.scheduler.errors import SchedulerError
-from services.scheduler.requests import refuse
 from services.scheduler.runs.orders.order_rules import own_field_problem
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
@@ -73,7 +72,7 @@ def _refuse_base_url(base_url: str, pool: Pool, allowed: Sequence[BaseUrl]) -> N
     try:
         parsed = parse_base_url(base_url)
     except NoBaseUrl as error:
-        raise errors.InvalidParameter(field="order.base_url", sentence=f"base_url {error}.") from error
+        raise InvalidParameter(field="order.base_url", sentence=f"base_url {error}.") from error
     if pool.engine != "openai":
         raise CannotAskElsewhere(pool=pool.name, engine=pool.engine)
     if not is_allowed(parsed, allowed):

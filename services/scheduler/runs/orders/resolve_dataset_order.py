@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from proctor.values.scoring import PromptForm, ScoringMethod
-from services.scheduler import errors
+from services.common.checked_fields import InvalidParameter
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.format.metrics import resolve_dataset_metrics
 from services.scheduler.uploads.checking.row_fields import CHAT, COMPLETION
@@ -59,5 +59,5 @@ def _resolved_form(order: RunOrder, endpoint: str) -> PromptForm | None:
     return form or order.prompt_form
 
 
-def _refusal(field: str, sentence: str) -> errors.InvalidParameter:
-    return errors.InvalidParameter(field=f"order.{field}", sentence=sentence)
+def _refusal(field: str, sentence: str) -> InvalidParameter:
+    return InvalidParameter(field=f"order.{field}", sentence=sentence)

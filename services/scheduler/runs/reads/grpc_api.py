@@ -12,12 +12,12 @@ from proctor.v1 import request_count_service_pb2 as count_messages
 from proctor.values.priority import Priority
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
+from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
-from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.limits.change_limits import ChangeLimits

@@ -9,8 +9,8 @@ import pytest_asyncio
 from proctor.values.comparison import Verdict
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, ScoringMethod
+from services.common.checked_fields import InvalidParameter
 from services.common.postgres import PostgresSession
-from services.results.checked_fields import InvalidField
 from services.results.comparison.compare_runs import CompareQuery
 from services.results.comparison.comparison import SUITE
 from services.results.comparison.errors import NoCommonSamples, NoRunOfModel, OtherScoring, OtherSuite
@@ -271,7 +271,7 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
 async def test_a_query_that_names_no_two_to_six_runs_is_refused(
     runs: PairedRuns, query: CompareQuery
 ) -> None:
-    with pytest.raises(InvalidField):
+    with pytest.raises(InvalidParameter):
         await runs.compare_runs.compare(query)
 
 
@@ -279,7 +279,7 @@ async def test_an_unknown_run_or_task_is_refused(runs: PairedRuns) -> None:
     plans = [await runs.run(single(TEN[:2], 1, 0)) for _ in range(2)]
     with pytest.raises(RecordNotFound):
         await runs.compare_runs.compare(CompareQuery((plans[0].run_id, new_id())))
-    with pytest.raises(InvalidField, match="t9"):
+    with pytest.raises(InvalidParameter, match="t9"):
         await runs.compare_runs.compare(CompareQuery((plans[0].run_id, plans[1].run_id), tasks=("t9",)))
 
 

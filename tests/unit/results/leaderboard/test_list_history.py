@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from proctor.values.run import RunState
-from services.results.checked_fields import InvalidField, InvalidPageToken
+from services.common.checked_fields import InvalidPageToken, InvalidParameter
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
@@ -69,7 +69,7 @@ async def test_the_metric_asked_for_is_shown_where_a_run_has_it() -> None:
     "query", [HistoryQuery(days=-1), HistoryQuery(days=3651), HistoryQuery(page_size=501)]
 )
 async def test_numbers_out_of_range_are_refused(query: HistoryQuery) -> None:
-    with pytest.raises(InvalidField):
+    with pytest.raises(InvalidParameter):
         await ClosedRuns().list_history.list_page(query)
 
 

@@ -7,7 +7,7 @@ import pytest
 from proctor.values.comparison import TrendDirection
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
-from services.results.checked_fields import InvalidField
+from services.common.checked_fields import InvalidParameter
 from services.results.leaderboard.leaderboard import (
     Leaderboard,
     PValues,
@@ -246,7 +246,7 @@ async def test_more_models_than_listed_are_counted() -> None:
     leaderboard = await runs.rank_models.rank(QUERY)
     assert (len(leaderboard.entries), leaderboard.total_models) == (10, 12)
     assert len((await runs.rank_models.rank(replace(QUERY, limit=3))).entries) == 3
-    with pytest.raises(InvalidField):
+    with pytest.raises(InvalidParameter):
         await runs.rank_models.rank(replace(QUERY, limit=MOST_LISTED + 1))
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.common.checked_fields import InvalidParameter
 from services.common.clock import SystemClock
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.checked_fields import InvalidField
 from services.results.outcomes import page_bytes
 from services.results.outcomes.list_missing import WINDOW_SAMPLES, ListMissing
 from services.results.runs.errors import EpochOver, RecordNotFound
@@ -51,13 +51,13 @@ async def test_a_position_that_is_not_there_is_named() -> None:
 
 async def test_too_many_positions_and_bad_samples_are_refused() -> None:
     stores = memory_stores()
-    with pytest.raises(InvalidField, match="positions must be at most"):
+    with pytest.raises(InvalidParameter, match="positions must be at most"):
         await ReadSamples(stores.sample_sets).read(new_id(), range(MOST_POSITIONS + 1))
-    with pytest.raises(InvalidField, match="digest of sample 0 must have 32 bytes"):
+    with pytest.raises(InvalidParameter, match="digest of sample 0 must have 32 bytes"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), digest=b"short")])
-    with pytest.raises(InvalidField, match="position must be 0 or more"):
+    with pytest.raises(InvalidParameter, match="position must be 0 or more"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), position=-1)])
-    with pytest.raises(InvalidField, match="an empty set is no set"):
+    with pytest.raises(InvalidParameter, match="an empty set is no set"):
         await store(stores).commit(new_id(), 0)
 
 
@@ -72,14 +72,14 @@ async def test_a_plan_that_cannot_be_scored_or_counted_is_refused() -> None:
     bad_metric = MetricUse("exact_match", '{"regexes_to_ignore": ["["]}')
     bad_metrics = replace(recipe, metrics=(bad_metric,), filters_json="")
     overlapping = replace(plan, tasks=(plan.tasks[0], replace(plan.tasks[1], first_sample=2)))
-    with pytest.raises(InvalidField, match="scoring cannot be read"):
+    with pytest.raises(InvalidParameter, match="scoring cannot be read"):
         await open_it(unreadable, 1)
     for broken in (bad_filters, bad_metrics):
-        with pytest.raises(InvalidField, match=r"scoring cannot be read: .* at position 0"):
+        with pytest.raises(InvalidParameter, match=r"scoring cannot be read: .* at position 0"):
             await open_it(replace(plan, tasks=(replace(plan.tasks[0], scoring=broken),)), 1)
-    with pytest.raises(InvalidField, match="lies within the samples of t0"):
+    with pytest.raises(InvalidParameter, match="lies within the samples of t0"):
         await open_it(overlapping, 1)
-    with pytest.raises(InvalidField, match="rollouts must be 1 or more"):
+    with pytest.raises(InvalidParameter, match="rollouts must be 1 or more"):
         await open_it(replace(plan, rollouts=0), 1)
 
 
@@ -109,7 +109,7 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
         await list_missing(plan.run_id, 1, 0, "")
     with pytest.raises(RecordNotFound):
         await list_missing(new_id(), 1, 0, "")
-    with pytest.raises(InvalidField, match="page_size"):
+    with pytest.raises(InvalidParameter, match="page_size"):
         await list_missing(plan.run_id, 2, 10_001, "")
 
 
@@ -130,7 +130,7 @@ async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
     assert rest.next_page_token == ""
     of_status = await list_outcomes.list_page(OutcomeQuery(plan.run_id, status=OutcomeStatus.FAILED))
     assert [one.scored.outcome.sample for one in of_status.outcomes] == [1]
-    with pytest.raises(InvalidField, match="task must be one of the run's: t0, t1"):
+    with pytest.raises(InvalidParameter, match="task must be one of the run's: t0, t1"):
         await list_outcomes.list_page(OutcomeQuery(plan.run_id, task="t2"))
 
 

@@ -9,7 +9,7 @@ from proctor.values.outcome import Answer, OutcomeStatus
 from proctor.values.run import RunState
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
-from services.results.checked_fields import InvalidField
+from services.common.checked_fields import InvalidParameter
 from services.results.comparison.errors import NothingToCompare
 from services.results.comparison.metric_choice import all_metrics, chosen_metrics, main_metrics
 from services.results.leaderboard.add_baselines import AddBaselines
@@ -92,5 +92,5 @@ def test_a_run_without_metrics_is_rescored_with_some_only() -> None:
     plan = dataset_plan(new_id())
     other = other_scoring(plan, 0, ScoringOverride((MetricUse("contains"),)))
     assert [metric.name for metric in other.metrics] == ["contains"]
-    with pytest.raises(InvalidField, match="metrics must be given: the run was ordered without any"):
+    with pytest.raises(InvalidParameter, match="metrics must be given: the run was ordered without any"):
         other_scoring(plan, 0, ScoringOverride())

@@ -8,8 +8,8 @@ import pytest
 
 from proctor.values.run import Principal
 from proctor.values.sample import LAST_PREVIEWED_ROW
-from services.common.errors import ErrorKind
-from services.scheduler import errors
+from services.common.checked_fields import InvalidParameter
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.errors import BelongsToAnother
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.errors import (
@@ -132,7 +132,7 @@ async def test_a_broken_document_is_refused_with_file_line_and_key(harness: Stan
 
 @pytest.mark.parametrize(("user", "file_name"), [("\0", "a"), ("u" * 200, "a"), ("ann", "\0")])
 async def test_names_that_cannot_be_stored_are_refused(harness: Stand, user: str, file_name: str) -> None:
-    with pytest.raises(errors.InvalidParameter):
+    with pytest.raises(InvalidParameter):
         await harness.adding.add(SuiteDocument(TASK, file_name, SUMS.files), user)
 
 
@@ -260,16 +260,16 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
     ("wanted", "refusal"),
     [
         (SampleRequest("sums", "sums", 5), NoSuchRow),
-        (SampleRequest("sums", "sums", -1), errors.InvalidParameter),
-        (SampleRequest("sums", "sums", LAST_PREVIEWED_ROW + 1), errors.InvalidParameter),
-        (SampleRequest("sums", "sums", 0, num_fewshot=101), errors.InvalidParameter),
+        (SampleRequest("sums", "sums", -1), InvalidParameter),
+        (SampleRequest("sums", "sums", LAST_PREVIEWED_ROW + 1), InvalidParameter),
+        (SampleRequest("sums", "sums", 0, num_fewshot=101), InvalidParameter),
         (SampleRequest("sums", "sums", 0, num_fewshot=6), FewshotPoolTooSmall),
         (SampleRequest("sums", "nothing", 0), UnknownTask),
         (SampleRequest("nothing", "sums", 0), UnknownSuite),
     ],
 )
 async def test_a_sample_that_is_not_there_is_refused(
-    harness: Stand, wanted: SampleRequest, refusal: type[errors.SchedulerError]
+    harness: Stand, wanted: SampleRequest, refusal: type[DomainError]
 ) -> None:
     await harness.adding.add(SUMS, "ann")
     with pytest.raises(refusal) as refused:

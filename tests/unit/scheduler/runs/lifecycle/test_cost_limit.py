@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
-from services.scheduler import errors
+from services.common.checked_fields import InvalidParameter
 from services.scheduler.pricing.prices import NoPrice, NoPriceElsewhere, PriceList
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
@@ -104,7 +104,7 @@ async def test_the_price_of_a_model_is_not_that_of_another_server() -> None:
 
 @pytest.mark.parametrize("max_cost", [0.0, -1.0, float("nan"), float("inf")])
 async def test_a_limit_is_above_zero_and_finite(max_cost: float) -> None:
-    with pytest.raises(errors.InvalidParameter, match="max_cost is"):
+    with pytest.raises(InvalidParameter, match="max_cost is"):
         await priced_stand().submit(toy_order(max_cost=max_cost))
 
 

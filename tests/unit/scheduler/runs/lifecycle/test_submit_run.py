@@ -10,6 +10,7 @@ from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import PromptForm, ScoringMethod, Truncation
+from services.common.checked_fields import InvalidParameter
 from services.scheduler import errors
 from services.scheduler.runs.lifecycle.errors import QueueFull
 from services.scheduler.runs.lifecycle.run import Run
@@ -83,37 +84,37 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         ),
         (
             toy_order(limit=0),
-            errors.InvalidParameter,
+            InvalidParameter,
             "limit is 0, but must be at least 1. Leave it out to take all rows.",
         ),
         (
             toy_order(limit=-1),
-            errors.InvalidParameter,
+            InvalidParameter,
             "limit is -1, but must be at least 1. Leave it out to take all rows.",
         ),
         (
             toy_order(model="openai/a\tb"),
-            errors.InvalidParameter,
+            InvalidParameter,
             "model holds the character U+0009, which is no part of a name.",
         ),
         (
             toy_order(model="openai/a\u202eb"),
-            errors.InvalidParameter,
+            InvalidParameter,
             "model holds the character U+202E, which is no part of a name.",
         ),
         (
             toy_order(model="openai/../admin"),
-            errors.InvalidParameter,
+            InvalidParameter,
             "model holds the part .., which is no part of a name.",
         ),
         (
             toy_order(model="openai"),
-            errors.InvalidParameter,
+            InvalidParameter,
             'model is "openai", but must name a model after the provider: provider/name.',
         ),
         (
             toy_order(model="openai/ "),
-            errors.InvalidParameter,
+            InvalidParameter,
             'model is "openai/ ", but must name a model after the provider: provider/name.',
         ),
         (
@@ -123,17 +124,17 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         ),
         (
             toy_order(tasks=("say",), scoring_method=ScoringMethod.LOGLIKELIHOOD),
-            errors.InvalidParameter,
+            InvalidParameter,
             "scoring_method is loglikelihood, but no task ordered has choices to score so. Leave it out.",
         ),
         (
             toy_order(max_cost=float("inf")),
-            errors.InvalidParameter,
+            InvalidParameter,
             "max_cost is inf, but must be a finite number. Leave it out for no limit.",
         ),
         (
             toy_order(params=GenerationParams(provider_params={"topP": 7})),
-            errors.InvalidParameter,
+            InvalidParameter,
             (
                 "provider_params has topP, but Proctor sets it itself. "
                 "Leave it out, or use the parameter of the order where there is one."
@@ -141,12 +142,12 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         ),
         (
             toy_order(model="openai/" + "a" * 506),
-            errors.InvalidParameter,
+            InvalidParameter,
             "model has 513 letters, but must have at most 512.",
         ),
         (
             toy_order(params=GenerationParams(context_tokens=4096)),
-            errors.InvalidParameter,
+            InvalidParameter,
             (
                 "A server behind the OpenAI protocol takes no context_tokens (num_ctx); "
                 "leave it out of the run's parameters."
@@ -159,32 +160,32 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         ),
         (
             toy_order(rollouts=101),
-            errors.InvalidParameter,
+            InvalidParameter,
             "rollouts is 101, but must be at least 1 and at most 100.",
         ),
         (
             toy_order(params=GenerationParams(temperature=9.0)),
-            errors.InvalidParameter,
+            InvalidParameter,
             "temperature is 9.0, but must be at least 0 and at most 2.",
         ),
         (
             toy_order(params=GenerationParams(top_p=-0.1)),
-            errors.InvalidParameter,
+            InvalidParameter,
             "top_p is -0.1, but must be at least 0 and at most 1.",
         ),
         (
             toy_order(model="openai/a\0b"),
-            errors.InvalidParameter,
+            InvalidParameter,
             "model holds a NUL character. Leave it out.",
         ),
         (
             toy_order(params=GenerationParams(provider_params={"a": [{"b": "\0"}]})),
-            errors.InvalidParameter,
+            InvalidParameter,
             "provider_params holds a NUL character, which no server takes. Leave it out.",
         ),
         (
             toy_order(params=GenerationParams(provider_params={"a": [inf]})),
-            errors.InvalidParameter,
+            InvalidParameter,
             "provider_params holds the number inf, which no server takes. Leave it out.",
         ),
         (
@@ -226,7 +227,7 @@ async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
 )
 async def test_order_with_a_key_is_refused_without_repeating_it(params: dict[str, object]) -> None:
     harness = SchedulerHarness()
-    with pytest.raises(errors.InvalidParameter, match="names a secret") as refusal:
+    with pytest.raises(InvalidParameter, match="names a secret") as refusal:
         await harness.submit(toy_order(params=GenerationParams(provider_params=params)))
     assert "planted" not in f"{refusal.value!r} {refusal.value.message} {refusal.value.facts}"
     assert not harness.runs.runs
@@ -251,7 +252,7 @@ async def test_model_without_provider_or_name_is_refused(model: str) -> None:
 
 
 async def test_nan_is_no_temperature() -> None:
-    with pytest.raises(errors.InvalidParameter):
+    with pytest.raises(InvalidParameter):
         await SchedulerHarness().submit(toy_order(params=GenerationParams(temperature=nan)))
 
 
@@ -259,7 +260,7 @@ async def test_nan_is_no_temperature() -> None:
     "name", ["model", "messages", "stream", "n", "echo", "logprobs", "stop", "max_tokens"]
 )
 async def test_provider_params_may_not_replace_what_proctor_asks(name: str) -> None:
-    with pytest.raises(errors.InvalidParameter, match=f"provider_params has {name}, but Proctor sets it"):
+    with pytest.raises(InvalidParameter, match=f"provider_params has {name}, but Proctor sets it"):
         await SchedulerHarness().submit(toy_order(params=GenerationParams(provider_params={name: 1})))
 
 
@@ -279,9 +280,7 @@ async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
     order: RunOrder, field: str
 ) -> None:
     harness = SchedulerHarness()
-    with pytest.raises(
-        errors.InvalidParameter, match=f"at most 65536. Shorten {field}, which takes"
-    ) as reported:
+    with pytest.raises(InvalidParameter, match=f"at most 65536. Shorten {field}, which takes") as reported:
         await harness.submit(order)
     assert reported.value.facts["field"] == f"order.{field}"
     assert not harness.runs.runs
@@ -289,7 +288,7 @@ async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
 
 @pytest.mark.parametrize("user", ["a\0b", "a" * 129, "", " ", " ann", "*", "\n\x1b[31mroot", "a\u202eb"])
 async def test_user_that_cannot_be_kept_is_refused(user: str) -> None:
-    with pytest.raises(errors.InvalidParameter, match=r"^user "):
+    with pytest.raises(InvalidParameter, match=r"^user "):
         await SchedulerHarness().submit(user=user)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.generation import GenerationParams
 from proctor.values.providers.base_urls import parse_allowed
-from services.scheduler import errors
+from services.common.checked_fields import InvalidParameter
 from services.scheduler.runs.orders.provider_rules import BaseUrlNotAllowed, CannotAskElsewhere, refuse_unfit
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation, TaskDefinition
@@ -66,7 +66,7 @@ async def test_parameter_that_a_provider_does_not_take_is_refused(
     pool: str, params: dict[str, object], words: str
 ) -> None:
     order = replace(ORDER, params=GenerationParams(**params))  # type: ignore[arg-type]
-    with pytest.raises(errors.InvalidParameter) as raised:
+    with pytest.raises(InvalidParameter) as raised:
         refuse_unfit(order, await tasks(), POOLS[pool])
     assert words in raised.value.message
     assert str(raised.value.facts["field"]).startswith("order.")
@@ -81,7 +81,7 @@ async def test_temperature_of_0_of_a_task_runs_where_a_provider_takes_none() -> 
 
 
 async def test_what_a_task_sets_itself_is_refused_by_the_name_of_the_task() -> None:
-    with pytest.raises(errors.InvalidParameter, match="Task say sets top_p, which Anthropic does not take"):
+    with pytest.raises(InvalidParameter, match="Task say sets top_p, which Anthropic does not take"):
         refuse_unfit(ORDER, await tasks(top_p=0.9), POOLS["anthropic"])
     refuse_unfit(ORDER, await tasks(top_p=0.9, temperature=0.7), POOLS["gemini"])
     ordered = replace(ORDER, params=GenerationParams(temperature=1.0))
@@ -99,7 +99,7 @@ async def test_server_of_an_order_is_asked_only_where_an_operator_allowed_it() -
 
 async def test_server_of_an_order_with_a_password_is_refused_without_repeating_it() -> None:
     order = replace(ORDER, base_url="http://me:secret@inside:8000/v1")
-    with pytest.raises(errors.InvalidParameter, match="base_url must be a plain address") as raised:
+    with pytest.raises(InvalidParameter, match="base_url must be a plain address") as raised:
         refuse_unfit(order, await tasks(), POOLS["server"])
     assert "secret" not in f"{raised.value.message} {raised.value.facts}"
 

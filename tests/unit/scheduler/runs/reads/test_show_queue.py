@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from proctor.values.priority import Priority
-from services.scheduler.errors import InvalidParameter
+from services.common.checked_fields import InvalidParameter
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.change_limits import ChangeLimits

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as some
 
-from services.common.page_token import InvalidToken, read_page_token, write_page_token
+from services.common.checked_fields import InvalidPageToken, read_page_token, write_page_token
 
 PARTS = ("2026-01-02T03:04:05+00:00", "ds_1", "17")
 LETTERS = string.ascii_letters + string.digits + "-_="
@@ -14,7 +14,7 @@ LETTERS = string.ascii_letters + string.digits + "-_="
 
 @given(some.lists(some.text().filter(lambda text: "\n" not in text), min_size=1))
 def test_a_key_comes_back_from_its_token(parts: list[str]) -> None:
-    assert read_page_token("list", write_page_token("list", *parts)) == parts
+    assert read_page_token("list", write_page_token("list", *parts), list) == parts
 
 
 def test_a_token_can_stand_in_an_address() -> None:
@@ -24,8 +24,8 @@ def test_a_token_can_stand_in_an_address() -> None:
 
 @pytest.mark.parametrize("token", ["", "%%%", "a", "_-_-", "\u00e9", "YWJj=YWJj"])
 def test_what_is_no_token_is_refused(token: str) -> None:
-    with pytest.raises(InvalidToken):
-        read_page_token("list", token)
+    with pytest.raises(InvalidPageToken):
+        read_page_token("list", token, list)
 
 
 @given(some.data())
@@ -37,10 +37,10 @@ def test_changed_token_is_refused(data: some.DataObject) -> None:
     put = data.draw(some.text(LETTERS, max_size=4) | some.just(token))
     changed = token[:start] + put + token[end:]
     assume(changed != token)
-    with pytest.raises(InvalidToken):
-        read_page_token("list", changed)
+    with pytest.raises(InvalidPageToken):
+        read_page_token("list", changed, list)
 
 
 def test_token_of_another_list_is_refused() -> None:
-    with pytest.raises(InvalidToken):
-        read_page_token("others", write_page_token("list", *PARTS))
+    with pytest.raises(InvalidPageToken):
+        read_page_token("others", write_page_token("list", *PARTS), list)
