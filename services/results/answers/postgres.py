@@ -15,6 +15,10 @@ from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import sample_from_row
 
+MOST_ROWS = 1000
+FIRST_ROWS = 100
+CHUNK_BYTES = 4 * 1024 * 1024
+
 
 class PostgresAnswers:
     def __init__(self, session: PostgresSession) -> None:
@@ -141,11 +145,6 @@ async def _check(
 async def _count(transaction: PostgresTransaction, run_id: str) -> int:
     row = await transaction.fetchrow("count_golden", run_id)
     return row["golden"] if row else 0
-
-
-MOST_ROWS = 1000
-FIRST_ROWS = 100
-CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class PostgresListedOutcomes:

@@ -11,6 +11,10 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.sample import StoredSample
 
+# Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
+# at some of them must not grow with how many there are.
+MOST_SAME = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -72,13 +76,6 @@ class SamePlace:
     digest: bytes
     is_same_sample: bool
     is_same_row: bool
-
-
-MOST_SAME = 256
-
-
-"""Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
-at some of them must not grow with how many there are."""
 
 
 def crowded_digests(*sets: Sequence[Placed]) -> Set[bytes]:

@@ -36,6 +36,7 @@ FEWEST_RUNS = 2
 MOST_RUNS = 6
 MOST_SECONDS = 300.0
 TOOK_TOO_LONG = "not made: it took too long"
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,6 @@ class CompareRuns:
         metrics = [suite.metric for suite in choice.of_suite]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
         return ComparedRun(plan.run_id, plan.facts.model, plan.scoring_method, plan.facts.limit, score)
-
-
-log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from proctor.values.scoring import ScoringMethod
 from services.results.comparison.answer_pairs import PairTally
 from services.results.statistics.paired.estimate import DifferenceEstimate, holm, verdict_of
 
+# In the place of a task: the suite as a whole.
 SUITE = ""
-"""In the place of a task: the suite as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

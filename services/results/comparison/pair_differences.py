@@ -24,6 +24,9 @@ from services.results.statistics.paired.label_difference import difference_of_la
 from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means, observed_means
 from services.results.statistics.paired.suite_difference import suite_difference
 
+# Task and metric to what two runs scored there.
+PairsByMetric = Mapping[tuple[str, str], Sequence[PairGroup]]
+
 
 def metric_difference(
     scored: ScoredMetric, groups: Sequence[PairGroup], label_count: int = 0
@@ -57,10 +60,6 @@ def difference_if_parsed(
         return observed_correlations(label_pairs_of(paired), NUMBER_FIGURES[name]).difference
     measure = label_measure(name, scored.metric.average, label_count)
     return observed_labels(label_pairs_of(paired), measure).difference
-
-
-PairsByMetric = Mapping[tuple[str, str], Sequence[PairGroup]]
-"""Task and metric to what two runs scored there."""
 
 
 def pair_differences(

@@ -22,6 +22,12 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 
+MOST_RUNS = 6
+MARKS_AT_A_TIME = 5000
+# Of whole answers, which may be heavy: then fewer.
+LINES_AT_A_TIME = 50
+CHUNK_BYTES = 256 * 1024
+
 
 class GoldenForm(Enum):
     """What the lines are for."""
@@ -66,13 +72,6 @@ def _text(scored: ScoredOutcome) -> str:
     """The answer's text; where a choice was scored, the choice that was chosen."""
     said = scored.outcome.answer
     return (said.text if said else "") or scored.prediction
-
-
-MOST_RUNS = 6
-MARKS_AT_A_TIME = 5000
-# Of whole answers, which may be heavy: then fewer.
-LINES_AT_A_TIME = 50
-CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)

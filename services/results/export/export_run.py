@@ -34,6 +34,8 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
 
+MARK_BYTES = 4 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class RenderFile:
@@ -70,9 +72,6 @@ class RenderFile:
                     data = await asyncio.to_thread(writer.write, chunk.rows)
                     at = FileMark(at.first_byte + len(data), chunk.last)
                     yield FileChunk(data, at)
-
-
-MARK_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,12 @@ from services.results.summaries.run_summary import RunSummary, TaskSummary
 LEFT, RIGHT, ROW_HEIGHT, TOP, BOTTOM = 260, 720, 26, 12, 28
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TICKS_WITH_NEGATIVE = (-1.0, -0.5, 0.0, 0.5, 1.0)
+_PAGE = "report.html.j2"
+_METHODS: Mapping[ScoringMethod, str] = {
+    ScoringMethod.LOGLIKELIHOOD: "log-likelihood",
+    ScoringMethod.GENERATE: "free answers",
+    ScoringMethod.CONSTRAINED: "constrained answers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +78,6 @@ def _bar(row: int, label: str, figure: Figure, start: float) -> Bar:
 def _x(value: float, start: float) -> float:
     share = (min(max(value, start), 1.0) - start) / (1.0 - start)
     return round(LEFT + share * (RIGHT - LEFT), 1)
-
-
-_PAGE = "report.html.j2"
-_METHODS: Mapping[ScoringMethod, str] = {
-    ScoringMethod.LOGLIKELIHOOD: "log-likelihood",
-    ScoringMethod.GENERATE: "free answers",
-    ScoringMethod.CONSTRAINED: "constrained answers",
-}
 
 
 @dataclass(frozen=True, slots=True)

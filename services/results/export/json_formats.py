@@ -12,6 +12,7 @@ from services.results.export.format import ExportedRun, ExportRow, MissingAnswer
 from services.results.runs.run_plan import UNSPECIFIED
 
 _TOKENS = tuple(each.name for each in fields(TokenUsage))
+_MEDIA_TYPE = "application/jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,6 @@ class BatchLineWriter:
         head = CompletionHead(request_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
         answer = choice(row["answer"], row["finish_reason"], is_chat=row["is_chat"])
         return completion(head, [answer], TokenUsage(**{name: row[name] for name in _TOKENS}))
-
-
-_MEDIA_TYPE = "application/jsonl"
 
 
 @dataclass(frozen=True, slots=True)

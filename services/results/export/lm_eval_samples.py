@@ -18,8 +18,8 @@ from services.results.scoring.answer import ScoringImpossible, ScoringTarget
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.compiled_scoring import CompiledScoring
 
+# What lm-evaluation-harness puts in the place of an answer that a filter found nothing in.
 UNREADABLE = "[invalid]"
-"""What lm-evaluation-harness puts in the place of an answer that a filter found nothing in."""
 
 
 class LmEvalFile:

@@ -13,6 +13,24 @@ from services.results.export.format import FileMark, MarkedFile, RowChunk, RowKi
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import PlannedTask
 
+_QUERIES = {
+    RowKind.LINE: "export_lines",
+    RowKind.RECORD: "export_records",
+    RowKind.BATCH_ANSWER: "export_batch_answers",
+    RowKind.BATCH_ERROR: "export_batch_errors",
+}
+# One is read while the other is written.
+IN_FLIGHT = 2
+# The first bytes come soon, then chunks are as large as they are cheap to hold.
+FIRST_SAMPLES = 64
+MOST_SAMPLES = 8192
+MOST_GROWTH = 8
+CHUNK_BYTES = 1024 * 1024
+# Where texts are suddenly much longer than those before.
+MOST_CHUNK_BYTES = 4 * CHUNK_BYTES
+# What a line has beside its texts: names and numbers.
+BYTES_OF_FIELDS = 500
+
 
 class PostgresExportMarks:
     def __init__(self, session: PostgresSession) -> None:
@@ -36,25 +54,6 @@ class PostgresExportMarks:
 
 def _mark(row: asyncpg.Record, *, is_end: bool = False) -> FileMark:
     return FileMark(row["first_byte"], (row["sample"], row["rollout"]), is_end)
-
-
-_QUERIES = {
-    RowKind.LINE: "export_lines",
-    RowKind.RECORD: "export_records",
-    RowKind.BATCH_ANSWER: "export_batch_answers",
-    RowKind.BATCH_ERROR: "export_batch_errors",
-}
-# One is read while the other is written.
-IN_FLIGHT = 2
-# The first bytes come soon, then chunks are as large as they are cheap to hold.
-FIRST_SAMPLES = 64
-MOST_SAMPLES = 8192
-MOST_GROWTH = 8
-CHUNK_BYTES = 1024 * 1024
-# Where texts are suddenly much longer than those before.
-MOST_CHUNK_BYTES = 4 * CHUNK_BYTES
-# What a line has beside its texts: names and numbers.
-BYTES_OF_FIELDS = 500
 
 
 @dataclass(slots=True)

@@ -41,6 +41,23 @@ _BEHIND_SCORES = (
     "digest",
 )
 
+# With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").
+_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full-width ones too
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+_TEXT, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
+_TYPES: Mapping[str, pa.DataType] = {
+    "doc_id": _LONG,
+    "rollout": _LONG,
+    "choices": pa.list_(_TEXT),
+    "choice_logprobs": pa.list_(_DOUBLE),
+    **dict.fromkeys(_USAGE, _LONG),
+    "total_seconds": _DOUBLE,
+    "queue_seconds": _DOUBLE,
+    "first_token_seconds": _DOUBLE,
+    "between_tokens_seconds": _DOUBLE,
+    "is_reused": pa.bool_(),
+}
+
 
 def field_names(metrics: Sequence[str]) -> tuple[str, ...]:
     scores = (SCORE_PREFIX + metric for metric in metrics)
@@ -91,11 +108,6 @@ def _field(value: object) -> str:
     return f'"{text}"' if "," in text or "\n" in text or "\r" in text else text
 
 
-# With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").
-_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full-width ones too
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
-
-
 def _defused_field(value: object) -> str:
     """A text that a spreadsheet would run begins with an apostrophe, which makes it a text there too."""
     if isinstance(value, str) and value.startswith(_FORMULA_BEGINS) and not _NUMBER.fullmatch(value):
@@ -104,21 +116,6 @@ def _defused_field(value: object) -> str:
 
 
 CSV = RowFormat(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)
-
-
-_TEXT, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
-_TYPES: Mapping[str, pa.DataType] = {
-    "doc_id": _LONG,
-    "rollout": _LONG,
-    "choices": pa.list_(_TEXT),
-    "choice_logprobs": pa.list_(_DOUBLE),
-    **dict.fromkeys(_USAGE, _LONG),
-    "total_seconds": _DOUBLE,
-    "queue_seconds": _DOUBLE,
-    "first_token_seconds": _DOUBLE,
-    "between_tokens_seconds": _DOUBLE,
-    "is_reused": pa.bool_(),
-}
 
 
 class ParquetFile:

@@ -23,8 +23,8 @@ MAJORITY = "majority"
 LONGEST = "longest"
 MOST_TEXTS = 10_000
 
+# Baseline, then metric. A figure is undefined where the baseline makes no sense for the task.
 TaskBaselines = Mapping[str, Mapping[str, Figure]]
-"""Baseline, then metric. A figure is undefined where the baseline makes no sense for the task."""
 
 
 def undefined_baselines(scoring: CompiledScoring, sample_count: int) -> TaskBaselines:

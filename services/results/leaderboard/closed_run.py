@@ -20,12 +20,12 @@ class SuiteFigure:
     task_count: int = 0
 
 
+# Metric to figure.
 SuiteFigures = Mapping[str, SuiteFigure]
-"""Metric to figure."""
 
 
+# Baseline to its figures.
 SuiteBaselines = Mapping[str, SuiteFigures]
-"""Baseline to its figures."""
 
 
 @dataclass(frozen=True, slots=True)

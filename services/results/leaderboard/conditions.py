@@ -9,8 +9,8 @@ from services.results.statistics.metrics import SCORE, is_right_or_wrong
 
 _MOST_LETTERS = 120
 
+# A metric by name, and its options as words; "" for none.
 MetricRule = tuple[str, str]
-"""A metric by name, and its options as words; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)

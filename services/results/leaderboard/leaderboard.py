@@ -17,11 +17,11 @@ from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.statistics.figure import Figure
 from services.results.statistics.paired.estimate import LEVEL, holm
 
+# A place and a later place in the list, from 0.
 Pair = tuple[int, int]
-"""A place and a later place in the list, from 0."""
 
+# Of paired comparisons; None where a comparison allows no test. Pairs not yet compared are absent.
 PValues = Mapping[Pair, float | None]
-"""Of paired comparisons; None where a comparison allows no test. Pairs not yet compared are absent."""
 
 
 def distinguishable(count: int, p_values: PValues) -> frozenset[Pair]:

@@ -21,6 +21,9 @@ USUAL_DAYS = 30
 MOST_DAYS = 3650
 MOST_PER_PAGE = 500
 USUAL_PER_PAGE = 100
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# After every run: a first page begins here. The largest moment that both Python and Postgres know.
+NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128 - 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,6 @@ def _entry(run: ClosedRun, word: str) -> LeaderboardEntry:
     figures = run.result.figures
     metric = metric_named(word, figures)
     return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# After every run: a first page begins here. The largest moment that both Python and Postgres know.
-NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128 - 1)))
 
 
 def write_history_token(run: ClosedRun) -> str:

@@ -13,6 +13,8 @@ from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 
+HistoryKey = tuple[datetime, str]
+
 
 class LeaderboardStore(Protocol):
     """Complete runs by suite, metric, model and conditions. The cost does not grow with the runs."""
@@ -30,9 +32,6 @@ class LeaderboardStore(Protocol):
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
         """The baselines of the newest of some runs; empty where none has them yet."""
         ...
-
-
-HistoryKey = tuple[datetime, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ SUITE_BASELINES = TypeAdapter(SuiteBaselines)
 TASK_BASELINES = TypeAdapter(TaskBaselines)
 
 CANNOT_BE_RANKED = ""
+# Before the conditions of runs that are ranked with others of the same limit only.
 LIMITED = "limited; "
-"""Before the conditions of runs that are ranked with others of the same limit only."""
 
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:

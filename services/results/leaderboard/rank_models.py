@@ -34,8 +34,8 @@ from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 DEFAULT_LIMIT = 10
 MOST_LISTED = 100
 MOST_COMPARED = 20
+# What one call may spend on comparing pairs; the one under way is finished within its own bound.
 COMPARING_SECONDS = 2.0
-"""What one call may spend on comparing pairs; the one under way is finished within its own bound."""
 PAIR_SECONDS = 8.0
 
 

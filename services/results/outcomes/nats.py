@@ -27,8 +27,8 @@ from services.results.runs.run_plan import RecordedProgress
 
 log = get_logger()
 
+# Records the batches of several messages; RecordOutcomes.record is one.
 Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
-"""Records the batches of several messages; RecordOutcomes.record is one."""
 
 # One batch is collected while the one before is being recorded.
 WRITERS = 2

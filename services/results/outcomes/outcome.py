@@ -14,6 +14,11 @@ UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 # No answer comes near these, and sums, squares and quotients over any run stay finite.
 MOST_TOKENS = 10**10
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
+# Sample, rollout and scores of an answer.
+ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
+# Sample and rollout: the order of every list and file.
+OutcomeKey = tuple[int, int]
+BEFORE_ALL: OutcomeKey = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +124,8 @@ def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
 
 
 _tokens_of: Callable[[TokenUsage], tuple[int, ...]] = attrgetter(*(each.name for each in fields(TokenUsage)))
+# Made once: `astuple` would take longer than the rest of an outcome's conversion.
 _times_of: Callable[[Timing], tuple[float | None, ...]] = attrgetter(*(each.name for each in fields(Timing)))
-"""Made once: `astuple` would take longer than the rest of an outcome's conversion."""
 
 
 def believable(outcome: Outcome) -> Outcome:
@@ -151,12 +156,3 @@ class ListedOutcome:
     sample: StoredSample
     scored: ScoredOutcome
     is_golden: bool = False
-
-
-ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
-"""Sample, rollout and scores of an answer."""
-
-OutcomeKey = tuple[int, int]
-"""Sample and rollout: the order of every list and file."""
-
-BEFORE_ALL: OutcomeKey = (-1, -1)

@@ -10,6 +10,9 @@ from services.results.outcomes.timing_summary import TimeBucket, TimingSummary
 from services.results.runs.run_plan import RecordedProgress, RunRecord
 from services.results.statistics.columns import ScoreChunk
 
+# The most earlier runs whose answers are considered for a task, the latest first.
+MOST_SOURCES = 20
+
 
 @dataclass(frozen=True, slots=True)
 class OutcomePage:
@@ -63,10 +66,6 @@ class OutcomeStore(Protocol):
     def time_buckets(self, run_id: str, window: range, width: float) -> AsyncIterator[Sequence[TimeBucket]]:
         """The same answers counted by the logarithm of each time; a bucket may come several times."""
         ...
-
-
-MOST_SOURCES = 20
-"""The most earlier runs whose answers are considered for a task, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)

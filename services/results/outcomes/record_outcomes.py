@@ -34,8 +34,8 @@ SCORING_PATIENCE_SECONDS = 0.2
 
 _NO_TARGET = ScoringImpossible("the sample is not in its set")
 
+# The number of a sample in the run, and an answer to it.
 SampleAnswer = tuple[int, Answer]
-"""The number of a sample in the run, and an answer to it."""
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -9,11 +9,12 @@ from itertools import accumulate
 
 from proctor.values.usage import Timing
 
+# Of more answers percentiles are read from a histogram, which needs no sorting.
 MOST_EXACT = 100_000
-"""Of more answers percentiles are read from a histogram, which needs no sorting."""
 
+# Of the logarithm of a time: a percentile of a histogram is within 0.1 % of the exact one.
 BUCKET_WIDTH = 0.001
-"""Of the logarithm of a time: a percentile of a histogram is within 0.1 % of the exact one."""
+PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,3 @@ def _percentiles(buckets: dict[int, tuple[int, float]]) -> Percentiles:
         return low + (high - low) * (place - math.floor(place))
 
     return Percentiles(count, mean, math.sqrt(math.fsum(squares) / count), *map(percentile, PERCENTILES))
-
-
-PERCENTILES = (0.5, 0.9, 0.95, 0.99)

@@ -7,8 +7,8 @@ from typing import Protocol
 from proctor.values.run import RunState
 from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
 
+# Run and shard.
 ShardOfRun = tuple[str, int]
-"""Run and shard."""
 
 
 class RunRecordStore(Protocol):

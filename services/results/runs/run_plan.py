@@ -12,6 +12,11 @@ from proctor.values.usage import ModelPrice
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.timed_regex import SlowTime
 
+# A task counts as failing if more of its samples failed, unless the order of the run says otherwise.
+USUAL_MAX_FAILED_SHARE = 0.05
+# The word for the scoring method of a run that has no choices to score.
+UNSPECIFIED = "unspecified"
+
 
 @dataclass(frozen=True, slots=True)
 class TaskProvenance:
@@ -75,18 +80,6 @@ class RunFacts:
     def title(self) -> str:
         """The name of the suite or data set."""
         return self.dataset_name or self.suite
-
-
-USUAL_MAX_FAILED_SHARE = 0.05
-
-
-"""A task counts as failing if more of its samples failed, unless the order of the run says otherwise."""
-
-
-UNSPECIFIED = "unspecified"
-
-
-"""The word for the scoring method of a run that has no choices to score."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from services.results.scoring.compiled_scoring import CompiledScoring, InvalidSc
 from services.results.scoring.text_metrics import check_target
 
 DIGEST_BYTES = 32
+MOST_POSITIONS = 1024
+SampleForm = TypeVar("SampleForm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,6 @@ def _check_targets(scoring: CompiledScoring, samples: Sequence[StoredSample]) ->
                     row=sample.position, row_id=sample.row_id, metric=metric.name, problem=str(error)
                 ) from error
         fitting.add(sample.target.texts)
-
-
-MOST_POSITIONS = 1024
-
-SampleForm = TypeVar("SampleForm")
 
 
 @dataclass(frozen=True)

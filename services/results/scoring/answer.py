@@ -3,6 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# The label, and the vote, of an answer in words that could not be read.
+UNREAD = -1
+# (gold, predicted), for metrics that need all samples at once.
+LabelPair = tuple[int, int]
+# (gold, predicted), or where rollouts vote (score, number of the reading).
+NumberPair = tuple[float, float]
+ScoreValue = float | LabelPair | NumberPair
+
 
 @dataclass(frozen=True, slots=True)
 class ScoringTarget:
@@ -18,18 +26,6 @@ class ScoringTarget:
     right_choices: tuple[int, ...] = ()
     wrong_texts: tuple[str, ...] = ()
     choice_texts: tuple[str, ...] = ()
-
-
-UNREAD = -1
-"""The label, and the vote, of an answer in words that could not be read."""
-
-LabelPair = tuple[int, int]
-"""(gold, predicted), for metrics that need all samples at once."""
-
-NumberPair = tuple[float, float]
-"""(gold, predicted), or where rollouts vote (score, number of the reading)."""
-
-ScoreValue = float | LabelPair | NumberPair
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from services.results.scoring.timed_regex import TimedRegex
 
+# The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures.
+MAJORITY_VOTE = "majority_vote"
+
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
@@ -81,6 +84,3 @@ FILTERS: Mapping[str, Callable[[FilterStep, str], str | None]] = {
     "uppercase": _uppercase,
     "take_first": _take_first,
 }
-
-MAJORITY_VOTE = "majority_vote"
-"""The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures."""

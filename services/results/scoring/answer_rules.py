@@ -14,6 +14,18 @@ from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import WrittenNumber, last_number
 
+LONGEST_PATTERN = 5000
+_WITHOUT_CASE = "(?i)"
+_PER_CENT = 100
+LETTERS = tuple("ABCDEFGHIJ")
+MetricOptions = Mapping[str, object]
+RULE_OPTIONS: Mapping[str, frozenset[str]] = {
+    "regex": frozenset({"pattern", "ignore_case"}),
+    "numeric": frozenset({"tolerance", "relative_tolerance"}),
+    "choice": frozenset({"choices"}),
+}
+RULE_METRICS = frozenset(RULE_OPTIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -36,10 +48,6 @@ class AnswerRule(Protocol):
 def shown_targets(expected: Sequence[str]) -> str:
     """The first ones, in a sentence."""
     return ", ".join(f"{text!r:.80}" for text in expected[:5]) or "(missing)"
-
-
-LONGEST_PATTERN = 5000
-_WITHOUT_CASE = "(?i)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +106,6 @@ def case_pattern(text: str, *, ignore_case: bool, slow_time: SlowTime | None) ->
     return TimedRegex((_WITHOUT_CASE if ignore_case else "") + text, slow_time)
 
 
-_PER_CENT = 100
-
-
 @dataclass(frozen=True, slots=True)
 class SameNumber:
     """The answer's last number is the target's, or no farther from it than one of the tolerances allows.
@@ -141,9 +146,6 @@ def _numbers_of(expected: Sequence[str]) -> Sequence[WrittenNumber]:
     return numbers
 
 
-LETTERS = tuple("ABCDEFGHIJ")
-
-
 @dataclass(frozen=True, slots=True)
 class SettledChoice:
     """An answer and a target name a choice by its text or by its letter, the first one being A."""
@@ -174,16 +176,6 @@ class SettledChoice:
                 yield stripped.index(text.strip())
             elif label is not None:
                 yield label
-
-
-MetricOptions = Mapping[str, object]
-
-RULE_OPTIONS: Mapping[str, frozenset[str]] = {
-    "regex": frozenset({"pattern", "ignore_case"}),
-    "numeric": frozenset({"tolerance", "relative_tolerance"}),
-    "choice": frozenset({"choices"}),
-}
-RULE_METRICS = frozenset(RULE_OPTIONS)
 
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:

@@ -22,6 +22,16 @@ _NEXT_TURN = re.compile(
     rf"|\n\W{{0,6}}(?:{_FIELD})\s?\d{{0,2}}\W{{0,3}}:",
     re.IGNORECASE,
 )
+_MARKUP = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)|[*`\"“”„«»]")
+# Raised and lowered digits and fractions stay what they are: 10² is not 102.
+_IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
+_OPENING = " \t\n\r'([{#$•「『（"
+_CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
+# A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean.
+SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
+_IS_WORD_START = re.compile(rf"(?<!{SPACED})")
+_IS_WORD_END = re.compile(rf"(?!{SPACED})")
+_BULLET = re.compile(r"\A\s*-\s+(?!\d)")
 
 
 def final_answer(text: str) -> str:
@@ -50,20 +60,6 @@ def _tagged(text: str) -> str:
     end = folded.rfind("</answer>")
     start = folded.rfind("<answer>", 0, end) if end >= 0 else -1
     return text[start + len("<answer>") : end] if start >= 0 and len(folded) == len(text) else text
-
-
-_MARKUP = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)|[*`\"“”„«»]")
-# Raised and lowered digits and fractions stay what they are: 10² is not 102.
-_IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
-_OPENING = " \t\n\r'([{#$•「『（"
-_CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
-SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
-"""A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean."""
-
-
-_IS_WORD_START = re.compile(rf"(?<!{SPACED})")
-_IS_WORD_END = re.compile(rf"(?!{SPACED})")
-_BULLET = re.compile(r"\A\s*-\s+(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)

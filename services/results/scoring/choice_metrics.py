@@ -74,6 +74,7 @@ class ChosenChoice:
 
 ChoiceMetric = Callable[[ChosenChoice], float | LabelPair]
 
+# Metrics that need no log-probabilities.
 GENERATED_METRICS: Mapping[str, ChoiceMetric] = {
     "acc": ChosenChoice.accuracy,
     "exact_match": ChosenChoice.accuracy,
@@ -82,7 +83,6 @@ GENERATED_METRICS: Mapping[str, ChoiceMetric] = {
     "squad_em": ChosenChoice.squad_exact_match,
     "squad_f1": ChosenChoice.squad_f1,
 }
-"""Metrics that need no log-probabilities."""
 
 LOGLIKELIHOOD_METRICS: Mapping[str, ChoiceMetric] = {
     **GENERATED_METRICS,

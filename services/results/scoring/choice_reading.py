@@ -29,8 +29,11 @@ def _any_of(*alternatives: str, before: str = "", after: str = "") -> Pattern[st
     return re.compile(rf"{before}(?:{'|'.join(alternatives)}){after}", re.IGNORECASE)
 
 
-_IN_NEXT_SENTENCE = r"[^.!?。\n]*"
+def _one_of(*alternatives: str) -> str:
+    return f"(?:{'|'.join(alternatives)})"
 
+
+_IN_NEXT_SENTENCE = r"[^.!?。\n]*"
 EXPLAINS = (
     "(?:the|this|that|it|these|those|they|there|he|she|we|you|both|because|since|based|according|given|in|an?"
     r"|its|his|her|their|not|explanation|reason|reasoning|rationale|justification)\b"
@@ -38,6 +41,49 @@ EXPLAINS = (
 _EXPLAINS = re.compile(rf"\s*{EXPLAINS}", re.IGNORECASE)
 # Not "A. 10%" and not the initials of "C. S. Lewis".
 _SAYS_WHAT_A_LETTER_IS = re.compile(r"\s*(?![A-Z]\.|\d+\s*[%/])[A-Z\d$]")
+_LAST_SENTENCE = re.compile(r"[.!?。\n]")
+_NO = frozenset({"no", "false"})
+_YES = frozenset({"yes", "true", "correct", "entailment", "acceptable", "positive"})
+_DENIES_OTHER = re.compile(
+    r"\b(?:not|nor|neither|than|unlike|isn't|aren't|wasn't)(?: an?| the)? [(\[]?\Z", re.IGNORECASE
+)
+_IS_WRONG = re.compile(r" (?:is|are|was) (?:wrong|incorrect|false|not\b)", re.IGNORECASE)
+_IN_PASSING = re.compile(
+    r"\s+(?!(?:and|or|but|so|then|it|they|he|she|we|you|i|this|that|too|also|fits|works)\b)"
+    r"(?!(?:is|are|was|must be|seems) (?:(?:also|the|more|most|a|clearly|in fact) )*"
+    r"(?:correct|right|true|best|likely))[^\W\d_]",
+    re.IGNORECASE,
+)
+_BEFORE = 40
+_BEST = "(?:(?:final|correct|right|best|single|overall|most|appropriate|likely|predicted) )*"
+_NOUN = "(?:answer|option|choice|label|response|classification|category|sentiment|relation|relationship)"
+# Before a colon these name a field of the question.
+_SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone)"
+_IS = " (?:is|must be|should be|would be)(?: (?:clearly|definitely|therefore|thus|(?:most )?likely))?"
+_IT_IS = "(?:it is|it's|this is) (?:(?:clearly|definitely) )?"
+_IS_RIGHT = (
+    " is (?:(?:the|clearly|definitely) )*"
+    r"(?:(?:correct|right|best)(?: (?:answer|option|choice|one))?|answer)\b"
+)
+_TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?(?:です|입니다|이다)?", re.IGNORECASE)
+_END = re.compile(
+    r"\s*(?:\Z|\n)|[.!。]+(?:\s+(?!\d)|\Z)|,?\s+(?=(?:because|since)\b)"
+    rf"|(?P<goes_on>\s?[,–—-]\s+)(?={EXPLAINS})",
+    re.IGNORECASE,
+)
+_END_OF_LETTER = re.compile(r"[.:]\s+(?=[A-Z\d$])|(?<=\))\s+(?=[A-Z\d$])")
+_AFTER_SENTENCE = re.compile(r"[.!。)\]}]\s*\Z")
+_SENTENCE_ENDS = re.compile(r"\Z|[.!\n]")
+_MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
+_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_EDGES_OF_FORMULA = "{}$ "
+
+# A model that has lost itself repeats the same for ever.
+_LONGEST_ANSWER = 20_000
+_SPACES = re.compile(r"[ \t]+")
+_ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
+
+
 # About the choice itself: "A. Incorrect.", "Paris. This is wrong."
 _VERDICT = _any_of(
     "correct|incorrect|wrong|right|true|false|yes|no|not|never|none|nothing|neither|or|and|narrow|broad|vague",
@@ -79,26 +125,42 @@ _DENIAL_ABROAD = _any_of(
     "[不没沒非错錯違誤]|ない|아니|아닙|않|틀",
     before=_IN_NEXT_SENTENCE,
 )
-_LAST_SENTENCE = re.compile(r"[.!?。\n]")
-_NO = frozenset({"no", "false"})
-_YES = frozenset({"yes", "true", "correct", "entailment", "acceptable", "positive"})
-_DENIES_OTHER = re.compile(
-    r"\b(?:not|nor|neither|than|unlike|isn't|aren't|wasn't)(?: an?| the)? [(\[]?\Z", re.IGNORECASE
-)
 _CLAIMS_OTHER = _any_of(
     "[:;,=→–—-]",
     r"\b(?:is|it's|be|are|was|say|said|choose|pick|select|prefer|with|rather|so|thus|to|but|and|or|also|an?)",
     r"\b(?:therefore|well|then|hence|probably|likely|definitely|clearly)",
     after=r"\s*[(\[]?\Z",
 )
-_IS_WRONG = re.compile(r" (?:is|are|was) (?:wrong|incorrect|false|not\b)", re.IGNORECASE)
-_IN_PASSING = re.compile(
-    r"\s+(?!(?:and|or|but|so|then|it|they|he|she|we|you|i|this|that|too|also|fits|works)\b)"
-    r"(?!(?:is|are|was|must be|seems) (?:(?:also|the|more|most|a|clearly|in fact) )*"
-    r"(?:correct|right|true|best|likely))[^\W\d_]",
+_SO = _one_of(
+    "(?:and )?so|thus|therefore|hence|finally|overall|in conclusion|in summary|conclusion",
+    r"(?:based on|according to|given) [^,.:;?!\n]{1,60}",
+)
+# No other words: "the answer to avoid", "the option to eliminate".
+_OF_WHAT = _one_of(
+    "(?:to|for|of) (?:the|this|your) (?:(?:above|given|following) )?"
+    "(?:question|problem|passage|review|text|statement|sentence|movie|film|tweet)",
+    "between (?:the|these)(?: (?:two|premise|hypothesis|sentences?|statements?|and|the)){1,6}",
+    "here",
+)
+_ABROAD = _one_of(
+    "die (?:richtige )?antwort (?:ist|lautet)|antwort",
+    "la respuesta (?:correcta )?es|respuesta|a resposta (?:correta )?é|resposta",
+    "la (?:bonne )?réponse est|réponse|la risposta (?:corretta )?è|risposta",
+    "(?:правильный )?ответ|(?:正确)?答案(?:是|为)?|(?:答え|正解)は?|정답[은는]?",
+    "(?:الجواب|الإجابة)(?: (?:هو|هي))?",
+)
+_STATED = _one_of(
+    f"(?:(?:the|my|this|your|its) )?{_BEST}{_NOUN}(?: {_OF_WHAT})?(?:{_IS} ?:?| ?[=:])",
+    f"the {_SUBJECT}(?: {_OF_WHAT})?{_IS}",
+    "i(?: would| will|'d|'ll)? (?:choose|pick|select|say|answer|go with) ?:?",
+    "final ?:",
+    f"{_ABROAD} ?:?",
+)
+_HEAD = re.compile(
+    r"(?:\A|(?<=[.!?]\s)|(?<=\n))(?:[\s#>]|[*•-]\s+(?![\d.]))*"
+    rf"(?:(?:{_SO}[,:]? )?(?:(?P<stated>{_STATED})\s*|(?P<it_is>{_IT_IS})))?",
     re.IGNORECASE,
 )
-_BEFORE = 40
 
 
 def is_denied(before: str) -> bool:
@@ -134,64 +196,6 @@ def _is_named(before: str, after: str) -> bool:
     if _DENIES_OTHER.search(before) or _IS_WRONG.match(after):
         return False
     return bool(_CLAIMS_OTHER.search(before)) or not _IN_PASSING.match(after)
-
-
-def _one_of(*alternatives: str) -> str:
-    return f"(?:{'|'.join(alternatives)})"
-
-
-_SO = _one_of(
-    "(?:and )?so|thus|therefore|hence|finally|overall|in conclusion|in summary|conclusion",
-    r"(?:based on|according to|given) [^,.:;?!\n]{1,60}",
-)
-_BEST = "(?:(?:final|correct|right|best|single|overall|most|appropriate|likely|predicted) )*"
-_NOUN = "(?:answer|option|choice|label|response|classification|category|sentiment|relation|relationship)"
-# Before a colon these name a field of the question.
-_SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone)"
-# No other words: "the answer to avoid", "the option to eliminate".
-_OF_WHAT = _one_of(
-    "(?:to|for|of) (?:the|this|your) (?:(?:above|given|following) )?"
-    "(?:question|problem|passage|review|text|statement|sentence|movie|film|tweet)",
-    "between (?:the|these)(?: (?:two|premise|hypothesis|sentences?|statements?|and|the)){1,6}",
-    "here",
-)
-_IS = " (?:is|must be|should be|would be)(?: (?:clearly|definitely|therefore|thus|(?:most )?likely))?"
-_ABROAD = _one_of(
-    "die (?:richtige )?antwort (?:ist|lautet)|antwort",
-    "la respuesta (?:correcta )?es|respuesta|a resposta (?:correta )?é|resposta",
-    "la (?:bonne )?réponse est|réponse|la risposta (?:corretta )?è|risposta",
-    "(?:правильный )?ответ|(?:正确)?答案(?:是|为)?|(?:答え|正解)は?|정답[은는]?",
-    "(?:الجواب|الإجابة)(?: (?:هو|هي))?",
-)
-_STATED = _one_of(
-    f"(?:(?:the|my|this|your|its) )?{_BEST}{_NOUN}(?: {_OF_WHAT})?(?:{_IS} ?:?| ?[=:])",
-    f"the {_SUBJECT}(?: {_OF_WHAT})?{_IS}",
-    "i(?: would| will|'d|'ll)? (?:choose|pick|select|say|answer|go with) ?:?",
-    "final ?:",
-    f"{_ABROAD} ?:?",
-)
-_IT_IS = "(?:it is|it's|this is) (?:(?:clearly|definitely) )?"
-_IS_RIGHT = (
-    " is (?:(?:the|clearly|definitely) )*"
-    r"(?:(?:correct|right|best)(?: (?:answer|option|choice|one))?|answer)\b"
-)
-_HEAD = re.compile(
-    r"(?:\A|(?<=[.!?]\s)|(?<=\n))(?:[\s#>]|[*•-]\s+(?![\d.]))*"
-    rf"(?:(?:{_SO}[,:]? )?(?:(?P<stated>{_STATED})\s*|(?P<it_is>{_IT_IS})))?",
-    re.IGNORECASE,
-)
-_TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?(?:です|입니다|이다)?", re.IGNORECASE)
-_END = re.compile(
-    r"\s*(?:\Z|\n)|[.!。]+(?:\s+(?!\d)|\Z)|,?\s+(?=(?:because|since)\b)"
-    rf"|(?P<goes_on>\s?[,–—-]\s+)(?={EXPLAINS})",
-    re.IGNORECASE,
-)
-_END_OF_LETTER = re.compile(r"[.:]\s+(?=[A-Z\d$])|(?<=\))\s+(?=[A-Z\d$])")
-_AFTER_SENTENCE = re.compile(r"[.!。)\]}]\s*\Z")
-_SENTENCE_ENDS = re.compile(r"\Z|[.!\n]")
-_MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
-_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_EDGES_OF_FORMULA = "{}$ "
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +261,6 @@ def _claimed(head: Match[str], named: Named, options: ChoiceOptions) -> StatedCh
 
 def _is_one_of(forms: frozenset[str], named: Named, options: ChoiceOptions) -> bool:
     return named.label is not None and options.forms[named.label] in forms
-
-
-# A model that has lost itself repeats the same for ever.
-_LONGEST_ANSWER = 20_000
-_SPACES = re.compile(r"[ \t]+")
-_ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 
 
 def named_choice(text: str, choices: Sequence[str]) -> int | None:

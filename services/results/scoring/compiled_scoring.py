@@ -14,8 +14,12 @@ from services.results.scoring.choice_metrics import GENERATED_METRICS
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
+# Whether the code of an answer passed its tests, which a worker ran.
 PASSES = "pass@1"
-"""Whether the code of an answer passed its tests, which a worker ran."""
+MetricOptions = Mapping[str, object]
+REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+# The model generates its choice.
+GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
 
 
 class Average(StrEnum):
@@ -109,8 +113,6 @@ def metric_names(scoring: CompiledScoring) -> tuple[str, ...]:
     return tuple(scored.key for scored in scoring.scored_metrics)
 
 
-MetricOptions = Mapping[str, object]
-
 _MATCH_OPTIONS = frozenset(field.name for field in fields(TextMatch))
 METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
     "exact_match": _MATCH_OPTIONS,
@@ -118,7 +120,6 @@ METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
     "f1": frozenset({"average"}),
     **RULE_OPTIONS,
 }
-REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 
 
 def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> CompiledMetric:
@@ -176,12 +177,6 @@ def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
     if not isinstance(group_select, int):
         raise InvalidScoring("group_select must be a whole number")
     return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)
-
-
-GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
-
-
-"""The model generates its choice."""
 
 
 def compile_scoring(

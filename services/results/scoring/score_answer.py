@@ -26,8 +26,8 @@ from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.text_metrics import ReadText
 
+# The score of an answer, or why it has none.
 Scored = Score | ScoringImpossible
-"""The score of an answer, or why it has none."""
 
 AnswerToScore = tuple[ScoringTarget, Answer]
 

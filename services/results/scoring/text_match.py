@@ -12,6 +12,7 @@ from services.results.scoring.timed_regex import TimedRegex
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _WITHOUT_DIGITS = str.maketrans("", "", string.digits)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,6 @@ class TextMatch:
         if self.ignore_punctuation:
             text = text.translate(_WITHOUT_PUNCTUATION)
         return text.translate(_WITHOUT_DIGITS) if self.ignore_numbers else text
-
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def squad_exact_match(answer: str, expected: str) -> float:

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
     from sacrebleu.metrics.bleu import BLEU
 
+# ROUGE-L keeps a table of words of the answer by words of the text: this many take a second and 100 MB.
 MOST_ROUGE_CELLS = 2_000_000
-"""ROUGE-L keeps a table of words of the answer by words of the text: this many take a second and 100 MB."""
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 _ROUGE_TYPES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
+# Short names of text metrics, where they are unambiguous.
+SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,12 @@ class Overlap:
         return {*self.right, *self.wrong}
 
 
+# By name: what is measured, and which figure of it.
 OVERLAP_METRICS: Mapping[str, tuple[str, Callable[[Overlap, str], float]]] = {
     f"{measure}_{name}": (measure, of)
     for measure in ("bleu", *_ROUGE_TYPES)
     for name, of in (("max", Overlap.best), ("acc", Overlap.is_ahead), ("diff", Overlap.lead))
 }
-
-
-"""By name: what is measured, and which figure of it."""
 
 
 def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
@@ -108,15 +109,6 @@ def _rouge_scorer() -> "RougeScorer":
     return RougeScorer(list(_ROUGE_TYPES.values()))
 
 
-SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
-
-
-"""Short names of text metrics, where they are unambiguous."""
-
-
-NUMBER_METRICS = frozenset({"pearson", "spearman"})
-
-
 def _exact_match(metric: CompiledMetric, reading: str, expected: str) -> float:
     return float(metric.match.is_match(reading, expected))
 
@@ -133,15 +125,13 @@ def _squad_f1(_: CompiledMetric, reading: str, expected: str) -> float:
     return squad_f1(reading, expected)
 
 
+# Scores of a reading against one accepted text; the best one counts.
 MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
     "exact_match": _exact_match,
     "contains": _contains,
     "squad_em": _squad_em,
     "squad_f1": _squad_f1,
 }
-
-
-"""Scores of a reading against one accepted text; the best one counts."""
 
 
 TEXT_METRICS = (

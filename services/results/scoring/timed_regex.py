@@ -12,8 +12,8 @@ from services.common.pattern_size import check_pattern_size
 from services.results.scoring.answer import ScoringImpossible
 
 MOST_SECONDS = 0.5
+# Once the time for slow ones is spent.
 MOST_SECONDS_LATER = 0.1
-"""Once the time for slow ones is spent."""
 # Shorter times are not counted, however many answers there are.
 SLOW_SECONDS = 0.05
 MOST_SLOW_SECONDS = 5.0

@@ -45,6 +45,14 @@ _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})
 _MOST_DIGITS, _LARGEST_POWER = 400, 400
 _LONGEST_POWER = len("-400")
 
+# Not a part of "B2", "1.000.000", "4,5", "4/5", "5-2" or "80 %": which scale a task has is not known here.
+_NUMBER = re.compile(
+    r"(?<![\w.,/-])[-+]?(?:\d+(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?!\w|[.,]\d|\s*[/%])"
+)
+_DIGIT = re.compile(r"\d")
+# No task asks for more, and a few such numbers would leave a correlation nothing but noise.
+_LARGEST = 1e15
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenNumber:
@@ -129,15 +137,6 @@ def _beside(before: re.Match[str], last: re.Match[str], part: WrittenNumber) -> 
         return part
     value = whole.value - part.value if before["sign"] else whole.value + part.value
     return replace(part, text=f"{whole.text} {part.text}", value=value)
-
-
-# Not a part of "B2", "1.000.000", "4,5", "4/5", "5-2" or "80 %": which scale a task has is not known here.
-_NUMBER = re.compile(
-    r"(?<![\w.,/-])[-+]?(?:\d+(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?!\w|[.,]\d|\s*[/%])"
-)
-_DIGIT = re.compile(r"\d")
-# No task asks for more, and a few such numbers would leave a correlation nothing but noise.
-_LARGEST = 1e15
 
 
 def named_number(text: str) -> float | None:

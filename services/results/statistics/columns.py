@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+# Labels or numbers.
 Values = NDArray[np.number[Any]]
-"""Labels or numbers."""
 
 
 @dataclass(frozen=True, slots=True)

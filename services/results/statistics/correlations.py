@@ -8,14 +8,14 @@ from services.results.statistics.columns import Array, Numbers, PairColumns
 
 RESAMPLES = 1000
 SEED = 1234
+# Bounds the memory of a bootstrap over many rows (32 MB of weights).
 CELLS_AT_A_TIME = 4_000_000
-"""Bounds the memory of a bootstrap over many rows (32 MB of weights)."""
 
+# Standardised numbers with less variance are constant but for rounding.
 LEAST_VARIANCE = 1e-12
-"""Standardised numbers with less variance are constant but for rounding."""
 
+# From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined.
 Correlation = Callable[[Array, Array, Array], Array]
-"""From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined."""
 
 
 def correlated(correlation: Correlation, columns: PairColumns) -> float:

@@ -36,11 +36,12 @@ from services.results.statistics.sample_scores import SampleScores, ScoreColumns
 
 BOOTSTRAP = "bootstrap"
 
+# Bounds the work of a bootstrap: of more samples or clusters it draws from a random part.
 MOST_UNITS = 20_000
-"""Bounds the work of a bootstrap: of more samples or clusters it draws from a random part."""
 
+# Errors below this share of the largest number come from computing: the numbers are the same.
 ROUNDING = 1e-12
-"""Errors below this share of the largest number come from computing: the numbers are the same."""
+Columns = SampleScores | ScoreColumns | PairColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,6 @@ class Figure:
     n: int = 0
     interval_method: str = ""
     within_std: float | None = None
-
-
-Columns = SampleScores | ScoreColumns | PairColumns
 
 
 def figure_of(metric: str, columns: Columns, average: str = "binary", label_count: int = 0) -> Figure:

@@ -13,6 +13,8 @@ NORMAL_975 = 1.959963984540054
 
 STUDENT_T = "student-t"
 WILSON = "wilson"
+_ENDS = np.array([0.025, 0.975])
+_LEAST_STRETCH = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,6 @@ def degrees_of_freedom(samples: SampleMeans) -> float:
     sizes = samples.cluster_sizes()
     variances = sizes * (1 + (sizes - 1) * samples.intraclass_correlation())
     return max(1.0, float(variances.sum() ** 2 / np.square(variances).sum()) - 1)
-
-
-_ENDS = np.array([0.025, 0.975])
-_LEAST_STRETCH = 1e-9
 
 
 def percentile_interval(draws: Array) -> tuple[float, float]:

@@ -10,8 +10,8 @@ from services.results.statistics.columns import Array, Numbers, PairColumns
 
 RESAMPLES = 1000
 SEED = 1234
+# Bounds the memory of a bootstrap over many patterns (32 MB of counts).
 CELLS_AT_A_TIME = 4_000_000
-"""Bounds the memory of a bootstrap over many patterns (32 MB of counts)."""
 
 POSITIVE_LABEL = 1
 

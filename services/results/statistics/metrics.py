@@ -7,6 +7,7 @@ from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import LABEL_FIGURES
 
+# Metrics that are 1 or 0, for which pass@k is defined.
 RIGHT_OR_WRONG = frozenset(
     {
         "acc",
@@ -24,7 +25,9 @@ RIGHT_OR_WRONG = frozenset(
         "rougeL_acc",
     }
 )
-"""Metrics that are 1 or 0, for which pass@k is defined."""
+ACCURACY = "accuracy"
+METRICS_BY_WORD = {ACCURACY: "acc"}
+SCORE = "score"
 
 
 def is_right_or_wrong(metric: str) -> bool:
@@ -46,10 +49,6 @@ def _name_of(metric: str) -> str:
     return metric.partition(",")[0]
 
 
-ACCURACY = "accuracy"
-METRICS_BY_WORD = {ACCURACY: "acc"}
-
-
 def metric_named(word: str, metrics: Iterable[str]) -> str | None:
     """The metric that a user means: by its name, or its name without the filter it is read through.
 
@@ -61,9 +60,6 @@ def metric_named(word: str, metrics: Iterable[str]) -> str | None:
     if word in ("", ACCURACY):
         return next((name for name in (METRICS_BY_WORD[ACCURACY], SCORE) if name in known), None)
     return next((one for one in known if one == word or one.startswith(f"{word},")), None)
-
-
-SCORE = "score"
 
 
 def has_numbers(scored: ScoredMetric) -> bool:

@@ -11,8 +11,8 @@ from services.results.statistics.intervals import NORMAL_975, STUDENT_T, WILSON,
 
 MOVER = "mover"
 
+# Samples scored as the whole that are added to each task, so that no task counts as without error.
 PSEUDO_COUNT = 2
-"""Samples scored as the whole that are added to each task, so that no task counts as without error."""
 
 
 @dataclass(frozen=True, slots=True)

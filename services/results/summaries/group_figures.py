@@ -10,8 +10,8 @@ from services.results.statistics.metrics import SCORE
 from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
 
+# Task, then metric; the first metric of a task is its main one.
 TaskFigures = Mapping[str, Mapping[str, Figure]]
-"""Task, then metric; the first metric of a task is its main one."""
 
 
 def group_summary(group: TaskGroup, by_task: TaskFigures) -> GroupSummary:

@@ -28,8 +28,8 @@ from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
+# Outcomes.
 LARGE_RUN = 1_000_000
-"""Outcomes."""
 
 T = TypeVar("T")
 log = get_logger()

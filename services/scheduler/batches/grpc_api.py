@@ -29,6 +29,10 @@ from services.scheduler.batches.submit_batch import BatchSubmission, SubmitBatch
 from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.uploads.proto import file_id_from_proto
 
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name
+DEFAULT_PAGE_SIZE = 20
+MAX_PAGE_SIZE = 100
+
 
 def batch_order_from_proto(request: messages.CreateBatchRequest) -> BatchOrder:
     has_expiry = request.HasField("output_expires_after_seconds")
@@ -72,11 +76,6 @@ def batch_to_proto(shown: BatchView) -> messages.Batch:
         if time is not None:
             getattr(message, name).FromDatetime(time)
     return message
-
-
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name
-DEFAULT_PAGE_SIZE = 20
-MAX_PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, kw_only=True)

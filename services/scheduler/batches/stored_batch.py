@@ -20,6 +20,11 @@ ADVICE = 'must be hours or minutes from "1h" to "168h", such as "24h" or "90m"'
 
 _WINDOW = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[hm])")
 _UNITS = {"h": timedelta(hours=1), "m": timedelta(minutes=1)}
+BatchId = NewType("BatchId", str)
+_BATCH_ID = re.compile(r"batch_[0-9a-f]{32}")
+_EXPIRED = "DEADLINE_REACHED"
+# Every line was asked then, and each failure is in the error file.
+_ASKED_ALL = "TOO_MANY_FAILURES"
 
 
 def window_of(text: str) -> timedelta | None:
@@ -29,11 +34,6 @@ def window_of(text: str) -> timedelta | None:
         return None
     window = int(found["number"]) * _UNITS[found["unit"]]
     return window if LEAST <= window <= MOST else None
-
-
-BatchId = NewType("BatchId", str)
-
-_BATCH_ID = re.compile(r"batch_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,6 @@ def is_batch_id(text: str) -> bool:
 def run_id_of(batch_id: BatchId) -> RunId:
     """The run of a batch has the same 32 digits."""
     return RunId(str(UUID(batch_id.removeprefix("batch_"))))
-
-
-_EXPIRED = "DEADLINE_REACHED"
-# Every line was asked then, and each failure is in the error file.
-_ASKED_ALL = "TOO_MANY_FAILURES"
 
 
 class BatchState(ContractEnum):

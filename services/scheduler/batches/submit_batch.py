@@ -47,6 +47,12 @@ _REASONS: Mapping[str, str] = {
     "UNKNOWN_PROVIDER": "model_not_found",
     "MODEL_MISMATCH": "model_mismatch",
 }
+NO_MODEL = BatchProblem(
+    "missing_required_parameter", "No line of the file names a model. Name one in each.", "body.model"
+)
+MAX_METADATA_PAIRS = 16
+MAX_KEY_LETTERS = 64
+MAX_VALUE_LETTERS = 512
 
 
 def problems_of_file(file: StoredFile, endpoint: str) -> Sequence[BatchProblem]:
@@ -65,11 +71,6 @@ def no_such_model(name: str) -> BatchProblem:
     return BatchProblem("model_not_found", sentence, "body.model")
 
 
-NO_MODEL = BatchProblem(
-    "missing_required_parameter", "No line of the file names a model. Name one in each.", "body.model"
-)
-
-
 def problem_of_refusal(error: DomainError) -> BatchProblem:
     """The problem of an order that cannot become a run."""
     return BatchProblem(_REASONS.get(error.reason, error.reason.lower()), error.message)
@@ -77,11 +78,6 @@ def problem_of_refusal(error: DomainError) -> BatchProblem:
 
 def _problem_of_fault(fault: DatasetFault) -> BatchProblem:
     return BatchProblem(_CODES[fault.kind], fault.problem, fault.field, fault.line)
-
-
-MAX_METADATA_PAIRS = 16
-MAX_KEY_LETTERS = 64
-MAX_VALUE_LETTERS = 512
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.workers.worker import WorkerRegistry
 
+# Shards that are filled and sent in one go: one read of samples, one write of attempts.
+BATCH_SHARDS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class CreditRule:
@@ -47,10 +50,6 @@ def worth_sending(credit: int) -> int:
     Three quarters of the credit are on their way meanwhile, so no worker waits for it.
     """
     return max(credit // 4, 1)
-
-
-# Shards that are filled and sent in one go: one read of samples, one write of attempts.
-BATCH_SHARDS = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.uploads.storage.row_sample import TASK, VERSION, sample_of_line
 from services.scheduler.uploads.storage.store_parts import LoadRows
 
+# What goes on a text mostly begins with a space, which no target has.
+_FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedTask:
@@ -58,10 +61,6 @@ class TasksToPlan:
     tasks: Sequence[TaskToPlan]
     groups: Sequence[TaskGroup] = ()
     missing: Sequence[str] = ()
-
-
-# What goes on a text mostly begins with a space, which no target has.
-_FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
 
 
 @dataclass(frozen=True)

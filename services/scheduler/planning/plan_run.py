@@ -20,6 +20,18 @@ from services.scheduler.suites.errors import SuiteError
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.worker import WorkerRegistry, engine_facts
 
+# Results unpacks one while Postgres stores the other.
+CHUNKS_ON_THEIR_WAY = 2
+CHUNK_SAMPLES = 1000
+CHUNK_BYTES = 1024 * 1024
+CHUNK_SECONDS = 1.0
+# So often, planning looks whether the run was stopped.
+NOTE_SECONDS = 1.0
+_SHARDS_PER_WRITE = 2000
+_MISSING_PER_WRITE = 10_000
+# Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
+_PLANNED_AT_A_TIME = 16
+
 
 class RunStopped(Exception):
     """The run was stopped while it was being planned."""
@@ -31,10 +43,6 @@ class PlanningFailed(Exception):
     def __init__(self, error: RunError) -> None:
         super().__init__(error.message)
         self.error = error
-
-
-# Results unpacks one while Postgres stores the other.
-CHUNKS_ON_THEIR_WAY = 2
 
 
 @asynccontextmanager
@@ -64,17 +72,6 @@ async def storing_samples(
             yield put
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
-
-
-CHUNK_SAMPLES = 1000
-CHUNK_BYTES = 1024 * 1024
-CHUNK_SECONDS = 1.0
-# So often, planning looks whether the run was stopped.
-NOTE_SECONDS = 1.0
-_SHARDS_PER_WRITE = 2000
-_MISSING_PER_WRITE = 10_000
-# Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
-_PLANNED_AT_A_TIME = 16
 
 
 @dataclass(slots=True)

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from services.scheduler.runs.lifecycle.run import PlannedTask
 
+MAX_SHARD_SAMPLES = 64
+MAX_SHARD_BYTES = 256 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -31,10 +34,6 @@ class FilledShard:
     @property
     def size_bytes(self) -> int:
         return sum(map(len, self.payloads))
-
-
-MAX_SHARD_SAMPLES = 64
-MAX_SHARD_BYTES = 256 * 1024
 
 
 @dataclass(slots=True)

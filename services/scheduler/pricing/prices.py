@@ -8,6 +8,9 @@ from proctor.values.usage import ModelPrice
 from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
 
+# At the end of a pattern it stands for any rest of the name.
+ANY_REST = "*"
+
 
 class NoPrice(SchedulerError):
     """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
@@ -21,10 +24,6 @@ class NoPriceElsewhere(SchedulerError):
 
     kind = ErrorKind.CONFLICT
     reason = "NO_PRICE"
-
-
-# At the end of a pattern it stands for any rest of the name.
-ANY_REST = "*"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,11 @@ from itertools import count
 from proctor.values.run import RunCounts
 from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks
 
+_FORGET_AFTER_SECONDS = 600.0
+
+# Changes whenever any run is touched.
+ANY_RUN = ""
+
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
@@ -16,12 +21,6 @@ class ProgressReport:
     run_id: str
     counts: RunCounts
     shards: Mapping[int, int] = field(default_factory=dict)
-
-
-_FORGET_AFTER_SECONDS = 600.0
-
-# Changes whenever any run is touched.
-ANY_RUN = ""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,14 @@ from dataclasses import dataclass, field
 
 from proctor.values.run import RunCounts
 
+WINDOW_SECONDS = 10.0
+SHORTEST_WINDOW_SECONDS = 0.5
+STRETCH_SECONDS = 5.0
+STRETCHES_KEPT_SECONDS = 120.0
+
+# An estimate from one past run or one measured speed may be wrong by this factor, up or down.
+LONE_FACTOR = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class RunSpeed:
@@ -30,12 +38,6 @@ def time_left(missing: int, speed: RunSpeed | None) -> TimeLeft | None:
     if speed is None or not speed.samples:
         return None
     return TimeLeft(missing / speed.samples, missing / speed.fastest, missing / speed.slowest)
-
-
-WINDOW_SECONDS = 10.0
-SHORTEST_WINDOW_SECONDS = 0.5
-STRETCH_SECONDS = 5.0
-STRETCHES_KEPT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,3 @@ class SpeedMarks:
             self._window.popleft()
         while self._stretches and self._stretches[0].end < now - STRETCHES_KEPT_SECONDS:
             self._stretches.popleft()
-
-
-# An estimate from one past run or one measured speed may be wrong by this factor, up or down.
-LONE_FACTOR = 2.0

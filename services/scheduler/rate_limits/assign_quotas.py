@@ -17,6 +17,19 @@ from services.scheduler.rate_limits.rate_meter import (
     RateQuota,
 )
 
+# What a worker may ask at once that has asked nothing lately, of all that is granted.
+_LARGEST_FLOOR = 0.02
+_FLOORS_TOGETHER = 0.2
+
+# A shorter pause is over before other workers have received it.
+_SHORTEST_PAUSE = timedelta(seconds=1)
+log = get_logger()
+_ROUND_SECONDS = 0.5
+# A bucket that was wiped has its quotas again after this time.
+_REPEAT_SECONDS = 10.0
+# A share that changes by less is not worth a message.
+_SMALL_CHANGE = 0.1
+
 
 class QuotaStore(Protocol):
     """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or dropped."""
@@ -26,11 +39,6 @@ class QuotaStore(Protocol):
     async def drop(self, rate_limit_key: str) -> None: ...
 
     async def stored(self) -> Mapping[str, RateQuota]: ...
-
-
-# What a worker may ask at once that has asked nothing lately, of all that is granted.
-_LARGEST_FLOOR = 0.02
-_FLOORS_TOGETHER = 0.2
 
 
 def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
@@ -49,10 +57,6 @@ def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
     return {worker: floor + above * demand / total for worker, demand in demands.items()}
 
 
-# A shorter pause is over before other workers have received it.
-_SHORTEST_PAUSE = timedelta(seconds=1)
-
-
 def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: datetime) -> RateQuota:
     """`now` is the monotonic time by which reports were recorded, `clock_time` the time of day."""
     measured = meter.measure(now)
@@ -68,15 +72,6 @@ def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: da
 def _long_pause(measured: Measured, clock_time: datetime) -> datetime | None:
     when = measured.resume_at
     return when if when is not None and when > clock_time + _SHORTEST_PAUSE else None
-
-
-log = get_logger()
-
-_ROUND_SECONDS = 0.5
-# A bucket that was wiped has its quotas again after this time.
-_REPEAT_SECONDS = 10.0
-# A share that changes by less is not worth a message.
-_SMALL_CHANGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+# Rates are means over this time. Workers report each second, and more often when they are rate limited.
+_WINDOW_SECONDS = 3.0
+_SHORTEST_SECONDS = 0.2
+# A worker that sends requests reports at least once a second; a silent one sends none.
+_SILENT_SECONDS = 5.0
+FORGET_AFTER_SECONDS = 600.0
+_LEAST = 100
+_REMEMBERED_RUNS = 1000
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class RateReport:
@@ -40,13 +50,6 @@ class RateQuota:
     def has_limit(self) -> bool:
         limits = (self.requests_per_second, self.tokens_per_second, self.resume_at)
         return any(limit is not None for limit in limits)
-
-
-# Rates are means over this time. Workers report each second, and more often when they are rate limited.
-_WINDOW_SECONDS = 3.0
-_SHORTEST_SECONDS = 0.2
-# A worker that sends requests reports at least once a second; a silent one sends none.
-_SILENT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,6 @@ def _least(values: Iterable[float | None]) -> float | None:
     return min((value for value in values if value is not None), default=None)
 
 
-FORGET_AFTER_SECONDS = 600.0
-
-
 class RateLimitTracker:
     def __init__(self) -> None:
         self._meters: dict[str, RateMeter] = {}
@@ -149,12 +149,6 @@ class RateLimitTracker:
         self._meters = {key: meter for key, meter in self._meters.items() if meter.reported_at >= oldest}
         for meter in self._meters.values():
             meter.forget_silent(now)
-
-
-_LEAST = 100
-_REMEMBERED_RUNS = 1000
-
-T = TypeVar("T")
 
 
 class RetryBudget:

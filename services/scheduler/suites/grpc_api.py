@@ -35,6 +35,7 @@ BROKEN_SUITE = Codec(
     names={"name": "suite"},
     unpaired={"description", "tasks"},
 )
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SuiteService"].full_name
 
 
 def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
@@ -52,9 +53,6 @@ def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
 
 def suite_to_proto(suite: SuiteListing | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
     return BROKEN_SUITE.to_proto(suite) if isinstance(suite, BrokenSuite) else SUITE.to_proto(suite)
-
-
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SuiteService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)

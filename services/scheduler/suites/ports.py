@@ -9,6 +9,9 @@ from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
 from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteListing
 
+# Reads a user's document; the second argument are the names of other suites.
+ReadDocument = Callable[[SuiteDocument, Collection[str]], SuiteReading]
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenSuite:
@@ -46,10 +49,6 @@ class InstalledSuites(Protocol):
         ...
 
     def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]: ...
-
-
-# Reads a user's document; the second argument are the names of other suites.
-ReadDocument = Callable[[SuiteDocument, Collection[str]], SuiteReading]
 
 
 class SuiteCache(Protocol):

@@ -44,6 +44,8 @@ DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100
 DatasetChunks = AsyncIterable[datasets.UploadDatasetRequest]
+MAX_PAGE_SIZE = 10_000
+FileChunks = AsyncIterable[files.UploadFileRequest]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +100,6 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
         caller = principal_of(context.invocation_metadata())
         await self.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
         return datasets.DeleteDatasetResponse()
-
-
-MAX_PAGE_SIZE = 10_000
-FileChunks = AsyncIterable[files.UploadFileRequest]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,8 @@ from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpo
 
 MAX_CHUNK_BYTES = 1024 * 1024
 FAULT = Codec(DatasetFault, datasets.DatasetFault, unpaired={"kind"})
+# The name of the list in its page tokens.
+_DATASETS = "datasets"
 
 UploadMessage = TypeVar("UploadMessage", datasets.UploadDatasetRequest, files.UploadFileRequest)
 
@@ -117,10 +119,6 @@ def file_to_proto(file: StoredFile) -> files.File:
     if file.expires_at is not None:
         message.expires_at.FromDatetime(file.expires_at)
     return message
-
-
-# The name of the list in its page tokens.
-_DATASETS = "datasets"
 
 
 def dataset_page_token(cursor: DatasetCursor | None) -> str:

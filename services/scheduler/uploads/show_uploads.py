@@ -13,6 +13,7 @@ from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
 MAX_SHOWN_BYTES = 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,6 @@ class ShowDataset:
             if len(shown) == count:
                 break
         return shown
-
-
-CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ log = get_logger()
 
 # A worker without a heartbeat for this long is gone; its key expires after the same time.
 _SILENT_SECONDS = 15.0
+_REQUEST = work_messages_pb2.ListPoolModelsRequest().SerializeToString()
 
 
 class NatsWorkerRegistry:
@@ -88,9 +89,6 @@ def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ..
         worker.cannot_load,
         worker.refused_runs,
     )
-
-
-_REQUEST = work_messages_pb2.ListPoolModelsRequest().SerializeToString()
 
 
 class NatsModelListRequests:

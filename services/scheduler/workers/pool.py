@@ -6,6 +6,9 @@ from proctor.values.providers.pool import Pool, pool_serving
 from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
 
+# Alias to "provider/name".
+Aliases = Mapping[str, str]
+
 
 class UnknownProvider(SchedulerError):
     """No pool serves the provider "{provider}".{advice} Providers: {supported}."""
@@ -19,10 +22,6 @@ class UnknownModel(SchedulerError):
 
     kind = ErrorKind.INVALID
     reason = "UNKNOWN_MODEL"
-
-
-# Alias to "provider/name".
-Aliases = Mapping[str, str]
 
 
 def supported_providers(pools: Iterable[Pool]) -> tuple[str, ...]:

@@ -29,15 +29,15 @@ from services.results.statistics.paired.permutation_test import SwapUnits, swap_
 RESAMPLES = 1000
 SEED = 1234
 CELLS_AT_A_TIME = 1_000_000
+# Bounds the work of a bootstrap: of more kinds of units it draws from a random part of the units.
 MOST_DRAWN_UNITS = 20_000
-"""Bounds the work of a bootstrap: of more kinds of units it draws from a random part of the units."""
 UNDEFINED_FIGURE = "the figure is undefined for one of the runs"
 
+# From the sums of some features (draws, features) to the figure of each draw (draws,); NaN: undefined.
 FigureOfSums = Callable[[Array], Array]
-"""From the sums of some features (draws, features) to the figure of each draw (draws,); NaN: undefined."""
 
+# From how often each pattern is drawn (draws, patterns) to the figures of both runs.
 FiguresOfDraws = Callable[[Numbers], tuple[Array, Array]]
-"""From how often each pattern is drawn (draws, patterns) to the figures of both runs."""
 
 
 def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureOfSums) -> DifferenceEstimate:

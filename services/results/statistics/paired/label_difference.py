@@ -12,8 +12,8 @@ from services.results.statistics.paired.figure_difference import (
 )
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged
 
+# Bounds the memory of confusion tables by unit (80 MB for each run).
 MOST_CELLS = 10_000_000
-"""Bounds the memory of confusion tables by unit (80 MB for each run)."""
 TOO_MANY_LABELS = "too many labels and samples for a test"
 
 

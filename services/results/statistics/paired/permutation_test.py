@@ -16,18 +16,18 @@ SEED = 1234
 MOST_ENUMERATED_UNITS = 14
 EXCEEDANCES_ENOUGH = 500
 MOST_RESAMPLES = 200_000
+# Resamples × coins: what bounds the time of one test (about a second).
 MOST_COINS = 200_000_000
-"""Resamples × coins: what bounds the time of one test (about a second)."""
+# What it costs to draw how many of several like units are swapped.
 COINS_PER_BINOMIAL = 60
-"""What it costs to draw how many of several like units are swapped."""
+# Resamples × patterns × features: the same for figures of many labels.
 MOST_PRODUCTS = 10_000_000_000
-"""Resamples × patterns × features: the same for figures of many labels."""
 CELLS_AT_A_TIME = 2_000_000
 LEAST_AT_A_TIME = 8
 TOLERANCE = 1e-9
 
+# From swapped sums (draws, features) to the difference of the two runs in each draw (draws,).
 Statistic = Callable[[Array], Array]
-"""From swapped sums (draws, features) to the difference of the two runs in each draw (draws,)."""
 
 
 @dataclass(frozen=True, slots=True)

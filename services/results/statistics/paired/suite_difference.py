@@ -18,8 +18,8 @@ from services.results.statistics.paired.estimate import (
 from services.results.statistics.paired.mean_difference import NO_SPREAD
 from services.results.statistics.paired.permutation_test import SwapUnits, sum_p_value, without_idle
 
+# From so many samples (or passages) that differ on, and so many degrees of freedom, t holds its level.
 ENOUGH_FOR_T = 100
-"""From so many samples (or passages) that differ on, and so many degrees of freedom, t holds its level."""
 
 NO_FIGURE = "a task has no figure for both runs"
 NO_ERROR = "a task has too few samples for a test"

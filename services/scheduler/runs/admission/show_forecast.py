@@ -25,6 +25,11 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitStore, QueueLimits
 from services.scheduler.workers.worker import WorkerRegistry
 
+# Pending runs that are forecast. Those behind them have a position but no time.
+MOST_FORECAST = 500
+# Calls within this time share a forecast, so that the cost does not grow with the number of calls.
+MAX_AGE_SECONDS = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class RunRate:
@@ -143,12 +148,6 @@ class QueueStore(Protocol):
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         """The last completed runs of each suite and model."""
         ...
-
-
-# Pending runs that are forecast. Those behind them have a position but no time.
-MOST_FORECAST = 500
-# Calls within this time share a forecast, so that the cost does not grow with the number of calls.
-MAX_AGE_SECONDS = 0.5
 
 
 @dataclass

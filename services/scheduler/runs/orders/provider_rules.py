@@ -14,6 +14,9 @@ from services.scheduler.runs.orders.order_rules import own_field_problem
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
 
+# By these names Ollama's users know them.
+_ALSO_CALLED = {"context_tokens": " (num_ctx)", "repetition_penalty": " (repeat_penalty)"}
+
 
 class Unsupported(SchedulerError):
     """Pool {pool} cannot score choices by {scoring_method}{where}. It can by {supported}."""
@@ -48,10 +51,6 @@ class BaseUrlNotAllowed(SchedulerError):
 
     kind = ErrorKind.CONFLICT
     reason = "BASE_URL_NOT_ALLOWED"
-
-
-# By these names Ollama's users know them.
-_ALSO_CALLED = {"context_tokens": " (num_ctx)", "repetition_penalty": " (repeat_penalty)"}
 
 
 def refuse_unfit(

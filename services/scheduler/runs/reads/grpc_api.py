@@ -32,6 +32,12 @@ _LIMITS = Codec(
     QueueLimits, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "max_reads_per_minute"}
 )
 _CHANGES = Codec(LimitChanges, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "reset"})
+SERVICE_NAMES = (
+    messages.DESCRIPTOR.services_by_name["QueueService"].full_name,
+    count_messages.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
+)
+DEFAULT_PAGE_SIZE = 100
+_USER_COUNTS = Codec(UserRunCounts, messages.UserRunCounts)
 
 
 def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
@@ -69,17 +75,6 @@ def _priority(each: messages.UserPriority) -> Priority:
         sentence = f'The highest priority of user "{each.user}" is missing: say high, normal or low.'
         raise InvalidParameter(field="limits.priorities", sentence=sentence)
     return highest
-
-
-SERVICE_NAMES = (
-    messages.DESCRIPTOR.services_by_name["QueueService"].full_name,
-    count_messages.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
-)
-
-DEFAULT_PAGE_SIZE = 100
-
-
-_USER_COUNTS = Codec(UserRunCounts, messages.UserRunCounts)
 
 
 @dataclass(frozen=True, kw_only=True)

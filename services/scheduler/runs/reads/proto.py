@@ -20,6 +20,13 @@ from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 
 ORDER = Codec(RunOrder, run_pb2.RunOrder)
 
+# What only the scheduler itself needs, and what is written apart.
+_UNPAIRED = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
+_RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait", "changes"})
+_PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
+# The name of the list in its page tokens.
+_RUNS = "runs"
+
 
 def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order = run_pb2.RunOrder()
@@ -35,12 +42,6 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
         raise InvalidParameter(field=f"order.{error.field}", sentence=sentence) from error
     tasks, line_models = dict.fromkeys(read.tasks), dict.fromkeys(read.line_models)
     return replace(read, tasks=tuple(tasks), line_models=tuple(line_models))
-
-
-# What only the scheduler itself needs, and what is written apart.
-_UNPAIRED = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
-_RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait", "changes"})
-_PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 
 
 def run_to_proto(run: Run) -> run_pb2.Run:
@@ -76,10 +77,6 @@ def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
         message.estimated_low_seconds = wait.estimate.low
         message.estimated_high_seconds = wait.estimate.high
     return message
-
-
-# The name of the list in its page tokens.
-_RUNS = "runs"
 
 
 def token_behind(run: Run, total: int) -> str:

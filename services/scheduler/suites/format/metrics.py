@@ -14,6 +14,17 @@ from services.scheduler.suites.format.suite_document import Fault, KeyPath
 _CHOICE = frozenset({OutputType.MULTIPLE_CHOICE})
 _TEXT = frozenset({OutputType.GENERATE_UNTIL})
 _BOTH = _CHOICE | _TEXT
+_MATCH_OPTIONS = frozenset({"ignore_case", "ignore_punctuation", "ignore_numbers", "regexes_to_ignore"})
+_OVER_ANSWERS = {OutputType.MULTIPLE_CHOICE: "doc_to_answers"}
+_AGAINST_WRONG = {OutputType.GENERATE_UNTIL: "doc_to_wrong_target"}
+_OVERLAPS = ("bleu", "rouge1", "rouge2", "rougeL")
+Fields = Mapping[str, object]
+
+# Keys of a metric that are no options: they may only repeat what the metric is.
+NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
+# Short names of metrics over free text.
+DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+MOST_METRICS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +43,6 @@ class MetricSpec:
     def required_key(self, output_type: OutputType) -> str:
         return (self.needs or {}).get(output_type, "")
 
-
-_MATCH_OPTIONS = frozenset({"ignore_case", "ignore_punctuation", "ignore_numbers", "regexes_to_ignore"})
-_OVER_ANSWERS = {OutputType.MULTIPLE_CHOICE: "doc_to_answers"}
-_AGAINST_WRONG = {OutputType.GENERATE_UNTIL: "doc_to_wrong_target"}
-_OVERLAPS = ("bleu", "rouge1", "rouge2", "rougeL")
 
 METRICS: Mapping[str, MetricSpec] = {
     "acc": MetricSpec(_CHOICE),
@@ -77,15 +83,6 @@ def option_problem(option: str, value: object) -> str:
     bare = [str(one).strip().casefold() for one in cast("Sequence[str]", value)]
     is_distinct = "" not in bare and len(set(bare)) == len(bare)
     return "" if is_distinct else "each needs letters that no other one has, whatever their case"
-
-
-Fields = Mapping[str, object]
-
-# Keys of a metric that are no options: they may only repeat what the metric is.
-NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
-# Short names of metrics over free text.
-DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
-MOST_METRICS = 20
 
 
 def metric_faults(fields: Fields) -> Iterator[Fault]:

@@ -19,6 +19,10 @@ from services.scheduler.suites.format.suite_document import Fault
 _FORMATS = FormatChecker(formats=())
 # `regex` reads it as a character class, `re` as a set of colons and letters.
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
+SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
+_LONGEST_SENTENCE = 300
+# Unknown keys reported per mapping.
+MAX_KEYS = 100
 
 
 def suite_validator(schema: Mapping[str, object]) -> Draft202012Validator:
@@ -65,13 +69,6 @@ _SuiteValidator = extend(  # type: ignore[no-untyped-call]  # its types leave it
     validators={"pattern": _pattern},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
-
-
-SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
-
-_LONGEST_SENTENCE = 300
-# Unknown keys reported per mapping.
-MAX_KEYS = 100
 
 
 def schema_faults(value: object, definition: str) -> list[Fault]:

@@ -12,6 +12,7 @@ from services.scheduler.suites.format.yaml_tasks import SuiteLocation, read_task
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 
 MAX_TASKS = 1000
+_KEYS = frozenset({"group", "group_alias", "task", "tag", "aggregate_metric_list", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,6 @@ def group_metrics(listed: object) -> tuple[GroupMetric, ...]:
     """Metrics of an `aggregate_metric_list` that is valid by the schema."""
     uses = cast("Sequence[dict[str, object]]", listed or ())
     return tuple(GroupMetric(str(use["metric"]), bool(use.get("weight_by_size", True))) for use in uses)
-
-
-_KEYS = frozenset({"group", "group_alias", "task", "tag", "aggregate_metric_list", "metadata"})
 
 
 def add_members(draft: SuiteDraft, declaration: Declaration) -> DeclaredGroup:

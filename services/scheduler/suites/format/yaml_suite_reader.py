@@ -26,6 +26,7 @@ from services.scheduler.suites.format.yaml_tasks import SuiteLocation
 from services.scheduler.suites.suite import SuiteDefinition
 
 MAX_PROBLEMS = 200
+ROOT = "suite.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,6 @@ def _add_groups(draft: SuiteDraft, declaration: Declaration, listed: Sequence[Ma
         metrics = group_metrics(fields.get("aggregate_metric_list"))
         group = TaskGroup(str(fields["group"]), tuple(cast("Sequence[str]", fields["tasks"])), metrics)
         draft.add_group(DeclaredGroup(group, declaration, ("groups", number)))
-
-
-ROOT = "suite.yaml"
 
 
 def read_document(

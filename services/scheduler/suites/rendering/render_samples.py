@@ -23,6 +23,7 @@ from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDef
 from services.scheduler.suites.templates.prompt_template import RowProblem
 
 SEED = FewshotRule().seed
+MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 
 
 class FewshotDraws:
@@ -80,9 +81,6 @@ class FewshotDraws:
         return FewshotPoolTooSmall(
             task=self._task, num_fewshot=self._rule.num_fewshot, pool_size=len(self._pool)
         )
-
-
-MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from proctor.values.sample import Sample, Target
 from services.scheduler.suites.rows.row_source import SourceRow
 
 DIGEST_FORMAT = "proctor-sample-1"
+_LARGEST_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,6 @@ def netstrings(parts: Iterable[bytes]) -> bytes:
 
 def digest_of(encoded_question: bytes) -> bytes:
     return hashlib.sha256(encoded_question).digest()
-
-
-_LARGEST_INTEGER = 2**63 - 1
 
 
 def row_as_json(row: SourceRow) -> bytes:

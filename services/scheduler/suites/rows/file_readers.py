@@ -22,6 +22,9 @@ from services.scheduler.suites.rows.row_source import (
     check_field_names,
 )
 
+# A user's suite has small files, and its rows are waited for.
+_PARQUET_CPU_SECONDS = 300
+
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
@@ -160,10 +163,6 @@ def _json_row(number: int, line: bytes) -> SourceRow:
     if not isinstance(row, dict):
         raise UnreadableRow(number, "a JSON object is needed")
     return row
-
-
-# A user's suite has small files, and its rows are waited for.
-_PARQUET_CPU_SECONDS = 300
 
 
 def read_parquet(file: PinnedFile) -> Iterator[SourceRow]:

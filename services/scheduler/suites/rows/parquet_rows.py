@@ -23,6 +23,7 @@ from services.scheduler.suites.rows.parquet_process import (
 from services.scheduler.suites.rows.row_source import SourceRow
 
 _MOST_FRAME_BYTES = 1024 * 1024 * 1024
+_KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,6 @@ class _Frames:
         [length] = LENGTH.unpack(head) if len(head) == LENGTH.size else (0,)
         text = stream.read(length) if length <= _MOST_FRAME_BYTES else b""
         return text if len(text) == length else b""
-
-
-_KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

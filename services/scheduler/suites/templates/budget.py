@@ -16,6 +16,11 @@ MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_REGEX_SECONDS = 1.0
 MAX_INTEGER_BITS = 10_000
 
+# How many characters (or items) a call may create, computed from its arguments before the call.
+Growth = Callable[..., int]
+_FORMAT_SPEC = re.compile(r"%(?:\([^()]*\))?[#0 +-]*(\*|\d+)?(?:\.(\*|\d+))?")
+_MAX_WIDTH_DIGITS = 15
+
 
 class OverBudget(Exception):
     """A rendering exceeds a limit; the message names the limit."""
@@ -106,12 +111,6 @@ def check_bits(bits: int) -> None:
 
 # Budget of the rendering in this thread. A context variable, because Jinja calls filters without it.
 BUDGET: ContextVar[Budget] = ContextVar("budget of a rendering")
-
-# How many characters (or items) a call may create, computed from its arguments before the call.
-Growth = Callable[..., int]
-
-_FORMAT_SPEC = re.compile(r"%(?:\([^()]*\))?[#0 +-]*(\*|\d+)?(?:\.(\*|\d+))?")
-_MAX_WIDTH_DIGITS = 15
 
 
 def widths_of_format(text: str) -> int:

@@ -17,6 +17,16 @@ from services.scheduler.suites.templates.rewrite import (
 )
 from services.scheduler.suites.templates.sandbox import NullWritten, new_environment
 
+_ENVIRONMENT = new_environment()
+# Errors that a template can cause on a row; anything else is a bug here.
+_TEMPLATE_FAILURES = (
+    *(TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+    *(re.error, regex.error),
+)
+# Errors of Python in code generated from a template: numbers too long, loops nested too deeply.
+_COMPILE_FAILURES = (SyntaxError, RecursionError, ValueError, OverflowError)
+_SHOWN_CHARACTERS = 200
+
 
 class InvalidTemplate(Exception):
     """A template cannot be compiled."""
@@ -29,17 +39,6 @@ class RowProblem(Exception):
         super().__init__(problem)
         self.problem = problem
         self.field = field
-
-
-_ENVIRONMENT = new_environment()
-# Errors that a template can cause on a row; anything else is a bug here.
-_TEMPLATE_FAILURES = (
-    *(TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
-    *(re.error, regex.error),
-)
-# Errors of Python in code generated from a template: numbers too long, loops nested too deeply.
-_COMPILE_FAILURES = (SyntaxError, RecursionError, ValueError, OverflowError)
-_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,16 @@ from services.scheduler.suites.templates.budget import (
 )
 from services.scheduler.suites.templates.rewrite import CHARGED, JOIN, LOOP, MACRO
 
+# Markup for pages, formatting by terminal width, and random output, which would differ from model to model.
+_FILTERS_LEFT_OUT = ("forceescape", "pprint", "random", "urlize", "wordwrap", "xmlattr")
+_GLOBALS_LEFT_OUT = ("lipsum",)
+_LIST = frozenset({"copy", "count", "index"})
+_DATE = frozenset({"year", "month", "day", "weekday", "isoweekday", "isoformat"})
+_TIME = frozenset({"hour", "minute", "second", "microsecond", "isoformat"})
+# Jinja adds the variables of a loop or block to every call inside it, and removes them again.
+_SCOPES = ("_loop_vars", "_block_vars")
+_TEMPLATE_OBJECTS = (LoopContext, Macro, Namespace, Cycler, Joiner)
+
 
 class NullWritten(Exception):
     """A template writes a null; the model would see the word None."""
@@ -124,16 +134,9 @@ class BudgetedFormatter(SandboxedFormatter):
         return str(super().format_field(value, format_spec))
 
 
-# Markup for pages, formatting by terminal width, and random output, which would differ from model to model.
-_FILTERS_LEFT_OUT = ("forceescape", "pprint", "random", "urlize", "wordwrap", "xmlattr")
-_GLOBALS_LEFT_OUT = ("lipsum",)
-
 _TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {
     "encode", "expandtabs", "maketrans", "translate",
 }  # fmt: skip
-_LIST = frozenset({"copy", "count", "index"})
-_DATE = frozenset({"year", "month", "day", "weekday", "isoweekday", "isoformat"})
-_TIME = frozenset({"hour", "minute", "second", "microsecond", "isoformat"})
 _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     str: _TEXT,
     Markup: _TEXT,
@@ -145,9 +148,6 @@ _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     time: _TIME,
     datetime: _DATE | _TIME | {"date", "time"},
 }
-# Jinja adds the variables of a loop or block to every call inside it, and removes them again.
-_SCOPES = ("_loop_vars", "_block_vars")
-_TEMPLATE_OBJECTS = (LoopContext, Macro, Namespace, Cycler, Joiner)
 
 
 class BudgetedEnvironment(ImmutableSandboxedEnvironment):

@@ -22,6 +22,17 @@ _GZIP_WINDOW = 31
 _ZSTD_WINDOW_BYTES = 128 * 1024 * 1024
 # One zstd call has no output limit: 4 bytes can expand to 128 KiB.
 _ZSTD_INPUT_BYTES = 1024
+PEEKED_BYTES = 64
+_PARQUET = b"PAR1"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_PACKED = (".gz", ".zst", ".zstd")
+_ENDINGS = {
+    ".jsonl": DatasetFormat.JSONL,
+    ".ndjson": DatasetFormat.JSONL,
+    ".json": DatasetFormat.JSONL,
+    ".csv": DatasetFormat.CSV,
+    ".parquet": DatasetFormat.PARQUET,
+}
 
 
 def decompressed_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -80,19 +91,6 @@ def _unpacked_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise BrokenFile(f"It begins as zstd but is not: {error}.") from error
     if not engine.eof:
         raise BrokenFile("It ends in the middle of its zstd data. Upload it again, whole.")
-
-
-PEEKED_BYTES = 64
-_PARQUET = b"PAR1"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_PACKED = (".gz", ".zst", ".zstd")
-_ENDINGS = {
-    ".jsonl": DatasetFormat.JSONL,
-    ".ndjson": DatasetFormat.JSONL,
-    ".json": DatasetFormat.JSONL,
-    ".csv": DatasetFormat.CSV,
-    ".parquet": DatasetFormat.PARQUET,
-}
 
 
 def detect_format(name: str, first: bytes) -> DatasetFormat:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 MAX_SHOWN_LETTERS = 60
+MAX_NAMED_FAULTS = 20
+MAX_FAULT_LETTERS = 300
 
 
 def shown(text: str) -> str:
@@ -26,10 +28,6 @@ def kind_of(value: object) -> str:
     if isinstance(value, str):
         return "a text"
     return "a list" if isinstance(value, list) else "an object"
-
-
-MAX_NAMED_FAULTS = 20
-MAX_FAULT_LETTERS = 300
 
 
 class FaultKind(StrEnum):

@@ -20,6 +20,7 @@ _READ_FIELDS = frozenset({"model", "messages", "prompt", "stream"})
 _BATCH_SIGNS = frozenset({"custom_id", "body", "url", "method"})
 
 Line: TypeAlias = Mapping[str, object]
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class RowFields(TypedDict, total=False):
@@ -154,9 +155,6 @@ def _unknown_field(line: Line, known: frozenset[str], kind: str) -> LineFault:
     name = min(line.keys() - known)
     fields = ", ".join(sorted(known))
     return LineFault(name, f"{shown(name)} is no field of {kind}; it has {fields}.")
-
-
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 def check_messages(messages: object, field: str) -> None:

@@ -16,6 +16,10 @@ from services.scheduler.uploads.ports import ObjectStore
 PART_BYTES = 8 * 1024 * 1024
 # Smaller chunks are joined: an object of two bytes takes fifty.
 _SMALL_BYTES = 4096
+FRAME_ROWS = 1000
+FRAME_BYTES = 1024 * 1024
+# Fastest: level 2 saves a twentieth of the space, and costs as much as a third of the whole check.
+_LEVEL = 1
 
 
 def bytes_part_key(prefix: str, part: int) -> str:
@@ -90,12 +94,6 @@ class ByteWriter:
         for part in parts:
             self._objects.put(bytes_part_key(self._prefix, self._parts), part)
             self._parts += 1
-
-
-FRAME_ROWS = 1000
-FRAME_BYTES = 1024 * 1024
-# Fastest: level 2 saves a twentieth of the space, and costs as much as a third of the whole check.
-_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
