@@ -3,17 +3,13 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class SchedulerError(DomainError):
-    """The scheduler refuses."""
-
-
-class InvalidSetting(SchedulerError):
+class InvalidSetting(DomainError):
     """{setting} cannot be used: {problem}."""
 
     kind = ErrorKind.CONFLICT
 
 
-class BelongsToAnother(SchedulerError):
+class BelongsToAnother(DomainError):
     """{thing} belongs to {owner}: only {owner} and operators may change or delete it."""
 
     kind = ErrorKind.FORBIDDEN

@@ -8,7 +8,7 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -50,24 +50,23 @@ class Recorded:
     unknown: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class RecordOutcomes:
-    def __init__(
-        self,
-        records: RunRecordStore,
-        sample_sets: SampleSetStore,
-        outcomes: OutcomeStore,
-        progress: ProgressPublisher,
-        scorer: AnswerScorer,
-    ) -> None:
-        self._records = records
-        self._sample_sets = sample_sets
-        self._outcomes = outcomes
-        self._progress = progress
-        self._scorer = scorer
-        # Neither can go stale: a plan never changes, and an environment once kept is kept.
-        self._plans: OrderedDict[str, RunPlan] = OrderedDict()
-        self._environments: OrderedDict[tuple[str, frozenset[tuple[str, str]]], None] = OrderedDict()
-        self._run_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+    """Scores outcomes and stores them; what it reads of a run it keeps."""
+
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    outcomes: OutcomeStore
+    progress: ProgressPublisher
+    scorer: AnswerScorer
+    # Neither can go stale: a plan never changes, and an environment once kept is kept.
+    _plans: OrderedDict[str, RunPlan] = field(init=False, default_factory=OrderedDict)
+    _environments: OrderedDict[tuple[str, frozenset[tuple[str, str]]], None] = field(
+        init=False, default_factory=OrderedDict
+    )
+    _run_locks: WeakValueDictionary[str, asyncio.Lock] = field(
+        init=False, default_factory=WeakValueDictionary
+    )
 
     async def record(self, batches: Sequence[OutcomeBatch]) -> Recorded:
         """Returns when all accepted outcomes are durable. Can be repeated without harm."""
@@ -79,7 +78,7 @@ class RecordOutcomes:
         written = placed = 0
         async with aclosing(self._scored(known, plans)) as rounds:
             async for scored in rounds:
-                written += await self._outcomes.record(without_duplicates(scored)) if scored else 0
+                written += await self.outcomes.record(without_duplicates(scored)) if scored else 0
                 placed += len(scored)
                 await self._report(scored, plans)
         return Recorded(received, written, unknown=received - placed)
@@ -89,7 +88,7 @@ class RecordOutcomes:
         for run_id in {batch.run_id for batch in batches}:
             plan = self._plans.get(run_id)
             if plan is None:
-                record = await self._records.find(run_id)
+                record = await self.records.find(run_id)
                 if record is None:
                     continue
                 plan = record.plan
@@ -146,7 +145,7 @@ class RecordOutcomes:
         known = [(targets[sample], answer) for sample, answer in answers if sample in targets]
         recipe = ScoringRecipe(plan.tasks[index].scoring, plan.scoring_method, shared_by=plan.run_id)
         async with self._run_locks.setdefault(plan.run_id, asyncio.Lock()):
-            scored = iter(await score_beside(self._scorer, scoring, recipe, known))
+            scored = iter(await score_beside(self.scorer, scoring, recipe, known))
         return [next(scored) if sample in targets else _NO_TARGET for sample, _ in answers]
 
     async def _targets(
@@ -155,13 +154,13 @@ class RecordOutcomes:
         """What is expected, by the number of the sample in the run."""
         task = plan.tasks[task_index]
         positions = sorted(sample - task.first_sample for sample in samples)
-        found = await self._sample_sets.targets(task.sample_set_id, positions)
+        found = await self.sample_sets.targets(task.sample_set_id, positions)
         return {position + task.first_sample: target for position, target in found.items()}
 
     async def _keep_environment(self, batch: OutcomeBatch) -> None:
         said = (batch.run_id, frozenset(batch.environment.items()))
         if batch.environment and said not in self._environments:
-            await self._records.add_environment(batch.run_id, batch.environment)
+            await self.records.add_environment(batch.run_id, batch.environment)
             _remember(self._environments, said, None, MOST_REMEMBERED_ENVIRONMENTS)
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
@@ -170,8 +169,8 @@ class RecordOutcomes:
         if not shards:
             return
         touched = [plans[run_id] for run_id in sorted({run_id for run_id, _ in shards})]
-        for counts in await self._records.counts(touched, sorted(shards)):
-            await self._progress.publish(counts)
+        for counts in await self.records.counts(touched, sorted(shards)):
+            await self.progress.publish(counts)
 
 
 def _task_index(plan: RunPlan, outcome: Outcome) -> int | None:

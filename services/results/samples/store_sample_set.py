@@ -67,7 +67,7 @@ def _check_targets(scoring: CompiledScoring, samples: Sequence[StoredSample]) ->
         fitting.add(sample.target.texts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReadSamples(Generic[SampleForm]):
     """Samples stay in the form in which the reader has them."""
 

@@ -9,14 +9,13 @@ from functools import cached_property
 
 from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
-from services.results.scoring.answer_rules import RULE_OPTIONS, AnswerRule, read_rule
+from services.results.scoring.answer_rules import RULE_OPTIONS, AnswerRule, MetricOptions, read_rule
 from services.results.scoring.choice_metrics import GENERATED_METRICS
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 # Whether the code of an answer passed its tests, which a worker ran.
 PASSES = "pass@1"
-MetricOptions = Mapping[str, object]
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})

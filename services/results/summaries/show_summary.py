@@ -7,7 +7,7 @@ import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.common.clock import Clock
 from services.results.runs.ports import RunRecordStore
@@ -32,22 +32,22 @@ class _Partial:
     kept_until: float = math.inf
 
 
+@dataclass(frozen=True, slots=True)
 class PartialSummaries:
-    def __init__(self, compute: Compute, clock: Clock) -> None:
-        self._compute = compute
-        self._clock = clock
-        self._partials: OrderedDict[str, _Partial] = OrderedDict()
+    compute: Compute
+    clock: Clock
+    _partials: OrderedDict[str, _Partial] = field(init=False, default_factory=OrderedDict)
 
     async def of(self, record: RunRecord) -> RunSummary:
         """A caller that is cancelled does not cancel the computation for the others."""
         partial = self._partials.get(record.plan.run_id)
-        if partial is None or partial.epoch != record.epoch or self._clock.monotonic() >= partial.kept_until:
+        if partial is None or partial.epoch != record.epoch or self.clock.monotonic() >= partial.kept_until:
             partial = self._start(record)
         return await asyncio.shield(partial.computing)
 
     def _start(self, record: RunRecord) -> _Partial:
-        run_id, started = record.plan.run_id, self._clock.monotonic()
-        partial = _Partial(record.epoch, asyncio.ensure_future(self._compute(record)))
+        run_id, started = record.plan.run_id, self.clock.monotonic()
+        partial = _Partial(record.epoch, asyncio.ensure_future(self.compute(record)))
         partial.computing.add_done_callback(lambda _: self._keep(partial, started))
         self._partials[run_id] = partial
         self._partials.move_to_end(run_id)
@@ -57,7 +57,7 @@ class PartialSummaries:
 
     def _keep(self, partial: _Partial, started: float) -> None:
         """A failure is raised to the callers that wait, and not kept."""
-        now, computing = self._clock.monotonic(), partial.computing
+        now, computing = self.clock.monotonic(), partial.computing
         is_failed = computing.cancelled() or computing.exception() is not None
         cost = KEPT_PER_SECOND_OF_COMPUTING * (now - started)
         partial.kept_until = now if is_failed else now + max(LEAST_KEPT_SECONDS, cost)

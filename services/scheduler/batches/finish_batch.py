@@ -62,7 +62,7 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
         yield with_line_feeds_only(orjson.dumps(line)) + b"\n"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FinishBatch:
     """`seconds`: how long one attempt may take; the sweep of unreferenced prefixes waits longer."""
 
@@ -171,7 +171,7 @@ class _BatchesTerm:
     resting: dict[BatchId, _Rest] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LeadBatches:
     """Begins a term; keeps nothing between terms."""
 

@@ -28,7 +28,7 @@ class BatchViews:
     has_more: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShowBatch:
     batches: BatchStore
     runs: ShowRun
@@ -49,7 +49,7 @@ class ShowBatch:
         return BatchViews(shown, len(found) > size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CancelBatch:
     batches: BatchStore
     runs: ChangeState

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.run import RunCounts, RunId, RunState
-from services.common.errors import ErrorKind
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.stored_file import FileId
 
@@ -208,21 +207,21 @@ def _ended_as(run: Run) -> BatchState:
     return BatchState.EXPIRED if run.error.reason == _EXPIRED else BatchState.FAILED
 
 
-class BatchNotFound(SchedulerError):
+class BatchNotFound(DomainError):
     """There is no batch {batch_id}. List the batches to see those there are."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "BATCH_NOT_FOUND"
 
 
-class BatchAlreadyEnded(SchedulerError):
+class BatchAlreadyEnded(DomainError):
     """The batch {batch_id} is {state}, so it can no longer be cancelled."""
 
     kind = ErrorKind.CONFLICT
     reason = "BATCH_ALREADY_ENDED"
 
 
-class BatchRequestTaken(SchedulerError):
+class BatchRequestTaken(DomainError):
     """This request_id (Idempotency-Key) stands for another batch, {batch_id}. Give each an id of its own."""
 
     kind = ErrorKind.CONFLICT

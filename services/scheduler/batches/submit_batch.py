@@ -90,7 +90,7 @@ class BatchSubmission:
     request_id: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SubmitBatch:
     batches: BatchStore
     files: FileStore

@@ -34,7 +34,7 @@ class DriverTimings:
     unexpected_failures: int = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DriverContext:
     runs: RunStore
     planner: PlanRun

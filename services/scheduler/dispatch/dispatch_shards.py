@@ -73,7 +73,7 @@ class PoolLoad:
     room_bytes: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DispatchShards:
     shards: ShardStore
     stream: ShardStream

@@ -11,7 +11,7 @@ from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FinishRun:
     runs: LedRunStore
     record: ClosableRecord

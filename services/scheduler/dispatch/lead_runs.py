@@ -35,7 +35,7 @@ _WITHDRAWN_AT_ONCE = 500
 _ADMISSION_KEPT = timedelta(days=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LeadRuns:
     """Begins a term; keeps nothing between terms."""
 

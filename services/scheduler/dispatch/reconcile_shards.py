@@ -14,7 +14,7 @@ from services.scheduler.progress.progress_tracker import ProgressTracker
 log = get_logger()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReconcileShards:
     shards: ShardStore
     record: ClosableRecord

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NewType, NoReturn, Protocol
 
-from services.common.errors import ErrorKind
+from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.scheduler.errors import SchedulerError
 
 log = get_logger()
 
@@ -15,7 +14,7 @@ log = get_logger()
 FencingToken = NewType("FencingToken", int)
 
 
-class LeadershipLost(SchedulerError):
+class LeadershipLost(DomainError):
     """Another scheduler leads now."""
 
     kind = ErrorKind.UNAVAILABLE

@@ -63,7 +63,7 @@ class TasksToPlan:
     missing: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FindTasks:
     suites: SuiteCatalogue
     rows: RowSource

@@ -84,7 +84,7 @@ class _Plan:
     sample_count: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlanRun:
     runs: LedRunStore
     shards: ShardStore

@@ -5,21 +5,20 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proctor.values.usage import ModelPrice
-from services.common.errors import ErrorKind
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError, ErrorKind
 
 # At the end of a pattern it stands for any rest of the name.
 ANY_REST = "*"
 
 
-class NoPrice(SchedulerError):
+class NoPrice(DomainError):
     """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
 
     kind = ErrorKind.CONFLICT
     reason = "NO_PRICE"
 
 
-class NoPriceElsewhere(SchedulerError):
+class NoPriceElsewhere(DomainError):
     """No price is known of the server {base_url}, so max_cost cannot be kept. Leave one of the two out."""
 
     kind = ErrorKind.CONFLICT
@@ -50,7 +49,7 @@ class Prices(Protocol):
     def price_of(self, model: str) -> ModelPrice | None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ResolvePrice:
     prices: Prices
 

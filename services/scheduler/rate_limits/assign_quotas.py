@@ -80,7 +80,7 @@ class _StoredQuota:
     at: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AssignQuotas:
     """The leader's loop. Quotas of an earlier leader hold until reports give better ones."""
 

@@ -17,7 +17,7 @@ AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckSuite:
     """Reads documents in threads, a few at a time: a large one takes seconds."""
 
@@ -42,7 +42,7 @@ class RegisteredSuite:
     is_known: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AddSuite:
     """Registers a user's suite: new content becomes a new version."""
 
@@ -60,7 +60,7 @@ class AddSuite:
         return RegisteredSuite(suite, added.is_known)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DeleteSuite:
     """Deletes a version of a user's suite, unless a run used it."""
 

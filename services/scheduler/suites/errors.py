@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from services.common.errors import ErrorKind
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError, ErrorKind
 
 LISTED_LETTERS = 600
 
@@ -21,7 +20,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:shown])}{more}" or "none"
 
 
-class SuiteError(SchedulerError):
+class SuiteError(DomainError):
     """A problem with a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
 
 
@@ -115,35 +114,35 @@ class InvalidMetric(SuiteError):
         super().__init__(field="order.metrics", metric=metric, option=option, sentence=sentence)
 
 
-class SuiteInUse(SchedulerError):
+class SuiteInUse(DomainError):
     """Version {version} of the suite {suite} was used by a run, so it stays. Add a new version instead."""
 
     kind = ErrorKind.CONFLICT
     reason = "SUITE_IN_USE"
 
 
-class NoSuchVersion(SchedulerError):
+class NoSuchVersion(DomainError):
     """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "UNKNOWN_SUITE"
 
 
-class SuiteOfInstallation(SchedulerError):
+class SuiteOfInstallation(DomainError):
     """{suite} is a suite of the installation; only its files in the folder of suites can be removed."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "UNKNOWN_SUITE"
 
 
-class NoSuchRow(SchedulerError):
+class NoSuchRow(DomainError):
     """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
 
     kind = ErrorKind.INVALID
     reason = "ROW_NOT_FOUND"
 
 
-class ShowingTooLong(SchedulerError):
+class ShowingTooLong(DomainError):
     """Task {task} takes over {seconds} s up to row {row}. Ask for an earlier row; a run has more time."""
 
     kind = ErrorKind.CONFLICT

@@ -15,7 +15,7 @@ from services.scheduler.suites.ports import (
 from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteListing, split_name, summary_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FindSuites:
     """The store is shared by all replicas; each has its own cache and its own summaries for lists."""
 

@@ -37,7 +37,7 @@ class SamplePreview:
     is_stand_in: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShowSample:
     suites: SuiteCatalogue
     rows: RowSource

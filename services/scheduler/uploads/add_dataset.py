@@ -33,7 +33,7 @@ class AddedDataset:
     fault_count: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AddDataset:
     """Checks each upload while it arrives."""
 

@@ -37,7 +37,7 @@ class CheckedBatchFile:
     faults: FileFaults
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckBatchFile:
     """Checks a file in one pass and stores its bytes. Memory use is bounded. Runs in a process."""
 
@@ -80,7 +80,7 @@ def _content_of(checked: CheckedFile, file_id: FileId) -> DatasetContent | None:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AddFile:
     checking: CheckBatchFile
     files: FileStore

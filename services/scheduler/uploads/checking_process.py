@@ -19,7 +19,7 @@ from math import ceil
 from typing import IO, Any, Protocol, TypeVar
 
 from services.common.child_process import ChildProcess
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError
 from services.scheduler.resource_limits import limit_resources
 from services.scheduler.uploads import errors
 from services.scheduler.uploads.errors import CheckEnded, ObjectStoreUnavailable
@@ -45,7 +45,7 @@ class Objects(Protocol):
     def put(self, key: str, chunks: Sequence[bytes]) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckingProcess:
     """The scheduler's end."""
 
@@ -177,7 +177,7 @@ def main() -> None:
     check = _Job(job, _PipedObjects(give)).load()
     try:
         give(_RESULT, pickle.dumps(check(_pieces(sys.stdin.buffer)), protocol=5))
-    except SchedulerError as error:
+    except DomainError as error:
         give(_ERROR, json.dumps((type(error).__name__, error.facts)).encode())
     except OSError as error:
         # From temporary files of the check.

@@ -35,7 +35,7 @@ def try_to_delete_objects(objects: ObjectStore, prefix: str) -> None:
         delete_objects(objects, prefix)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DeleteDataset:
     """Deletes a data set that no run uses, and its rows unless another data set or file shares them."""
 
@@ -51,7 +51,7 @@ class DeleteDataset:
             await asyncio.to_thread(try_to_delete_objects, self.objects, content.prefix)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DeleteFile:
     """Deletes a file, and its rows unless another file or data set shares them."""
 
@@ -84,6 +84,7 @@ class DeleteFile:
                     kept += 1
 
 
+@dataclass(frozen=True, slots=True)
 class CollectOrphanedObjects:
     """Garbage collection: deletes objects that no data set and no file refers to, as after a killed upload.
 
@@ -91,18 +92,16 @@ class CollectOrphanedObjects:
     younger than `upload_seconds` may belong to an upload or a batch that is still running.
     """
 
-    def __init__(
-        self, datasets: DatasetStore, objects: ObjectStore, clock: Clock, upload_seconds: float
-    ) -> None:
-        self._datasets = datasets
-        self._objects = objects
-        self._clock = clock
-        self._age = timedelta(seconds=upload_seconds + COLLECT_SECONDS)
+    datasets: DatasetStore
+    objects: ObjectStore
+    clock: Clock
+    upload_seconds: float
 
     async def lead(self) -> NoReturn:
         await every(COLLECT_SECONDS, self.collect, name="collect orphaned objects")
 
     async def collect(self) -> None:
-        for prefix in await self._datasets.unreferenced_prefixes(self._clock.now() - self._age):
-            await asyncio.to_thread(delete_objects, self._objects, prefix)
-            await self._datasets.forget_unreferenced_prefix(prefix)
+        age = timedelta(seconds=self.upload_seconds + COLLECT_SECONDS)
+        for prefix in await self.datasets.unreferenced_prefixes(self.clock.now() - age):
+            await asyncio.to_thread(delete_objects, self.objects, prefix)
+            await self.datasets.forget_unreferenced_prefix(prefix)

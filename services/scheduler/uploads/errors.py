@@ -1,129 +1,128 @@
 """Errors of uploads: what was rejected and what to do, each as one sentence."""
 
-from services.common.errors import ErrorKind
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError, ErrorKind
 
 
-class DatasetNotFound(SchedulerError):
+class DatasetNotFound(DomainError):
     """There is no data set {dataset_id}. List them to see those there are."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "DATASET_NOT_FOUND"
 
 
-class DatasetInUse(SchedulerError):
+class DatasetInUse(DomainError):
     """Run {run_id} uses the data set {dataset_id}, so it stays. Wait for the run, or cancel it first."""
 
     kind = ErrorKind.CONFLICT
     reason = "DATASET_IN_USE"
 
 
-class DatasetTooLarge(SchedulerError):
+class DatasetTooLarge(DomainError):
     """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
 
     kind = ErrorKind.INVALID
     reason = "DATASET_TOO_LARGE"
 
 
-class TooManyUploads(SchedulerError):
+class TooManyUploads(DomainError):
     """So many uploads{whose} run already: {limit}. Try again in {retry_after_seconds} s."""
 
     kind = ErrorKind.EXHAUSTED
     reason = "QUEUE_FULL"
 
 
-class UploadRequestTaken(SchedulerError):
+class UploadRequestTaken(DomainError):
     """This request_id (Idempotency-Key) stands for another file, {name}. Give each an id of its own."""
 
     kind = ErrorKind.CONFLICT
     reason = "REQUEST_ID_TAKEN"
 
 
-class UploadCutOff(SchedulerError):
+class UploadCutOff(DomainError):
     """The upload ended in the middle, so nothing of it is kept. Send it again."""
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PARAMETER"
 
 
-class UploadTooSlow(SchedulerError):
+class UploadTooSlow(DomainError):
     """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"
 
 
-class CheckEnded(SchedulerError):
+class CheckEnded(DomainError):
     """The check of the upload was stopped: it took over {gibibytes} GiB, or too much time. Split the file."""
 
     kind = ErrorKind.INVALID
     reason = "DATASET_TOO_LARGE"
 
 
-class UploadSilent(SchedulerError):
+class UploadSilent(DomainError):
     """Hardly a byte of the upload came for {limit} s, so it was given up. Send it again."""
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"
 
 
-class NoTargets(SchedulerError):
+class NoTargets(DomainError):
     """{dataset_id} has no target for {metric} in {rows} or more of its rows. Add it, or order no metrics."""
 
     kind = ErrorKind.INVALID
     reason = "NO_TARGETS"
 
 
-class OtherModel(SchedulerError):
+class OtherModel(DomainError):
     """The lines of {dataset_id} name the model {line_model}, not {model}. Allow it by line_models."""
 
     kind = ErrorKind.INVALID
     reason = "MODEL_MISMATCH"
 
 
-class CannotCompleteLines(SchedulerError):
+class CannotCompleteLines(DomainError):
     """The lines ask /v1/completions, but pool {pool} continues no text: its engine {engine} only chats."""
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
 
 
-class RowTooLarge(SchedulerError):
+class RowTooLarge(DomainError):
     """Row {row} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample takes {limit} at most. Cut it."""
 
     kind = ErrorKind.INVALID
     reason = "SAMPLE_TOO_LARGE"
 
 
-class ObjectStoreUnavailable(SchedulerError):
+class ObjectStoreUnavailable(DomainError):
     """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
 
     kind = ErrorKind.UNAVAILABLE
     reason = "OBJECT_STORE_UNAVAILABLE"
 
 
-class FileNotFound(SchedulerError):
+class FileNotFound(DomainError):
     """There is no file {file_id}. List the files to see those there are."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "FILE_NOT_FOUND"
 
 
-class FileInUse(SchedulerError):
+class FileInUse(DomainError):
     """The batch {batch_id} uses the file {file_id}, so it stays. Wait for the batch, or cancel it first."""
 
     kind = ErrorKind.CONFLICT
     reason = "FILE_IN_USE"
 
 
-class FileInUseByRun(SchedulerError):
+class FileInUseByRun(DomainError):
     """The run {run_id} uses the file {file_id}, so it stays. Wait for the run, or cancel it first."""
 
     kind = ErrorKind.CONFLICT
     reason = "FILE_IN_USE"
 
 
-class FileTooLarge(SchedulerError):
+class FileTooLarge(DomainError):
     """The file {name} has more than {limit} bytes{when}, the most of a batch. Split it."""
 
     kind = ErrorKind.INVALID

@@ -16,7 +16,7 @@ MAX_SHOWN_BYTES = 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShowDataset:
     datasets: DatasetStore
     loading: LoadRows
@@ -39,7 +39,7 @@ class ShowDataset:
         return shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShowFile:
     files: FileStore
     objects: ObjectStore

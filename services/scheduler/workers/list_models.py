@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -94,32 +94,25 @@ class _Kept:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
 class ListModels:
     """Concurrent callers share one request per pool; a late listing serves the next caller."""
 
-    def __init__(
-        self,
-        pools: Sequence[Pool],
-        registry: WorkerRegistry,
-        lists: ModelLists,
-        clock: Clock,
-        rules: ListingRules,
-    ) -> None:
-        self._pools = pools
-        self._registry = registry
-        self._lists = lists
-        self._clock = clock
-        self._rules = rules
-        self._kept: dict[str, _Kept] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+    pools: Sequence[Pool]
+    registry: WorkerRegistry
+    lists: ModelLists
+    clock: Clock
+    rules: ListingRules
+    _kept: dict[str, _Kept] = field(init=False, default_factory=dict)
+    _asking: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
     async def list_models(self, provider: str = "") -> ModelList:
         """Lists the models of one provider or of all. Others may be ordered all the same."""
-        pools = [pool for pool in self._pools if not provider or provider in pool.providers]
+        pools = [pool for pool in self.pools if not provider or provider in pool.providers]
         if not pools:
-            supported = ", ".join(supported_providers(self._pools))
+            supported = ", ".join(supported_providers(self.pools))
             raise UnknownProvider(provider=provider, advice="", supported=supported)
-        merged = merge_listings(pools, self._registry.table(), await self._listings(pools))
+        merged = merge_listings(pools, self.registry.table(), await self._listings(pools))
         if not provider:
             return merged
         models = tuple(model for model in merged.models if model.model.startswith(f"{provider}/"))
@@ -132,9 +125,9 @@ class ListModels:
         await asyncio.gather(*asking, return_exceptions=True)
 
     async def _listings(self, pools: Sequence[Pool]) -> dict[str, PoolListing]:
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         stale = [pool.name for pool in pools if self._fresh(pool.name, began) is None]
-        wait = self._rules.wait_seconds
+        wait = self.rules.wait_seconds
         if stale:
             await asyncio.wait([self._ask_once(pool) for pool in stale], timeout=wait)
         late = PoolListing(
@@ -153,8 +146,8 @@ class ListModels:
 
     async def _ask(self, pool: str) -> None:
         try:
-            listing = await self._lists.of_pool(pool)
+            listing = await self.lists.of_pool(pool)
         finally:
             del self._asking[pool]
-        keep = self._rules.keep_problem_seconds if listing.problem else self._rules.keep_seconds
-        self._kept[pool] = _Kept(listing, self._clock.monotonic() + keep)
+        keep = self.rules.keep_problem_seconds if listing.problem else self.rules.keep_seconds
+        self._kept[pool] = _Kept(listing, self.clock.monotonic() + keep)

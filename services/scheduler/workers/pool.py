@@ -3,21 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.values.providers.pool import Pool, pool_serving
-from services.common.errors import ErrorKind
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError, ErrorKind
 
 # Alias to "provider/name".
 Aliases = Mapping[str, str]
 
 
-class UnknownProvider(SchedulerError):
+class UnknownProvider(DomainError):
     """No pool serves the provider "{provider}".{advice} Providers: {supported}."""
 
     kind = ErrorKind.INVALID
     reason = "UNKNOWN_PROVIDER"
 
 
-class UnknownModel(SchedulerError):
+class UnknownModel(DomainError):
     """No pool serves the model "{model}". Models of this provider: {supported}."""
 
     kind = ErrorKind.INVALID

@@ -29,7 +29,7 @@ SWEEP_SECONDS = 10.0
 FIRST_ATTEMPT = timedelta(seconds=30)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChangeState:
     """Each call can be repeated, since an answer may be lost. Raises `BelongsToAnother`."""
 
@@ -92,7 +92,7 @@ def _check_cost(run: Run) -> None:
         raise CostLimitStays(run_id=run.run_id, spent=spent(run, cost or 0.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DeleteRun:
     runs: RunStore
     record: RecordDeletion

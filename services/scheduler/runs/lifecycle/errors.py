@@ -1,80 +1,79 @@
 """Errors about runs and their states."""
 
-from services.common.errors import ErrorKind
-from services.scheduler.errors import SchedulerError
+from services.common.errors import DomainError, ErrorKind
 
 
-class QueueFull(SchedulerError):
+class QueueFull(DomainError):
     """Queue is full. Please try again later."""
 
     kind = ErrorKind.EXHAUSTED
     reason = "QUEUE_FULL"
 
 
-class PriorityNotAllowed(SchedulerError):
+class PriorityNotAllowed(DomainError):
     """User {user} may not ask for the priority {priority}. Ask for one of these: {allowed}."""
 
     kind = ErrorKind.CONFLICT
     reason = "PRIORITY_NOT_ALLOWED"
 
 
-class RequestIdTaken(SchedulerError):
+class RequestIdTaken(DomainError):
     """This request_id (Idempotency-Key) is of another order, run {run_id}. Give each an id of its own."""
 
     kind = ErrorKind.CONFLICT
     reason = "REQUEST_ID_TAKEN"
 
 
-class RunNotFound(SchedulerError):
+class RunNotFound(DomainError):
     """Run {run_id} not found."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "RUN_NOT_FOUND"
 
 
-class RunAlreadyFinished(SchedulerError):
+class RunAlreadyFinished(DomainError):
     """Run {run_id} is already {state}; only a run that is not finished can be cancelled."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_ALREADY_FINISHED"
 
 
-class RunNotRetryable(SchedulerError):
+class RunNotRetryable(DomainError):
     """Run {run_id} is {state}; only a failed or cancelled run can be retried, once it is summed up."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_NOT_RETRYABLE"
 
 
-class RunOfBatch(SchedulerError):
+class RunOfBatch(DomainError):
     """Run {run_id} is that of the batch {batch_id}, whose files are written once. Make a new batch."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_NOT_RETRYABLE"
 
 
-class RunNotPausable(SchedulerError):
+class RunNotPausable(DomainError):
     """Run {run_id} is {state}; only a run that is running or waits can be paused."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_NOT_PAUSABLE"
 
 
-class RunNotPaused(SchedulerError):
+class RunNotPaused(DomainError):
     """Run {run_id} is {state}; only a paused run can be resumed."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_NOT_PAUSED"
 
 
-class RunNotOver(SchedulerError):
+class RunNotOver(DomainError):
     """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, or wait until it is over."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_STILL_ACTIVE"
 
 
-class CostLimitStays(SchedulerError):
+class CostLimitStays(DomainError):
     """Run {run_id} cannot go on: {spent}. Order it again with a higher max_cost."""
 
     kind = ErrorKind.CONFLICT

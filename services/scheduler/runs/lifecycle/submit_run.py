@@ -57,7 +57,7 @@ class _Resolved:
     dataset_name: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SubmitRun:
     runs: RunStore
     suites: SuiteCatalogue

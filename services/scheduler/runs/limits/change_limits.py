@@ -18,7 +18,7 @@ _LONGEST = timedelta(days=365)
 _MOST_PRIORITIES = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChangeLimits:
     limits: LimitStore
 

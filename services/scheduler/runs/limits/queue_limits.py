@@ -8,9 +8,8 @@ from typing import Protocol
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
-from services.common.errors import ErrorKind
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.changes.user_change import Author
-from services.scheduler.errors import SchedulerError
 
 _MAX_TEXT = 1024
 
@@ -104,7 +103,7 @@ class LimitStore(Protocol):
         ...
 
 
-class TooManyRequests(SchedulerError):
+class TooManyRequests(DomainError):
     """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
 
     kind = ErrorKind.EXHAUSTED

@@ -1,12 +1,10 @@
-"""What a user orders: one model over one suite or data set, and what may be asked of it.
-A task of a run as planned: where its samples are, and what a worker needs to know beside them.
-"""
+"""What a user orders: one model over one suite or data set, and what may be asked of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from proctor.values.generation import GenerationParams
-from proctor.values.priority import Priority
+from proctor.values.priority import Priority, default_priority
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.scheduler.suites.suite import Generation
 
@@ -27,7 +25,7 @@ class RunOrder:
     limit: int | None = None
     num_fewshot: int | None = None
     rollouts: int = 1
-    priority: Priority = Priority.HIGH
+    priority: Priority = field(default_factory=lambda: default_priority(is_dataset=False))
     params: GenerationParams = field(default_factory=GenerationParams)
     scoring_method: ScoringMethod | None = None
     truncation: Truncation = Truncation.NONE

@@ -50,7 +50,7 @@ class QueueView:
     users: Sequence[UserRunCounts]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShowRun:
     runs: RunStore
     lists: RunLists

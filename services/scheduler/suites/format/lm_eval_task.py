@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.metrics import NON_OPTION_KEYS
+from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import Fault
-
-Fields = Mapping[str, object]
 
 _SPLIT_KEYS = ("test_split", "validation_split", "training_split")
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})

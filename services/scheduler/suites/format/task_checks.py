@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import cast
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.metrics import metric_faults
+from services.scheduler.suites.format.metrics import Fields, metric_faults
 from services.scheduler.suites.format.suite_document import Fault, path_problem
 from services.scheduler.suites.rows.row_source import FILE_READERS
 from services.scheduler.suites.templates.prompt_template import (
@@ -16,8 +16,6 @@ from services.scheduler.suites.templates.prompt_template import (
     PromptTemplate,
     compile_template,
 )
-
-Fields = Mapping[str, object]
 
 TEMPLATE_KEYS = (
     "doc_to_text",

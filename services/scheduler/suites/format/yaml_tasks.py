@@ -10,7 +10,7 @@ from typing import cast
 from proctor.values.code import CodeAnswer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
-from services.scheduler.suites.format.metrics import NON_OPTION_KEYS
+from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
@@ -25,8 +25,6 @@ from services.scheduler.suites.suite import (
     TaskTemplates,
 )
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
-
-Fields = Mapping[str, object]
 
 DEFAULT_DELIMITER = " "
 DEFAULT_FEWSHOT_DELIMITER = "\n\n"

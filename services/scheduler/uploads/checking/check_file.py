@@ -68,7 +68,7 @@ class CheckedFile:
     fault_count: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckFile:
     """Memory use does not depend on the file's length. Runs in a process."""
 

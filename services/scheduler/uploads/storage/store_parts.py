@@ -177,7 +177,7 @@ class RowWriter:
         self._parts += 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoadRows:
     """Reads stored rows from any row on. Blocks, so it is called in a thread."""
 

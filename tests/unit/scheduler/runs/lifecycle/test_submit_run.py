@@ -11,7 +11,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import PromptForm, ScoringMethod, Truncation
 from services.common.checked_fields import InvalidParameter
-from services.scheduler import errors
+from services.common.errors import DomainError
 from services.scheduler.runs.lifecycle.errors import QueueFull
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
@@ -207,7 +207,7 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
     ids=lambda value: getattr(value, "__name__", ""),
 )
 async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
-    order: RunOrder, kind: type[errors.SchedulerError], sentence: str
+    order: RunOrder, kind: type[DomainError], sentence: str
 ) -> None:
     harness = SchedulerHarness()
     with pytest.raises(kind) as refusal:
