@@ -1,4 +1,7 @@
-"""How large a pattern becomes where `regex` compiles it: what is repeated n times is written out n times."""
+"""How large a pattern becomes where `regex` compiles it: what is repeated n times is written out n times.
+
+No library says so beforehand (decision 0031).
+"""
 
 import re
 import warnings

@@ -60,7 +60,8 @@ SERVICE_NAMES = (
     batches_grpc_api.SERVICE_NAME,
     changes_grpc_api.SERVICE_NAME,
 )
-# How soon a thread that renders samples lets the event loop run. Python's default is five times as long.
+# How soon a thread that renders samples lets the event loop run. Python's default is five times as long
+# (decision 0031).
 THREAD_SWITCH_SECONDS = 0.001
 FORGET_SECONDS = 60.0
 MAKE_STREAMS_SECONDS = 1.0

@@ -57,6 +57,7 @@ class CheckingProcess:
         """The check is sent whole; its object store stands for the one here."""
         job = io.BytesIO()
         pickler = pickle.Pickler(job)
+        # The hook that `pickle` names for its users: a subclass would say the same in more lines.
         pickler.persistent_id = lambda held: "objects" if held is self.objects else None  # type: ignore[method-assign]
         pickler.dump(check)
         await self._send(_JOB, job.getvalue())
