@@ -1,6 +1,6 @@
 """How large a pattern becomes where `regex` compiles it: what is repeated n times is written out n times.
 
-No library says so beforehand (decision 0031).
+No library says so beforehand (decision 0032).
 """
 
 import re

@@ -61,7 +61,7 @@ SERVICE_NAMES = (
     changes_grpc_api.SERVICE_NAME,
 )
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long
-# (decision 0031).
+# (decision 0032).
 THREAD_SWITCH_SECONDS = 0.001
 FORGET_SECONDS = 60.0
 MAKE_STREAMS_SECONDS = 1.0
