@@ -35,7 +35,7 @@ class BoundedCalls:
         self._idle: list[ChildProcess] = []
 
     async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
-        """What the function of a module returns or raises. Raises TookTooLong."""
+        """Return or raise what the function of a module does. Raises TookTooLong."""
         async with self._turns:
             request = await asyncio.to_thread(frame, (function, arguments))
             process = self._idle.pop() if self._idle else await start_process(MODULE)

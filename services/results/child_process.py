@@ -22,7 +22,7 @@ def frame(content: object) -> bytes:
 
 
 def answer_requests(answer: Callable[[Any], object], memory_bytes: int) -> None:
-    """What such a process does until its input ends."""
+    """Answer requests on standard input until it ends."""
     # What a library prints must not be taken for a reply.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

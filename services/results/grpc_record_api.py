@@ -1,4 +1,4 @@
-"""What the scheduler asks of results over gRPC: convert, call, convert."""
+"""The API of results for the scheduler over gRPC: convert, call, convert."""
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 

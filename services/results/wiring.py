@@ -73,7 +73,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ResultsParts:
-    """What the service is made of."""
+    """Parts of the service."""
 
     grpc: GrpcServer
     consumer: NatsOutcomeConsumer
@@ -125,7 +125,7 @@ class RunningResults:
         await self.grpc.stop(self._drain_seconds)
 
     async def drain(self) -> None:
-        """What cannot be recorded in time comes again: it was not acknowledged."""
+        """Wait a bounded time until what was pulled is recorded. The rest is redelivered."""
         await asyncio.wait((self._consuming,), timeout=self._drain_seconds)
 
     async def close(self) -> None:
@@ -215,7 +215,7 @@ def _stores(session: PostgresSession) -> Stores:
 
 
 def _record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcRecordApi:
-    """What the scheduler asks for."""
+    """The API that the scheduler calls."""
     records, outcomes = stores.records, stores.outcomes
     return GrpcRecordApi(
         store_sample_set=StoreSampleSet(sample_sets=stores.sample_sets),
@@ -234,7 +234,7 @@ def _record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcR
 
 
 def _read_apis(session: PostgresSession, processes: Processes, clock: Clock) -> Mapping[str, Registration]:
-    """What users ask for, by the names of the services."""
+    """The APIs that serve users, by the names of the services."""
     stores = _stores(session)
     show_summary = ShowSummary(
         records=stores.records,

@@ -1,4 +1,4 @@
-"""What the scheduler refuses, each as one sentence that says what is wrong and what to do."""
+"""Refusals of the scheduler, each as one sentence that says what is wrong and what to do."""
 
 from services.common.errors import DomainError, ErrorKind
 

@@ -1,4 +1,4 @@
-"""What many requests hold: users, request ids, page sizes and the page tokens of lists by time."""
+"""Fields of many requests: users, request ids, page sizes and the page tokens of lists by time."""
 
 import unicodedata
 from datetime import MAXYEAR, datetime

@@ -4,7 +4,7 @@ import resource
 
 
 def limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
-    """Of this process and those that it starts, which write no core dumps either. Limits are only lowered."""
+    """Limit this process and those that it starts; none writes a core dump. Limits are only lowered."""
     limits = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,

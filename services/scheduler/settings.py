@@ -61,7 +61,7 @@ class SchedulerSettings(BaseSettings):
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     """Folder for unpacked data files of users' suites. It may be emptied at any time."""
     object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
-    """Where uploaded files are stored: file:///…, s3://bucket/…, gs://bucket/… or az://container/….
+    """Store of uploaded files: file:///…, s3://bucket/…, gs://bucket/… or az://container/….
     Credentials are read from the environment, by the rules of each cloud's own tools."""
     allowed_base_urls: AllowedBaseUrls = ""
 

@@ -92,7 +92,7 @@ class RunningScheduler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
-    """What operators configure. It is read before anything is opened, since nothing works without it."""
+    """Files that operators write, read before anything is opened, since nothing works without them."""
 
     pools: PoolsFile
     allowed_base_urls: Sequence[BaseUrl]
@@ -209,7 +209,7 @@ class SchedulerParts:
         await self._rate_limits.reports.start()
 
     def loops(self) -> tuple[Coroutine[None, None, NoReturn], ...]:
-        """What every scheduler does, whether it leads or not. No other service makes streams or buckets."""
+        """Loops of every scheduler, leader or not. No other service makes streams or buckets."""
         settings = self._settings
         limits = streams.StreamLimits(
             settings.stream_replicas, settings.work_stream_bytes, settings.outcome_stream_bytes

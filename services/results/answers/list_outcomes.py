@@ -80,7 +80,7 @@ class ListOutcomes:
     async def _found(
         self, plan: RunPlan, page: OutcomePage, wanted: AnswerFilter
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
-        """What is on the page, and after which key the next begins; None where there is none."""
+        """Keys of the page, and the key after which the next page begins; None where there is none."""
         if not wanted.is_set:
             found = await self.outcomes.page(page)
             return found, found[-1] if len(found) == page.page_size else None

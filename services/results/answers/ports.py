@@ -1,4 +1,4 @@
-"""What looking at answers needs of the outside."""
+"""Ports of answers."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class SameSampleStore(Protocol):
         ...
 
     async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
-        """Where a set has some samples, by position; of each no more than so many."""
+        """Positions of some samples in a set; of each no more than so many."""
         ...
 
     async def has_any(self, set_id: str, other_id: str) -> bool:

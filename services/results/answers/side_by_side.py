@@ -116,6 +116,6 @@ def tool_calls(body_json: str) -> list[Any]:
 
 
 def called(body_json: str) -> str:
-    """What is called with which arguments; calls have other ids each time."""
+    """Called functions with their arguments, without ids: these differ each time."""
     functions = [call.get("function") for call in tool_calls(body_json) if isinstance(call, dict)]
     return orjson.dumps(functions, option=orjson.OPT_SORT_KEYS).decode() if functions else ""

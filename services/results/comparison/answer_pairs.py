@@ -1,4 +1,4 @@
-"""What two runs scored on the samples of a task that both have, like pairs counted together."""
+"""Scores of two runs on the samples of a task that both have; like pairs are counted together."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from services.results.statistics.paired.pairs import LabelPairs, Readings, Score
 
 @dataclass(frozen=True, slots=True)
 class SampleAnswers:
-    """What a run's answers to a sample scored, by rollout; nothing where the metric read nothing in them.
+    """Scores of a run's answers to a sample, by rollout; nothing where the metric read nothing in them.
 
     A sample has failed when the machinery brought no answer to it at all.
     """

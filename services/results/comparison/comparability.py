@@ -45,7 +45,7 @@ def check_options(plans: Sequence[RunPlan], choice: ComparedMetrics) -> None:
 
 
 def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]:
-    """What differs between the runs besides their models, one sentence each."""
+    """Differences between the runs besides their models, one sentence each."""
     plans = [record.plan for record in records]
     found = [
         *_state_warnings(records),

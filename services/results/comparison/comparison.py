@@ -67,7 +67,7 @@ def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]
 
 
 def _test(difference: Difference, differences: Sequence[Difference]) -> Hashable:
-    """What makes rows one test: runs, task and metric; of the suite those of the only task it rests on."""
+    """The key of a test: runs, task and metric; for a suite of one task, the key of that task."""
     twins = [one for one in differences if _is_twin(one, difference)] if difference.task == SUITE else []
     named = twins[0] if len(twins) == 1 else difference
     return named.first, named.second, named.task, named.metric

@@ -129,7 +129,7 @@ def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:
 
 
 def place_of(plan: RunPlan, task: str) -> int:
-    """Of a task that the run has."""
+    """Position of a task in the plan of a run that has it."""
     place = plan.task_index_named(task)
     assert place is not None
     return place

@@ -1,4 +1,4 @@
-"""What comparing runs needs from the stores."""
+"""Ports of comparisons."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class PairStore(Protocol):
     async def pairs(
         self, first: RunPlan, second: RunPlan, metrics: Mapping[str, Sequence[str]]
     ) -> PairsByMetric:
-        """What both scored in the metrics of some tasks, which both runs have."""
+        """Scores of both runs in the metrics of some tasks, which both have."""
         ...
 
     async def flips(self, query: FlipQuery) -> list[FoundFlip]:

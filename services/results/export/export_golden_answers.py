@@ -30,7 +30,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 class GoldenForm(Enum):
-    """What the lines are for."""
+    """The use of the lines."""
 
     TRAINING = "training"
     TEST = "test"

@@ -113,7 +113,7 @@ class ExportRun:
     formats: Mapping[int, ExportFormat]
 
     async def export(self, order: ExportOrder) -> ExportedFile:
-        """What is wrong with the order is raised here, before the first chunk."""
+        """The file in chunks. Errors of the order are raised here, before the first chunk."""
         file_format = self.formats.get(order.format_number)
         if file_format is None:
             raise invalid_field("format", "must be given")
@@ -154,7 +154,7 @@ class ExportRun:
             yield await asyncio.to_thread(writer.write, chunk)
 
     async def _end(self, file: MarkedFile, render: RenderFile, *, is_needed: bool) -> FileMark | None:
-        """Where the file ends; measured only where it must be known."""
+        """The end of the file; measured only where it must be known."""
         end = await self.marks.end(file)
         if end is None and is_needed:
             last = await self.marks.last(file, None)
@@ -166,7 +166,7 @@ class ExportRun:
     async def _rest(
         self, file: MarkedFile, render: RenderFile, first_byte: int, end: FileMark | None
     ) -> AsyncGenerator[bytes]:
-        """What comes after some bytes; `end` where it is known, so that nothing is marked again."""
+        """The file from `first_byte` on; `end` where it is known, so that nothing is marked again."""
         if end is not None and first_byte >= end.first_byte:
             return
         mark = await self.marks.last(file, first_byte)

@@ -1,4 +1,4 @@
-"""What an export format is, what its files show of a run, and marks from which a file can be resumed."""
+"""Export formats, the facts of a run in their files, and marks from which a file can be resumed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,13 @@ ROWS_VERSION = 3
 
 
 class ExportRow(Protocol):
-    """What the query of its kind read: values by the names of the columns."""
+    """A row of the query of its kind: values by the names of the columns."""
 
     def __getitem__(self, column: str, /) -> Any: ...  # columns have many types
 
 
 class RowKind(Enum):
-    """What the rows of a file are."""
+    """The kind of rows in a file."""
 
     LINE = "an outcome as an object of JSON"
     RECORD = "an outcome, a column per field"

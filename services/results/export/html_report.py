@@ -179,7 +179,7 @@ def _times(timing: TimingSummary) -> list[tuple[str, Percentiles]]:
 
 
 def _notes(run: ExportedRun) -> list[str]:
-    """What must be known to read the figures."""
+    """Notes without which the figures could be misread."""
     summary, facts = run.summary, run.record.plan.facts
     is_unscored = all(scoring.is_unscored for scoring in run.record.plan.scorings)
     stand_ins = [task.task for task in summary.tasks if task.is_stand_in]

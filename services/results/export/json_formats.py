@@ -92,7 +92,7 @@ def _figures(run: ExportedRun) -> Mapping[str, object]:
 
 
 def run_facts(run: ExportedRun) -> Mapping[str, object]:
-    """What was ordered, how it ended and what it ran on."""
+    """Facts of a run: the order, its end and its environment."""
     record = run.record
     return {
         "run_id": record.plan.run_id,

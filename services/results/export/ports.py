@@ -1,4 +1,4 @@
-"""What exports need from the stores."""
+"""Ports of exports."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol
@@ -22,7 +22,7 @@ class ExportMarks(Protocol):
     """Stores how many bytes files of closed runs have up to some outcomes."""
 
     async def end(self, file: MarkedFile) -> FileMark | None:
-        """Where a file ends; None where it was never made to its end."""
+        """The end of a file; None where it was never made to its end."""
         ...
 
     async def last(self, file: MarkedFile, up_to_byte: int | None) -> FileMark:

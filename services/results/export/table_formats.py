@@ -99,7 +99,7 @@ def _compact(text: str | None) -> str | None:
 
 
 def _field(value: object) -> str:
-    """As the csv module writes it, which reads long texts letter by letter and takes thrice the time."""
+    """A field as the csv module writes it; that module takes thrice the time for long texts."""
     if value is None:
         return ""
     text = orjson.dumps(value).decode() if isinstance(value, (list, dict)) else str(value)
@@ -151,7 +151,7 @@ class ParquetFile:
         }
 
     def _written(self) -> bytes:
-        """What the writer has made since; it only ever appends."""
+        """Bytes that the writer has appended since the last call."""
         piece = self._buffer.getvalue()
         self._buffer.seek(0)
         self._buffer.truncate()

@@ -1,4 +1,4 @@
-"""What needs no model: choosing at random, always the most frequent answer, always the longest choice.
+"""Baselines without a model: a random choice, always the most frequent answer, always the longest choice.
 
 Each becomes answers as a model would give them, and these are scored as any others.
 """

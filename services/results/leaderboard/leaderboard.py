@@ -181,7 +181,7 @@ def choose_conditions(
     *,
     includes_limited: bool = False,
 ) -> EvaluationConditions:
-    """What ranked runs have in common: the newest version of the suite; scored as asked, else as most are.
+    """Conditions of ranked runs: the newest version of the suite; scored as asked, else as most are.
 
     Of several ways to score a data set that are as frequent, the one of the newest run; so of limits, where
     limited runs are included.

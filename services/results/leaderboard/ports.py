@@ -1,4 +1,4 @@
-"""What leaderboards and histories need from the stores."""
+"""Ports of leaderboards and histories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ class ComparisonMaker(Protocol):
 
 
 class Work(StrEnum):
-    """What is done once with each completed run."""
+    """Work that is done once with each completed run."""
 
     COMPARISON = "comparison"
     BASELINES = "baselines"
@@ -128,7 +128,7 @@ class ClaimStore(Protocol):
         ...
 
     async def give_back(self, claim: Claim) -> None:
-        """As if it had not been claimed this time; another may claim it at once."""
+        """Undo a claim, so that another may claim the run at once."""
         ...
 
     async def drop(self, claim: Claim) -> None:

@@ -95,12 +95,12 @@ class PostgresLeaderboard:
 
 
 def _history(page: HistoryRange) -> str:
-    """As the table has it: a suite, or all of a kind."""
+    """The key of a history in the table: a suite, or all of a kind."""
     return page.suite or (f"*{page.kind}" if page.kind else "")
 
 
 def _project(project_id: int | None) -> str:
-    """As a leaderboard stores it; that of all projects has none."""
+    """A project as a leaderboard stores it; that of all projects has none."""
     return "" if project_id is None else str(project_id)
 
 

@@ -135,7 +135,7 @@ class RankModels:
         return await self.differences.p_values(run_ids, metric) if missing else p_values
 
     async def _compare(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """What is stored is found by the next reading, which goes on from there."""
+        """Compare pairs and store the comparisons, from which the next reading goes on."""
         started = self.clock.monotonic()
         for first, second in pairs[:MOST_COMPARED]:
             if self.clock.monotonic() - started < COMPARING_SECONDS:

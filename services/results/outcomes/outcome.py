@@ -23,7 +23,7 @@ BEFORE_ALL: OutcomeKey = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """As the worker sent it. `sample` is the number in the run."""
+    """An outcome as the worker sent it. `sample` is the number in the run."""
 
     sample: int
     rollout: int

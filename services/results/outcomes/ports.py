@@ -1,4 +1,4 @@
-"""What the use cases of outcomes need from stores and from the progress feed."""
+"""Ports of outcomes: stores and the progress feed."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class OutcomeStore(Protocol):
         ...
 
     def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
-        """What the answers to a window of sample numbers scored, by sample and rollout.
+        """Scores of the answers to a window of sample numbers, by sample and rollout.
 
         All answers to a sample are in one chunk.
         """

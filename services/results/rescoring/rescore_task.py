@@ -44,7 +44,7 @@ class UnscoredAnswer:
 
 
 class RescoredAnswers:
-    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`)."""
+    """Figures and counts of new scores. `failed` has samples without an answer, and the `unscored` ones."""
 
     def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
         self.columns = TaskColumns(scoring, label_count)

@@ -1,4 +1,4 @@
-"""What the use cases of run records need from a store."""
+"""Ports of run records."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the use cases of sample sets need from a store."""
+"""Ports of sample sets."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

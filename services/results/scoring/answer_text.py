@@ -55,7 +55,7 @@ def _on_final_channel(text: str) -> str:
 
 
 def _tagged(text: str) -> str:
-    """What the last answer between tags is; the whole text where there is none."""
+    """The last answer between tags; the whole text where there is none."""
     folded = text.lower()
     end = folded.rfind("</answer>")
     start = folded.rfind("<answer>", 0, end) if end >= 0 else -1
@@ -97,7 +97,7 @@ def is_whole_word(text: str, start: int, end: int) -> bool:
 
 
 def mentions(text: str, forms: Sequence[str]) -> list[Mention]:
-    """Where a caseless text names which forms, in order; where some overlap, the first and longest one."""
+    """Mentions of forms in a caseless text, in order; where some overlap, the first and longest one."""
     found = [one for label, form in enumerate(forms) for one in _occurrences(text, form, label)]
     kept: list[Mention] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):

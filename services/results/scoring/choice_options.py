@@ -62,7 +62,7 @@ class ChoiceOptions:
                 yield Named(named.label, closing.end() if closing else named.end)
 
     def others(self, text: str, label: int) -> Iterator[Mention]:
-        """Where a text mentions another choice than this one."""
+        """Mentions of other choices than this one."""
         letters = [
             Mention(found.start(), found.end(), self.letters[found[1]])
             for found in _LETTER_ANYWHERE.finditer(text)

@@ -170,7 +170,7 @@ def is_denied(before: str) -> bool:
 
 
 def is_explanation(rest: str, label: int, options: ChoiceOptions) -> bool:
-    """What may follow a choice with which an answer begins without more ado."""
+    """Whether the rest only explains the choice that an answer begins with."""
     if not rest or (_EXPLAINS.match(rest) and not options.are_letters):
         return True
     repeats = any(named.label == label for named in options.named_at(rest, 0))
@@ -179,7 +179,7 @@ def is_explanation(rest: str, label: int, options: ChoiceOptions) -> bool:
 
 
 def is_taken_back(rest: str, label: int, options: ChoiceOptions) -> bool:
-    """What follows a claim doubts it, judges it, or names another choice other than in passing."""
+    """Whether the rest doubts a claim, judges it, or names another choice other than in passing."""
     if "?" in rest or _DOUBT.search(rest) or _CONDITION.match(rest) or _DENIAL_ABROAD.match(rest):
         return True
     form = options.forms[label]

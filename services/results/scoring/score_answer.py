@@ -133,7 +133,7 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
 async def score_beside(
     scorer: AnswerScorer, scoring: CompiledScoring, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]
 ) -> Sequence[Scored]:
-    """What takes microseconds is scored at once; other texts are read by regexes and compared in parts."""
+    """Score answers: at once what takes microseconds, in parts where regexes or metrics of texts are slow."""
     if scoring.is_quick:
         return [_try_score(scoring, *answer) for answer in answers]
     return await scorer.score(recipe, answers)

@@ -86,7 +86,7 @@ def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
 
 
 def _words(text: str) -> int:
-    """As ROUGE counts them."""
+    """Number of words, as ROUGE counts them."""
     return len(_ROUGE_WORD.findall(text.lower()))
 
 

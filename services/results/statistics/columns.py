@@ -15,7 +15,7 @@ Values = NDArray[np.number[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ScoreChunk:
-    """What some answers scored, one row each, by sample and rollout.
+    """Scores of some answers, one row each, by sample and rollout.
 
     `first` by metric, and `second` where it scores a pair; NaN where an answer has no number.
     """
@@ -80,7 +80,7 @@ class PairColumns:
         return self._chosen(np.isin(self.units(), chosen))
 
     def weights(self) -> Array:
-        """Of each row: every sample counts once, however many of its rollouts there are."""
+        """Weight of each row: every sample counts once, however many of its rollouts there are."""
         if self.samples is None:
             return np.ones(self.count)
         _, numbers = np.unique(self.samples, return_inverse=True)

@@ -86,7 +86,7 @@ def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_
 
 
 def only_finite(figure: Figure) -> Figure:
-    """What is not finite is undefined: without a mean everything is, without an end the interval."""
+    """Values that are not finite are undefined: without a mean everything is, without an end the interval."""
 
     def defined(number: float | None) -> float | None:
         return number if number is not None and math.isfinite(number) else None

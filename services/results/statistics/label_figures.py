@@ -18,7 +18,7 @@ POSITIVE_LABEL = 1
 
 @dataclass(frozen=True, slots=True)
 class ResamplingUnits:
-    """What a bootstrap draws: samples (or clusters), those with equal contributions taken together.
+    """Units of a bootstrap: samples (or clusters), those with equal contributions taken together.
 
     Cell i of the confusion table is (gold[i], predicted[i]); `contributions[p]` is what a unit of pattern p
     adds to each cell (None: pattern p is one in cell p), and `sizes[p]` how many units have that pattern.
@@ -166,7 +166,7 @@ _F1_BY_AVERAGE: Mapping[str, Measure] = {
 
 
 def label_measure(metric: str, average: str = "binary", label_count: int = 0) -> Measure:
-    """What makes a figure of the labels of a metric; `average` is for f1 over several labels.
+    """The function from labels to the figure of a metric; `average` is for f1 over several labels.
 
     `label_count`: how many labels the task has, where that is known; else those up to the largest one seen.
     """

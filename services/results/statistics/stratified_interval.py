@@ -30,7 +30,7 @@ class Stratum:
 
     @property
     def quantile(self) -> float:
-        """What the standard error was multiplied by."""
+        """The multiplier of the standard error."""
         is_student_t = self.interval.method == STUDENT_T
         return (self.interval.high - self.mean) / self.stderr if is_student_t else NORMAL_975
 

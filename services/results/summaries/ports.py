@@ -1,4 +1,4 @@
-"""What the use cases of summaries need from stores."""
+"""Ports of summaries."""
 
 from dataclasses import dataclass
 from typing import Protocol

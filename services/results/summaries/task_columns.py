@@ -36,7 +36,7 @@ def _raise(_: str, error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _MeanColumn:
-    """Of a metric whose figure is a mean: sums by sample."""
+    """Column of a metric whose figure is a mean: sums by sample."""
 
     scored: ScoredMetric
     sums: ScoreSums = field(default_factory=ScoreSums)
@@ -63,7 +63,7 @@ class _MeanColumn:
 
 @dataclass(frozen=True, slots=True)
 class _PairColumn:
-    """Of a metric that scores a pair, whose figure is of all answers together: 32 bytes per answer."""
+    """Column of a metric whose figure is of all answers together (a correlation): 32 bytes per answer."""
 
     scored: ScoredMetric
     label_count: int
@@ -97,7 +97,7 @@ class _PairColumn:
         return figure_of(key, columns, self.scored.metric.average, self.label_count)
 
     def _votes(self, second: Array) -> Array:
-        """What could not be read does not vote."""
+        """Readings for a majority: one that could not be read is NaN and does not vote."""
         return second if is_number_metric(self.scored.key) else np.where(second == UNREAD, np.nan, second)
 
 
@@ -169,7 +169,7 @@ class TaskColumns:
         return figures
 
     def _pass_figures(self, clusters: Clusters | None) -> dict[str, Figure]:
-        """Of the first metric that is right or wrong, for each filter."""
+        """Pass@k of the first metric that is right or wrong, for each filter."""
         judged = [
             column
             for column in self._columns

@@ -97,7 +97,7 @@ class FinishBatch:
         return False
 
     async def _named(self, token: FencingToken, batch: Batch, written: Sequence[StoredFile]) -> bool:
-        """What is empty is no file."""
+        """Name the written files in the batch, except the empty ones."""
         output, errors = (file.file_id if file.size_bytes else None for file in written)
         named = BatchFiles(self.clock.now(), output, errors)
         kept = [file for file in written if file.size_bytes]

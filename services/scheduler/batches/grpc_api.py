@@ -46,7 +46,7 @@ def batch_order_from_proto(request: messages.CreateBatchRequest) -> BatchOrder:
 
 
 def batch_id_from_proto(text: str) -> BatchId:
-    """What is no id is the name of no batch."""
+    """Raises BatchNotFound for a text that is no id."""
     if not is_batch_id(text):
         raise BatchNotFound(batch_id=text)
     return BatchId(text)

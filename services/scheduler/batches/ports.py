@@ -1,4 +1,4 @@
-"""What batches need of the world: a store of them, and what results writes of their runs."""
+"""Ports of batches: their store, and the files that results writes of their runs."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
@@ -21,7 +21,7 @@ class BatchStore(Protocol):
         ...
 
     async def ordered(self, request_id: str, user: str) -> Batch | None:
-        """What an earlier call of this user with this id has stored."""
+        """The batch that an earlier call of this user with this id has stored."""
         ...
 
     async def get(self, batch_id: BatchId) -> Batch:

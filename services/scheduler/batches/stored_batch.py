@@ -37,7 +37,7 @@ def window_of(text: str) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True)
 class BatchOrder:
-    """What is asked of a batch, as its maker says it. `output_expires_after_seconds` None: its files stay."""
+    """The order of a batch. `output_expires_after_seconds` None: its files stay."""
 
     input_file_id: FileId
     endpoint: str
@@ -58,7 +58,7 @@ class BatchProblem:
 
 @dataclass(frozen=True, slots=True)
 class BatchFiles:
-    """What a batch has written, at `finalized_at`: no file where there is nothing to write in it."""
+    """Files that a batch wrote at `finalized_at`; None where a file would be empty."""
 
     finalized_at: datetime
     output_file_id: FileId | None = None

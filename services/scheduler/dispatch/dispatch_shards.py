@@ -40,7 +40,7 @@ class CreditRule:
 
 
 def capacity_of(concurrencies: Mapping[int, int]) -> int:
-    """Of so many workers of each concurrency. A worker takes a whole shard, however little it processes."""
+    """Samples that so many workers of each concurrency hold. A worker takes a whole shard at least."""
     return sum(max(each, MAX_SHARD_SAMPLES) * workers for each, workers in concurrencies.items())
 
 
@@ -131,7 +131,7 @@ class DispatchShards:
         return sum(one.size_bytes for one in filled)
 
     def _credit(self, target: DispatchedRun, runs: int, now: float) -> int:
-        """As far as the run can pay for it; its first shard shows what shards cost."""
+        """Shards that the run may have in flight and can pay for; its first one shows their cost."""
         run = target.run
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         credit = self.rule.credit(capacity, runs, self.tracker.samples_per_second(run.run_id, now))

@@ -64,7 +64,7 @@ class RunDriver:
 
     @property
     def bytes_in_flight(self) -> int:
-        """What of the run may be on the stream of shards."""
+        """Bytes of the run that may be on the stream of shards."""
         return self._shards.bytes_in_flight
 
     def suspect(self) -> None:

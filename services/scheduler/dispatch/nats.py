@@ -104,7 +104,7 @@ class NatsShardStream:
     def _payloads(
         self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
     ) -> Sequence[bytes]:
-        """What a first epoch asks was cut by weight; what a retry asks is cut here, where weight is known."""
+        """Messages of a shard. A first epoch was cut by weight; a retry is cut here, where it is known."""
         cutter = ShardCutter(0)
         for number in shard.samples:
             cutter.add(found[number].ByteSize())
@@ -179,7 +179,7 @@ def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, by
 
 
 def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_pb2.WorkShard:
-    """What all shards of a task have in common."""
+    """The fields that all shards of a task have in common."""
     is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
     method = run.scoring_method if is_choice else ScoringMethod.GENERATE
     order = run.order

@@ -1,4 +1,4 @@
-"""What dispatch needs: the stream that carries shards, and the record in results."""
+"""Ports of dispatch: the stream that carries shards, and the record in results."""
 
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -36,7 +36,7 @@ class ShardStream(Protocol):
         ...
 
     async def max_bytes(self, pool: str) -> float:
-        """What the pool's stream holds; beyond that it takes nothing."""
+        """Capacity of the pool's stream in bytes; beyond that it takes nothing."""
         ...
 
     async def stream_generation(self, pools: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ class ShardLedger:
 
     @property
     def bytes_in_flight(self) -> int:
-        """What was sent before this view was made counts as a full shard."""
+        """Bytes on the stream. A shard sent before this view was made counts as a full one."""
         return sum(self._sent_bytes.get(number, MAX_SHARD_BYTES) for number in self.in_flight)
 
     @property

@@ -25,7 +25,7 @@ from services.scheduler.settings import SchedulerSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedRuns:
-    """What the leader works on, and what it works with."""
+    """The runs of the leader, with the use cases and stores for them."""
 
     runs: RunParts
     signals: RunSignals

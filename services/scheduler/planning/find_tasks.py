@@ -50,7 +50,7 @@ class TaskToPlan:
 
     @property
     def checked_scoring(self) -> TaskScoring | None:
-        """What each sample is held against before any is asked."""
+        """The scoring that each sample is checked against before any is asked."""
         return self.scoring if self.is_of_dataset and self.scoring.metrics else None
 
 

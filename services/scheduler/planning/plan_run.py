@@ -76,7 +76,7 @@ async def storing_samples(
 
 @dataclass(slots=True)
 class _Plan:
-    """What grows while the tasks of a run are read."""
+    """Shards and counts so far, while the tasks of a run are read."""
 
     tasks: list[TaskToOpen] = field(default_factory=list)
     ranges: list[list[range]] = field(default_factory=list)
@@ -190,7 +190,7 @@ class PlanRun:
         return True
 
     async def _add_missing(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
-        """As `_add_shards`, for the samples that have no outcome."""
+        """Add shards of the samples that have no outcome; returns what `_add_shards` does."""
         await self.shards.delete_shards(token, run)
         held: list[MissingSample] = []
         async for item in self.record.missing(run.run_id, run.epoch):

@@ -1,4 +1,4 @@
-"""What planning needs: the store of shards, and the record that results keeps of a run."""
+"""Ports of planning: the store of shards, and the record that results keeps of a run."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field

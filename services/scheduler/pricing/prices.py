@@ -1,4 +1,4 @@
-"""What models cost: prices by name or by the beginning of a name, and the price of an order."""
+"""Prices of models by name or by the beginning of a name, and the price of an order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class PriceList:
 
 
 class Prices(Protocol):
-    """What models cost now."""
+    """The prices that hold now."""
 
     def price_of(self, model: str) -> ModelPrice | None: ...
 

@@ -19,7 +19,7 @@ _CURRENCY = re.compile("[A-Z]{3}")
 
 
 class _Gap(Exception):
-    """What is wrong with a file, as the middle of a sentence."""
+    """A problem of a file, as the middle of a sentence."""
 
 
 class YamlPrices:

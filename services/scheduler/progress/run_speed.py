@@ -55,7 +55,7 @@ class _Stretch:
 
 @dataclass(slots=True)
 class SpeedMarks:
-    """Of one epoch. The speed is that of the last ten seconds.
+    """Counts of one epoch over time. The speed is that of the last ten seconds.
 
     The fastest and the slowest are found among it and the stretches of the last two minutes. A stretch goes
     from one report to the first one at least five seconds later that tells of more: it grows while nothing

@@ -169,7 +169,7 @@ class RetryBudget:
         _forget_first(self._counts)
 
     def is_spent(self, run_id: str, epoch: int, total: int) -> bool:
-        """Of a run of `total` samples. The budget of an epoch begins with the first call for it."""
+        """Whether a run of `total` samples has used its budget, which begins with the epoch's first call."""
         spent = sum(self._counts.get(run_id, {}).values())
         known_epoch, before = self._spent_before.get(run_id, (0, 0))
         if known_epoch != epoch:

@@ -35,12 +35,12 @@ from services.scheduler.workers.worker import WorkerRegistry
 
 
 class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):
-    """What results has recorded of runs."""
+    """Records of runs in results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSources:
-    """What an order is checked against."""
+    """Sources that an order is checked against."""
 
     suites: SuiteCatalogue
     datasets: ContentSource
@@ -51,7 +51,7 @@ class OrderSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSignals:
-    """What is known of runs that execute: their progress, their workers, and the retries they have left."""
+    """Signals of runs that execute: their progress, their workers, and the retries they have left."""
 
     tracker: ProgressTracker
     registry: WorkerRegistry

@@ -15,7 +15,7 @@ from services.scheduler.workers.worker import PoolWorkers, WorkerRegistry, Worke
 
 @dataclass(frozen=True, slots=True)
 class PoolListing:
-    """What a worker of a pool listed; `problem` says why it listed nothing, or not everything."""
+    """Models that a worker of a pool listed; `problem` says why it listed nothing, or not everything."""
 
     models: tuple[ModelInfo, ...] = ()
     problem: str = ""

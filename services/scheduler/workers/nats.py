@@ -76,7 +76,7 @@ class NatsWorkerRegistry:
 
 
 def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ...]:
-    """What of a heartbeat may change what the leader does."""
+    """The fields of a heartbeat that may change what the leader does."""
     if heartbeat is None:
         return ()
     worker = heartbeat[1]

@@ -120,7 +120,7 @@ class WorkerTable:
 
 
 def engine_facts(model: str, base_url: str, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
-    """What the live workers that can answer for the model report of their engine, without the hardware.
+    """Facts of the engine, without the hardware, from the live workers that can answer for the model.
 
     Empty if no worker reports anything, or if reports differ: then it is open which engine will answer.
     """
@@ -139,7 +139,7 @@ def _can_answer(worker: Worker, model: str) -> bool:
 
 
 def awaited_worker(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
-    """What a run waits for, such as "loading vllm/x"; None if a worker of the pool serves the model now."""
+    """Why a run waits, such as "loading vllm/x"; None if a worker of the pool serves the model now."""
     live = [worker for worker in workers if worker.pool == pool]
     if any(not worker.models or worker.answers_for(model) for worker in live):
         return None

@@ -60,7 +60,7 @@ def _rows_of(run: Readings, kept: NDArray[np.bool_]) -> Readings:
 
 
 def _of_draws(correlation: Correlation, run: Readings, draws: Numbers) -> Array:
-    """Where unit u was drawn draws[d, u] times: (draws,)."""
+    """The correlation of each draw, where unit u was drawn draws[d, u] times: (draws,)."""
     weights = draws[:, run.units] * run.weights
     return correlation(run.gold, run.predicted, weights)
 

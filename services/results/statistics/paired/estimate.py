@@ -83,7 +83,7 @@ def t_quantile(degrees_of_freedom: float, share: float) -> float:
 
 
 def verdict_of(estimate: DifferenceEstimate, adjusted_p_value: float | None) -> Verdict:
-    """What the estimate proves once its p-value was corrected."""
+    """The verdict of an estimate after its p-value was corrected."""
     if adjusted_p_value is None or estimate.difference is None:
         return Verdict.UNDEFINED
     if adjusted_p_value > LEVEL or estimate.difference == 0.0:

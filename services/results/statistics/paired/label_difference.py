@@ -18,7 +18,7 @@ TOO_MANY_LABELS = "too many labels and samples for a test"
 
 
 def difference_of_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstimate:
-    """What the runs differ by in a figure over (gold, predicted) labels; -1: no label could be read."""
+    """Difference of two runs in a figure over (gold, predicted) labels; -1: no label could be read."""
     tables = _tables(pairs, measure)
     return difference_of_figures(pairs, *tables) if tables else undefined(pairs.pairs, TOO_MANY_LABELS)
 
@@ -30,7 +30,7 @@ def observed_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstimate:
 
 
 def _tables(pairs: LabelPairs, measure: Measure) -> tuple[PairedUnits, FigureOfSums] | None:
-    """What each unit adds to the confusion tables of the two runs, and the figure of such tables.
+    """Contribution of each unit to the confusion tables of the two runs, and the figure of such tables.
 
     None where that takes too much memory.
     """

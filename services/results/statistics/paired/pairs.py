@@ -1,4 +1,4 @@
-"""What two runs scored, or read, on the samples that both answered; equal pairs are counted together."""
+"""Scores or readings of two runs on the samples that both answered; equal pairs are counted together."""
 
 from dataclasses import dataclass
 
@@ -74,7 +74,7 @@ def unit_sums(pairs: ScorePairs) -> UnitSums:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What one run read, one row per answer or kind of answer; row i belongs to unit `units[i]`.
+    """Readings of one run, one row per answer or kind of answer; row i belongs to unit `units[i]`.
 
     The `weights` of the rollouts of a sample sum to the number of such samples in the unit.
     """
@@ -98,7 +98,7 @@ class LabelPairs:
 
 @dataclass(frozen=True, slots=True)
 class PairedUnits:
-    """What units of each pattern add to the sums that a figure is made of: (patterns, features) per run."""
+    """Contributions of the units of each pattern to the sums of a figure: (patterns, features) per run."""
 
     first: Array
     second: Array

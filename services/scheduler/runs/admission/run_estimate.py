@@ -41,7 +41,7 @@ class TimeEstimate:
         return TimeEstimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
 
     def at_most(self, seconds: float, high: float | None = None) -> "TimeEstimate":
-        """Where something else ends it in so many seconds, or `high` if that is slow."""
+        """This estimate, where something else ends the run in so many seconds, or `high` if that is slow."""
         most = seconds if high is None else high
         return TimeEstimate(min(self.seconds, seconds), min(self.low, seconds), min(self.high, most))
 

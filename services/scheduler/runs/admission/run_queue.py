@@ -67,7 +67,7 @@ def _before(queue: QueuedRuns, index: int) -> str:
 
 
 def _own_share(queue: QueuedRuns, index: int) -> str:
-    """What its user has already, which is why others go first."""
+    """The runs that its user has already, which is why others go first."""
     user = queue.waiting[index].run.user
     waiting = sum(each.run.user == user for each in queue.waiting[:index])
     counted = {"running": queue.running_of(user), "waiting before it": waiting}

@@ -41,7 +41,7 @@ class RunRate:
 
 @dataclass(frozen=True, slots=True)
 class QueueMoment:
-    """What was read from the stores, and when; `staffed_pools` have a live worker."""
+    """Readings of the stores at one moment; `staffed_pools` have a live worker."""
 
     queue: QueuedRuns
     limits: QueueLimits

@@ -85,7 +85,7 @@ class ChangeState:
 
 
 def _check_cost(run: Run) -> None:
-    """What was paid stays paid: a run at its cost limit would stop at once."""
+    """Refuse a run at its cost limit, which would stop at once: costs of earlier epochs count."""
     cost, most = cost_of(run, run.final_counts), run.order.max_cost
     is_at_limit = cost is not None and most is not None and cost >= most
     if is_at_limit and may_become(run.state, RunState.PENDING):

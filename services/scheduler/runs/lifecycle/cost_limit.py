@@ -10,7 +10,7 @@ _NOTHING = TokenUsage()
 
 
 def cost_of(run: Run, counts: RunCounts | None) -> float | None:
-    """What the run has cost by these counts, those of earlier epochs included; None without a price."""
+    """Cost of the run by these counts, earlier epochs included; None without a price."""
     return run.price.cost(counts.usage) if run.price and counts else None
 
 
@@ -44,7 +44,7 @@ def affordable_samples(run: Run, counts: RunCounts | None) -> float:
 
 
 def spent(run: Run, cost: float) -> str:
-    """As a clause of a sentence, of a run that has ended."""
+    """A clause of a sentence about a run that has ended."""
     currency = run.price.currency if run.price else ""
     return f"the run has cost {cost:.6g} {currency} of at most {_limit(run)}"
 

@@ -61,7 +61,7 @@ class RunStore(Protocol):
         ...
 
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
-        """As if it had been deleted only now."""
+        """Restart the wait before the run's removal, as if it had been deleted only now."""
         ...
 
     async def forget_deleted(self, run_id: RunId) -> None:

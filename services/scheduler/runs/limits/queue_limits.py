@@ -39,7 +39,7 @@ class QueueLimits:
 
 
 class LimitName(StrEnum):
-    """What limits are called outside; the names of the members are those of the fields."""
+    """Public names of limits; the names of the members are those of the fields."""
 
     MAX_RUNNING = "max_running_runs"
     MAX_PENDING_PER_USER = "max_pending_runs_per_user"
@@ -51,7 +51,7 @@ class LimitName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LimitChanges:
-    """What is None stays as it is; `priorities`, where there are any, replace the whole list.
+    """New limits. None leaves a limit as it is; `priorities`, where there are any, replace the whole list.
 
     Those of `reset` go back to what the settings say, unless they are changed as well.
     """
@@ -66,7 +66,7 @@ class LimitChanges:
 
 
 def changed_text(changes: LimitChanges) -> str:
-    """As "max_running_runs=2, priorities=default"."""
+    """The changes in one line, such as "max_running_runs=2, priorities=default"."""
     given = {name: getattr(changes, name.name.lower()) for name in LimitName}
     texts = {name: "default" for name in LimitName if name in changes.reset}
     texts |= {name: _text(value) for name, value in given.items() if value not in (None, {})}

@@ -1,4 +1,4 @@
-"""What a user orders: one model over one suite or data set, and what may be asked of it."""
+"""A user's order: one model over one suite or data set, with its settings and limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ class RunOrder:
 
     @property
     def subject(self) -> str:
-        """What its figures are listed and compared by: the suite, or the id of the data set."""
+        """The name that figures are listed and compared by: the suite, or the id of the data set."""
         return self.suite or self.dataset_id
 
     @property
@@ -50,7 +50,7 @@ class RunOrder:
 
     @property
     def token_settings(self) -> Mapping[str, object]:
-        """What of an order changes how many tokens an answer takes, whatever the sample."""
+        """Settings that change how many tokens an answer takes, whatever the sample."""
         return {
             "num_fewshot": self.num_fewshot,
             "prompt_form": self.prompt_form,

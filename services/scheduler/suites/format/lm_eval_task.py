@@ -135,7 +135,7 @@ def _hub_rows(given: Fields, split: str, revision: object) -> dict[str, object]:
 
 
 def _own_files(data_files: object, split: str, pool: str) -> dict[str, object]:
-    """As in the `datasets` library: one file per split, or a single file as the training split."""
+    """One file per split, or a single file as the training split, as in the `datasets` library."""
     files = data_files if isinstance(data_files, dict) else {"train": data_files}
     rows = {"file": files[split]} if files.get(split) else {}
     examples = {"fewshot_file": files[pool]} if files.get(pool) else {}

@@ -52,7 +52,7 @@ class Node:
         return None
 
     def value(self) -> object:
-        """As plain dictionaries, lists and scalars."""
+        """The document as plain dictionaries, lists and scalars."""
         if isinstance(self.content, dict):
             return {key: node.value() for key, node in self.content.items()}
         if isinstance(self.content, tuple):

@@ -16,7 +16,7 @@ _LARGEST_INTEGER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the model is asked and what is expected. A choice holds its delimiter: it continues the prompt."""
+    """A prompt and the expected answer. A choice holds its delimiter: it continues the prompt."""
 
     prompt: str
     choices: tuple[str, ...]

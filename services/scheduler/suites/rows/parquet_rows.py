@@ -53,7 +53,7 @@ def _rows(frames: "_Frames") -> Iterator[SourceRow | UnfitRow]:
 
 
 class _Frames:
-    """What the process writes: the columns, parts of rows, then None or what went wrong."""
+    """Output of the process: the columns, parts of rows, then None or an error."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

@@ -28,7 +28,7 @@ class OverBudget(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """What a rendering may still use. Each evaluation of a template part and each item visited is a step."""
+    """Steps that a rendering has left. Each evaluation of a template part and each item visited is a step."""
 
     steps: int = MAX_STEPS
     characters: int = MAX_CHARACTERS
