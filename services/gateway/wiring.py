@@ -20,7 +20,7 @@ from services.gateway.backends import (
     is_ready,
 )
 from services.gateway.grpc_proxy import ForwardedService, public_services
-from services.gateway.pages.assets import Assets
+from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.paths import FILES, SUITES, UPLOADS

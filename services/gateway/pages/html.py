@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from services.gateway.pages import text
-from services.gateway.pages.assets import Assets
+from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.navigation import ENTRIES
 
 _FOLDER = Path(__file__).with_name("templates")

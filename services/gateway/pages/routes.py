@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from services.gateway.pages import appearance, assets, search, sign_in
+from services.gateway.pages import appearance, asset_files, search, sign_in
 from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.history import routes as history
 from services.gateway.pages.leaderboard import routes as leaderboard
@@ -16,7 +16,7 @@ from services.gateway.pages.settings import routes as settings
 
 # One per line.
 ROUTERS: tuple[APIRouter, ...] = (
-    assets.router,
+    asset_files.router,
     appearance.router,
     sign_in.router,
     overview.router,

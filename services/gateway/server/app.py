@@ -22,7 +22,7 @@ from services.gateway.backends import BackendHealth, Results, Scheduler, is_read
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters
-from services.gateway.pages.assets import Assets
+from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.problems import PageResponses
 from services.gateway.pages.routes import ROUTERS as PAGE_ROUTERS

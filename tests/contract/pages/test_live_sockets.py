@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from proctor.v1 import run_pb2
-from services.gateway.pages.assets import Assets
+from services.gateway.pages.asset_files import Assets
 from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
-from services.gateway.pages.assets import Assets
+from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
 from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness
