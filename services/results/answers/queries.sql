@@ -1,18 +1,18 @@
--- name: list_outcome_keys: outcomes in their order, also those that count no more ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+-- name: list_outcome_keys: Return keys of outcomes in their order, also of those that count no more ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT sample, rollout
 FROM outcomes
 WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sample < $4::bigint
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: list_golden_keys: golden answers in their order ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+-- name: list_golden_keys: Return keys of golden answers in their order ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT sample, rollout
 FROM golden_answers
 WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sample < $4::bigint
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: match_outcomes: which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden)
+-- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden)
 SELECT
     coalesce(array_agg(place - 1 ORDER BY place) FILTER (WHERE is_match), '{}') AS places,
     count(is_match) AS judged
@@ -83,7 +83,7 @@ FROM (
     ) AS weighed
 ) AS judged;
 
--- name: weigh_outcomes: bytes of outcomes as they are listed, nearly ($1 run, $2 samples, $3 rollouts)
+-- name: weigh_outcomes: Return the approximate bytes of outcomes as they are listed ($1 run, $2 samples, $3 rollouts)
 SELECT
     o.sample, o.rollout,
     octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
@@ -96,7 +96,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS o;
 
--- name: read_outcomes: some outcomes as whole rows, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+-- name: read_outcomes: Return some outcomes as whole rows, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
 SELECT o.outcome
 FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, place)
 CROSS JOIN LATERAL (
@@ -107,7 +107,7 @@ CROSS JOIN LATERAL (
 ) AS o
 ORDER BY wanted.place;
 
--- name: digest_answers: digests of what was first said to some samples, null where nothing was, and the bodies of answers without a text ($1 run, $2 samples)
+-- name: digest_answers: Return digests of the first answers to some samples, null where there is none, and the bodies of answers without a text ($1 run, $2 samples)
 SELECT
     o.sample,
     CASE WHEN o.status <> 'failed' OR o.failure_class = 'scoring' THEN md5(btrim(
@@ -124,7 +124,7 @@ CROSS JOIN LATERAL (
 ) AS o
 WHERE o.status <> 'failed' OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid);
 
--- name: list_same_rows: some samples of a set, and whether another set has the same at the same position ($1 set, $2 other set, $3 first position, $4 end, exclusive)
+-- name: list_same_rows: Return some samples of a set, and whether another set has the same at the same position ($1 set, $2 other set, $3 first position, $4 end, exclusive)
 SELECT
     f.position, f.digest, o.position IS NOT NULL AS is_same_sample, coalesce(o.name = f.name, false) AS is_same_row
 FROM (
@@ -142,7 +142,7 @@ LEFT JOIN LATERAL (
 ) AS o ON o.digest = f.digest
 ORDER BY f.position;
 
--- name: list_samples_of_digests: where a set has some samples ($1 set, $2 digests, $3 rows of each)
+-- name: list_samples_of_digests: Return the positions of some samples in a set ($1 set, $2 digests, $3 rows of each)
 SELECT s.position, asked.digest, s.name
 FROM unnest($2::bytea[]) AS asked (digest)
 CROSS JOIN LATERAL (
@@ -154,7 +154,7 @@ CROSS JOIN LATERAL (
 ) AS s
 ORDER BY s.position;
 
--- name: has_same_sample: whether two sets have any sample in common ($1 set, $2 other set)
+-- name: has_same_sample: Return whether two sets have any sample in common ($1 set, $2 other set)
 -- Each is looked up: where nothing is in common, any join that the planner takes for a quick one compares all with all.
 SELECT EXISTS (
     SELECT
@@ -165,17 +165,17 @@ SELECT EXISTS (
     WHERE f.set_id = $1::uuid
 ) AS is_found;
 
--- name: find_rows: where a set has rows of some ids, which are numbers where none were given ($1 set, $2 ids)
+-- name: find_rows: Return the positions of rows of some ids, which are numbers where none were given ($1 set, $2 ids)
 SELECT row_name(row_id, doc_id) AS row_id, position
 FROM samples
 WHERE set_id = $1::uuid AND row_name(row_id, doc_id) = ANY ($2::text[]);
 
--- name: find_golden: which of some answers are golden ($1 run, $2 samples, $3 rollouts)
+-- name: find_golden: Return which of some answers are golden ($1 run, $2 samples, $3 rollouts)
 SELECT g.sample, g.rollout
 FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 JOIN golden_answers AS g ON g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
 
--- name: find_unmarkable: an outcome among some that is not there, or failed ($1 run, $2 samples, $3 rollouts)
+-- name: find_unmarkable: Return an outcome among some that does not exist, or failed ($1 run, $2 samples, $3 rollouts)
 SELECT asked.sample, asked.rollout, coalesce(o.status = 'failed', false) AS is_failure
 FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
 LEFT JOIN outcomes AS o ON o.run_id = $1::uuid AND o.sample = asked.sample AND o.rollout = asked.rollout
@@ -183,22 +183,22 @@ WHERE o.status IS NULL OR o.status = 'failed'
 ORDER BY asked.place
 LIMIT 1;
 
--- name: add_golden: mark answers; those that are marked stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
+-- name: add_golden: Mark answers as golden; marks that exist stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
 INSERT INTO golden_answers (run_id, sample, rollout, username)
 SELECT $1::uuid, sample, rollout, $4::text
 FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 ORDER BY sample, rollout
 ON CONFLICT (run_id, sample, rollout) DO NOTHING;
 
--- name: drop_golden: take marks off ($1 run, $2 samples, $3 rollouts)
+-- name: drop_golden: Remove marks of golden answers ($1 run, $2 samples, $3 rollouts)
 DELETE FROM golden_answers AS g
 USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 WHERE g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
 
--- name: count_golden: golden answers of a run ($1 run)
+-- name: count_golden: Count the golden answers of a run ($1 run)
 SELECT count(*) AS golden FROM golden_answers WHERE run_id = $1::uuid;
 
--- name: list_golden_answers: golden answers with what they answer ($1 run, $2 after sample, $3 after rollout, $4 rows)
+-- name: list_golden_answers: Return golden answers with their samples ($1 run, $2 after sample, $3 after rollout, $4 rows)
 SELECT g.sample, g.rollout, g.marked_at, s.digest, row_name(s.row_id, s.doc_id) AS name
 FROM golden_answers AS g
 JOIN outcomes AS o ON o.run_id = g.run_id AND o.sample = g.sample AND o.rollout = g.rollout
@@ -208,7 +208,7 @@ WHERE g.run_id = $1::uuid AND (g.sample, g.rollout) > ($2::bigint, $3::integer)
 ORDER BY g.sample, g.rollout
 LIMIT $4::integer;
 
--- name: export_outcomes: what counts in the present epoch of one task, beside its samples, up to some bytes ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from, $9 bytes, nearly)
+-- name: export_outcomes: Return the outcomes of a task that count in the present epoch, beside their samples, up to some bytes ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from, $9 bytes, nearly)
 SELECT
     o.outcome, s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice, s.target_texts,
     s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json,

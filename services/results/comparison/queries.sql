@@ -1,4 +1,4 @@
--- name: read_pairs: what two runs scored on the samples both have, like pairs counted ($1 first run, $2 second, $3 … $8 places, first samples and sets of the tasks in both, $9 the task of each metric, $10 metrics; tasks and metrics are numbered from 1)
+-- name: read_pairs: Return the scores of two runs on the samples that both have, like pairs counted ($1 first run, $2 second, $3 … $8 places, first samples and sets of the tasks in both, $9 the task of each metric, $10 metrics; tasks and metrics are numbered from 1)
 -- Equal sets are paired by position; others by digest, the n-th of equal samples with the n-th. A sample without an
 -- answer counts as failed; scores are listed by rollout.
 WITH asked AS (
@@ -69,7 +69,7 @@ JOIN second_beside_first AS s USING (place, metric, position)
 LEFT JOIN clustered AS c USING (place, position)
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
 
--- name: list_flips: samples whose scores differ, in the order of the first run ($1 first run, $2 second, $3, $4 their first samples of the task, $5, $6 the ends, exclusive, $7, $8 sets, $9 metric, $10 after sample, $11 rows)
+-- name: list_flips: Return samples whose scores differ, in the order of the first run ($1 first run, $2 second, $3, $4 their first samples of the task, $5, $6 the ends, exclusive, $7, $8 sets, $9 metric, $10 after sample, $11 rows)
 WITH first_answers AS (
     SELECT
         sample - $3::bigint AS position,
@@ -111,7 +111,7 @@ WHERE f.scores <> s.scores
 ORDER BY position
 LIMIT $11::integer;
 
--- name: keep_comparison: what two runs prove about each other; a repeated comparison replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
+-- name: keep_comparison: Store the comparison of two runs; a repeated one replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
 INSERT INTO run_comparisons (
     first_run_id, second_run_id, first_epoch, second_epoch, task, metric, difference, ci_low, ci_high, p_value,
     verdict, pairs, test
@@ -134,7 +134,7 @@ ON CONFLICT (first_run_id, second_run_id, task, metric) DO UPDATE SET
     pairs = EXCLUDED.pairs,
     test = EXCLUDED.test;
 
--- name: read_p_values: of what is kept between any two of some runs, by their places in the list, in one row ($1 runs, $2 metric)
+-- name: read_p_values: Return the stored p-values between any two of some runs, by their places in the list, in one row ($1 runs, $2 metric)
 WITH asked AS (
     SELECT r.run_id, r.epoch, (listed.place - 1)::integer AS place
     FROM unnest($1::uuid[]) WITH ORDINALITY AS listed (run_id, place)
@@ -149,7 +149,7 @@ JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = f
 JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = second.epoch
 WHERE c.task = '' AND c.metric = $2::text;
 
--- name: read_comparisons: what is kept of the suite as a whole between any two of some runs ($1 runs, $2 metric)
+-- name: read_comparisons: Return the stored comparisons of whole suites between any two of some runs ($1 runs, $2 metric)
 SELECT
     c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.metric, c.difference, c.ci_low,
     c.ci_high, c.p_value, c.pairs, c.test

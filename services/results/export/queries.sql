@@ -1,4 +1,4 @@
--- name: export_lines: outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 -- `size_bytes` sums the texts up to each row. JSON_SCALAR writes what to_json would, and looks up no type for each value:
 -- row_to_json takes 17 µs of Postgres for a row that takes 9 here, and writes whole times without a point.
 SELECT
@@ -42,7 +42,7 @@ FROM (
 WHERE size_bytes - bytes < $6::bigint
 ORDER BY sample, rollout;
 
--- name: export_records: as export_lines, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_records: Return what export_lines does, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 SELECT
     sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
     body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest
@@ -60,7 +60,7 @@ FROM (
 WHERE size_bytes - bytes < $6::bigint
 ORDER BY sample, rollout;
 
--- name: export_batch_answers: answers of a batch, without prompts, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 SELECT
     sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, finish_reason, body, recorded_at,
     (usage).*
@@ -79,7 +79,7 @@ FROM (
 WHERE size_bytes - bytes < $6::bigint
 ORDER BY sample;
 
--- name: export_batch_errors: samples of a batch without an answer in an epoch, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly, $7 set, $8 its first sample)
+-- name: export_batch_errors: Return the samples of a batch without an answer in an epoch, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly, $7 set, $8 its first sample)
 SELECT sample, rollout, size_bytes, custom_id, failure_class, failure_message
 FROM (
     SELECT
@@ -106,16 +106,16 @@ FROM (
 WHERE size_bytes - bytes < $6::bigint
 ORDER BY sample;
 
--- name: read_epoch: the epoch that a run is in ($1 run)
+-- name: read_epoch: Return the epoch of a run ($1 run)
 SELECT epoch FROM run_records WHERE run_id = $1::uuid;
 
--- name: read_export_end: where the file of a closed run ends ($1 run, $2 epoch, $3 form)
+-- name: read_export_end: Return the end of the file of a closed run ($1 run, $2 epoch, $3 form)
 SELECT first_byte, sample, rollout
 FROM export_marks
 WHERE run_id = $1::uuid AND epoch = $2::integer AND form = $3::text AND is_end
 LIMIT 1;
 
--- name: read_last_export_mark: from where the file of a closed run can be made on ($1 run, $2 epoch, $3 form, $4 at or before this byte, null for all)
+-- name: read_last_export_mark: Return the mark from which the file of a closed run can be resumed ($1 run, $2 epoch, $3 form, $4 at or before this byte, null for all)
 SELECT first_byte, sample, rollout
 FROM export_marks
 WHERE run_id = $1::uuid
@@ -126,7 +126,7 @@ WHERE run_id = $1::uuid
 ORDER BY first_byte DESC
 LIMIT 1;
 
--- name: add_export_mark: keep a mark of a run that is still there ($1 run, $2 epoch, $3 form, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
+-- name: add_export_mark: Store a mark of a run that still exists ($1 run, $2 epoch, $3 form, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
 INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
 SELECT $1::uuid, $2::integer, $3::text, $4::bigint, $5::bigint, $6::integer, $7::boolean
 WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen)

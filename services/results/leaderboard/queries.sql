@@ -1,9 +1,9 @@
--- name: drop_earlier_close: a run is listed as it was closed last, in its last state ($1 run, $2 epoch)
+-- name: drop_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
 DELETE FROM closed_runs AS c
 USING run_records AS r
 WHERE c.run_id = $1::uuid AND r.run_id = c.run_id AND (c.epoch < $2::integer OR c.state IS DISTINCT FROM r.state);
 
--- name: add_closed_run: list a run that says of what suite and model it is, once per epoch ($1 run, $2 result)
+-- name: add_closed_run: List a run that names its suite and model, once per epoch ($1 run, $2 result)
 INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
 SELECT run_id, epoch, suite, model, project_id, state, closed_at, $2::json
 FROM run_records
@@ -11,7 +11,7 @@ WHERE run_id = $1::uuid AND suite <> '' AND model <> ''
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
--- name: add_history_entries: the histories of a closed run ($1 run)
+-- name: add_history_entries: Store the histories of a closed run ($1 run)
 INSERT INTO history_entries (suite, model, closed_at, run_id)
 SELECT suites.suite, models.model, c.closed_at, c.run_id
 FROM closed_runs AS c
@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1::uuid;
 
--- name: add_leaderboard_entries: the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures)
+-- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures)
 INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
 SELECT c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean
 FROM closed_runs AS c
@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
 CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (conditions, metric, mean)
 WHERE c.run_id = $1::uuid AND c.state = 'completed';
 
--- name: list_leaderboard_metrics: metrics of a leaderboard, one step in the key for each ($1 suite, $2 project, empty for all)
+-- name: list_leaderboard_metrics: Return the metrics of a leaderboard, one step in the key for each ($1 suite, $2 project, empty for all)
 WITH RECURSIVE found AS (
     (
         SELECT metric
@@ -52,7 +52,7 @@ WITH RECURSIVE found AS (
 )
 SELECT metric FROM found;
 
--- name: list_entries: the latest run of each model and conditions, or the best, some steps in the keys for each ($1 suite, $2 project, empty for all, $3 metric, $4 whether the best)
+-- name: list_entries: Return the latest run of each model and conditions, or the best, some steps in the keys for each ($1 suite, $2 project, empty for all, $3 metric, $4 whether the best)
 WITH RECURSIVE listed AS (
     (
         SELECT model, conditions
@@ -114,14 +114,14 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS previous ON true;
 
--- name: read_newest_baselines: of the newest of some runs whose baselines are computed ($1 runs)
+-- name: read_newest_baselines: Return the baselines of the newest of some runs that has any ($1 runs)
 SELECT baselines
 FROM closed_runs
 WHERE run_id = ANY ($1::uuid[]) AND baselines IS NOT NULL
 ORDER BY closed_at DESC, run_id DESC
 LIMIT 1;
 
--- name: list_history: closed runs since a moment that come after a key, newest first ($1 suite, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows)
+-- name: list_history: Return closed runs since a moment that come after a key, newest first ($1 suite, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows)
 SELECT
     c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result
 FROM history_entries AS h
@@ -132,12 +132,12 @@ WHERE h.suite = $1::text AND h.model = $2::text
 ORDER BY h.closed_at DESC, h.run_id DESC
 LIMIT $6::integer;
 
--- name: count_history: closed runs since a moment; reads nothing but the key ($1 suite, $2 model, each empty for all, $3 since)
+-- name: count_history: Count closed runs since a moment; reads nothing but the key ($1 suite, $2 model, each empty for all, $3 since)
 SELECT count(*) AS runs
 FROM history_entries
 WHERE suite = $1::text AND model = $2::text AND closed_at >= $3::timestamptz;
 
--- name: claim_run: claim a completed run that waits for a work; those that were tried less often come first ($1 comparison or baselines, $2 seconds)
+-- name: claim_run: Claim a completed run that waits for a work; those that were tried less often come first ($1 comparison or baselines, $2 seconds)
 -- Of two that find the same run, the second gets none.
 INSERT INTO closed_run_claims AS claimed (run_id, work, epoch, tries, claimed_until)
 SELECT waiting.run_id, $1::text, waiting.epoch, 1, now() + make_interval(secs => $2::double precision)
@@ -178,30 +178,30 @@ ON CONFLICT (run_id, work) DO UPDATE SET
 WHERE claimed.claimed_until <= now() OR claimed.epoch < EXCLUDED.epoch
 RETURNING run_id::text AS run_id, tries;
 
--- name: renew_claim: hold a claim for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
+-- name: renew_claim: Hold a claim for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
 UPDATE closed_run_claims
 SET claimed_until = now() + make_interval(secs => $3::double precision)
 WHERE run_id = $1::uuid AND work = $2::text;
 
--- name: give_back_claim: end a claim as if it had not been made ($1 run, $2 work)
+-- name: give_back_claim: End a claim as if it had not been made ($1 run, $2 work)
 UPDATE closed_run_claims SET claimed_until = now(), tries = tries - 1
 WHERE run_id = $1::uuid AND work = $2::text;
 
--- name: drop_claim: forget that a run was claimed ($1 run, $2 work)
+-- name: drop_claim: Delete a claim ($1 run, $2 work)
 DELETE FROM closed_run_claims WHERE run_id = $1::uuid AND work = $2::text;
 
--- name: keep_run_baselines: the baselines of a run's suite ($1 run, $2 baselines)
+-- name: keep_run_baselines: Store the baselines of a run's suite ($1 run, $2 baselines)
 UPDATE closed_runs SET baselines = $2::json WHERE run_id = $1::uuid;
 
--- name: read_task_baselines: the baselines of a sample set ($1 set, $2 digest of how it is scored)
+-- name: read_task_baselines: Return the baselines of a sample set ($1 set, $2 digest of how it is scored)
 SELECT baselines FROM task_baselines WHERE set_id = $1::uuid AND scoring_digest = $2::bytea;
 
--- name: add_task_baselines: keep the baselines of a sample set; the first ones stay ($1 set, $2 digest of how it is scored, $3 baselines)
+-- name: add_task_baselines: Store the baselines of a sample set; the first ones stay ($1 set, $2 digest of how it is scored, $3 baselines)
 INSERT INTO task_baselines (set_id, scoring_digest, baselines)
 VALUES ($1::uuid, $2::bytea, $3::json)
 ON CONFLICT (set_id, scoring_digest) DO NOTHING;
 
--- name: find_previous_run: the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
+-- name: find_previous_run: Return the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id
 FROM leaderboard_entries AS e
 WHERE e.suite = $2::text AND e.project = '' AND e.metric = 'score' AND e.model = $3::text AND e.conditions = $4::text
@@ -209,10 +209,10 @@ WHERE e.suite = $2::text AND e.project = '' AND e.metric = 'score' AND e.model =
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;
 
--- name: mark_compared: a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
+-- name: mark_compared: Note that a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
 UPDATE run_records SET compared_epoch = $2::integer WHERE run_id = $1::uuid AND compared_epoch < $2::integer;
 
--- name: find_latest_runs: the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
+-- name: find_latest_runs: Return the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
 SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
 FROM history_entries AS h
 JOIN run_records AS r USING (run_id)

@@ -1,4 +1,4 @@
--- name: delete_outcomes: some outcomes of a run whose record is gone; returns the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
+-- name: delete_outcomes: Delete some outcomes of a run whose record is gone; returns the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
 WITH chunk AS (
     SELECT o.sample, o.rollout
     FROM outcomes AS o
@@ -14,7 +14,7 @@ WITH chunk AS (
 )
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
 
--- name: record_outcomes: record and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows)
+-- name: record_outcomes: Store and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows)
 -- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every statement
 -- takes its locks in the order of the keys, so that two of them cannot lock each other out.
 WITH open_runs AS (
@@ -85,7 +85,7 @@ WITH open_runs AS (
 )
 SELECT count(*) AS written FROM written;
 
--- name: list_missing: sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
+-- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
 SELECT wanted.sample
 FROM run_tasks AS t
 CROSS JOIN LATERAL generate_series(
@@ -103,7 +103,7 @@ WHERE t.run_id = $1::uuid
     )
 ORDER BY wanted.sample;
 
--- name: list_outcomes: what counts in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+-- name: list_outcomes: Return the outcomes that count in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT sample, rollout
 FROM current_outcomes
 WHERE run_id = $1::uuid
@@ -112,7 +112,7 @@ WHERE run_id = $1::uuid
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: list_outcomes_of_status: as list_outcomes, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
+-- name: list_outcomes_of_status: Return what list_outcomes does, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
 SELECT sample, rollout
 FROM current_outcomes
 WHERE run_id = $1::uuid
@@ -122,7 +122,7 @@ WHERE run_id = $1::uuid
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: read_scores: what the answers to some samples scored, a row of columns for each metric ($1 run, $2 first sample, $3 end, exclusive, $4 metrics)
+-- name: read_scores: Return the scores of the answers to some samples, a row of columns for each metric ($1 run, $2 first sample, $3 end, exclusive, $4 metrics)
 -- The aggregates take the rows in the order of the common table.
 WITH answers AS MATERIALIZED (
     SELECT sample, rollout, scores
@@ -142,10 +142,10 @@ CROSS JOIN LATERAL (
 ) AS columns
 ORDER BY wanted.place;
 
--- name: read_rollouts: how often each sample of a run is answered ($1 run)
+-- name: read_rollouts: Return how often each sample of a run is answered ($1 run)
 SELECT rollouts FROM run_records WHERE run_id = $1::uuid;
 
--- name: count_times: the times of summarize_timing counted by the logarithm of each ($1 run, $2 first sample, $3 end, exclusive, $4 width of a bucket)
+-- name: count_times: Count the times of summarize_timing by the logarithm of each ($1 run, $2 first sample, $3 end, exclusive, $4 width of a bucket)
 SELECT
     reported.name,
     CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4::double precision)::integer ELSE -2147483648 END AS bucket,
@@ -163,7 +163,7 @@ WHERE o.run_id = $1::uuid AND o.sample >= $2::bigint AND o.sample < $3::bigint A
     AND reported.value IS NOT NULL
 GROUP BY 1, 2;
 
--- name: summarize_timing: mean, deviation and percentiles of each time that answers report ($1 run)
+-- name: summarize_timing: Return mean, deviation and percentiles of each time that answers report ($1 run)
 -- In one pass over the rows. Between two answers percentiles are interpolated, as numpy does.
 SELECT
     reported.name, count(*) AS n, avg(reported.value) AS mean, stddev_pop(reported.value) AS std,
@@ -180,7 +180,7 @@ CROSS JOIN LATERAL (
 WHERE o.run_id = $1::uuid AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
 GROUP BY reported.name;
 
--- name: find_same_requests: tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
+-- name: find_same_requests: Return tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
 SELECT theirs.run_id::text AS run_id, theirs.task_index
 FROM run_tasks AS mine
 JOIN run_tasks AS theirs USING (request_digest, scoring)
@@ -198,7 +198,7 @@ WHERE mine.run_id = $1::uuid
 ORDER BY r.opened_at DESC, r.run_id, theirs.task_index <> mine.task_index, theirs.task_index
 LIMIT $5::integer;
 
--- name: take_answers: copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
+-- name: take_answers: Copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
 -- The n-th of equal samples has the n-th answer. Where that one failed, or there are fewer, it has one for which this task has
 -- no n-th sample: no answer is taken twice, and a repeated call takes the same. Shard -1: no shard of the run contains them.
 WITH open_run AS (
@@ -276,10 +276,10 @@ WITH open_run AS (
 )
 SELECT count(*) AS taken FROM taken;
 
--- name: count_reused: answers of a run that were copied from others ($1 run)
+-- name: count_reused: Count the answers of a run that were copied from others ($1 run)
 SELECT count(*) AS reused FROM outcomes WHERE run_id = $1::uuid AND is_reused;
 
--- name: join_by_hash: for one transaction, join by hashing only: a run closed just now has no statistics, and other joins of 100,000 pairs would take hours
+-- name: join_by_hash: Join by hashing only, for one transaction: a run closed just now has no statistics, and other joins of 100,000 pairs would take hours
 SELECT
     set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('enable_nestloop', 'off', true),

@@ -1,7 +1,7 @@
--- name: hold_sample_set: whether a set can be read; it is not dropped before this transaction ends ($1 set)
+-- name: hold_sample_set: Return whether a set can be read, and keep it from being dropped before this transaction ends ($1 set)
 SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
 
--- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
+-- name: add_run_record: Store the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
 INSERT INTO run_records (
     run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
@@ -13,27 +13,27 @@ VALUES (
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
--- name: add_run_task: one planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of its requests or null)
+-- name: add_run_task: Store a planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of its requests or null)
 INSERT INTO run_tasks
     (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance, request_digest)
 VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7::jsonb, $8::jsonb, $9::bytea);
 
--- name: lock_run_record: epoch and state of a run; recorders wait until the transaction ends ($1 run)
+-- name: lock_run_record: Return epoch and state of a run; recorders wait until the transaction ends ($1 run)
 SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
 
--- name: open_epoch: a later epoch accepts outcomes again ($1 run, $2 epoch)
+-- name: open_epoch: Accept outcomes again, for a later epoch ($1 run, $2 epoch)
 UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = NULL, closed_at = NULL WHERE run_id = $1::uuid;
 
--- name: uncount_failures: failures of the epochs before count as missing from now on ($1 run)
+-- name: uncount_failures: Count failures of earlier epochs as missing from now on ($1 run)
 DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class IS NOT NULL;
 
--- name: uncount_shards: shards of the epochs before are over ($1 run)
+-- name: uncount_shards: Delete the counts of shards of earlier epochs ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1::uuid;
 
--- name: freeze_run: reject outcomes from now on ($1 run, $2 final state)
+-- name: freeze_run: Reject outcomes from now on ($1 run, $2 final state)
 UPDATE run_records SET is_frozen = true, state = $2::text, closed_at = now() WHERE run_id = $1::uuid;
 
--- name: read_run_record: the record of a run ($1 run)
+-- name: read_run_record: Return the record of a run ($1 run)
 SELECT
     epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
@@ -41,22 +41,22 @@ SELECT
 FROM run_records
 WHERE run_id = $1::uuid;
 
--- name: read_run_tasks: the planned tasks of a run in order ($1 run)
+-- name: read_run_tasks: Return the planned tasks of a run in order ($1 run)
 SELECT task, set_id::text AS set_id, first_sample, sample_count, scoring, provenance, request_digest
 FROM run_tasks
 WHERE run_id = $1::uuid
 ORDER BY task_index;
 
--- name: delete_run_record: a run with its tasks, figures and comparisons; waits for recorders under way ($1 run)
+-- name: delete_run_record: Delete a run with its tasks, figures and comparisons; waits for recorders under way ($1 run)
 DELETE FROM run_records WHERE run_id = $1::uuid;
 
--- name: delete_task_counts: counts of a run whose record is gone ($1 run)
+-- name: delete_task_counts: Delete the counts of a run whose record is gone ($1 run)
 DELETE FROM task_counts WHERE run_id = $1::uuid;
 
--- name: delete_shard_counts: counts of the shards of a run whose record is gone ($1 run)
+-- name: delete_shard_counts: Delete the counts of the shards of a run whose record is gone ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1::uuid;
 
--- name: read_task_counts: epoch, environment, and counts per task and failure class, where there are any ($1 runs)
+-- name: read_task_counts: Return epoch, environment, and counts per task and failure class, where there are any ($1 runs)
 SELECT
     r.run_id::text AS run_id, r.epoch, reported.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
     (c.usage).*
@@ -73,25 +73,25 @@ LEFT JOIN LATERAL (
 ) AS reported ON true
 WHERE r.run_id = ANY ($1::uuid[]);
 
--- name: read_shard_counts: counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
+-- name: read_shard_counts: Return the counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
 SELECT c.run_id::text AS run_id, c.shard, c.recorded
 FROM unnest($1::uuid[], $2::integer[]) AS asked (run_id, shard)
 JOIN shard_counts AS c USING (run_id, shard);
 
--- name: read_all_shard_counts: counts of every shard of a run ($1 run)
+-- name: read_all_shard_counts: Return the counts of every shard of a run ($1 run)
 SELECT shard, recorded FROM shard_counts WHERE run_id = $1::uuid;
 
--- name: add_environment: values that an engine reports about itself ($1 run, $2 names, $3 values)
+-- name: add_environment: Add values that an engine reports about itself ($1 run, $2 names, $3 values)
 INSERT INTO run_environments (run_id, name, value)
 SELECT r.run_id, engine.name, engine.value
 FROM run_records AS r CROSS JOIN unnest($2::text[], $3::text[]) AS engine (name, value)
 WHERE r.run_id = $1::uuid AND NOT r.is_frozen
 ON CONFLICT (run_id, name, value) DO NOTHING;
 
--- name: count_recorded: final outcomes of a run in its present epoch ($1 run)
+-- name: count_recorded: Count the final outcomes of a run in its present epoch ($1 run)
 SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;
 
--- name: list_unused_sample_sets: committed sets that no run has ($1 last touched before, $2 rows)
+-- name: list_unused_sample_sets: Return committed sets that no run has ($1 last touched before, $2 rows)
 SELECT s.set_id::text AS set_id
 FROM sample_sets AS s
 WHERE s.digest IS NOT NULL
@@ -100,13 +100,13 @@ WHERE s.digest IS NOT NULL
     AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
 LIMIT $2::integer;
 
--- name: hold_untouched_sample_set: no run is opened with a set from now on; not where one is being opened ($1 set, $2 last touched before)
+-- name: hold_untouched_sample_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
 SELECT set_id
 FROM sample_sets
 WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
 FOR UPDATE SKIP LOCKED;
 
--- name: drop_unused_sample_set: drop a locked set that no run uses, with its baselines ($1 set)
+-- name: drop_unused_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
 WITH swept AS (
     DELETE FROM sample_sets AS s
     WHERE s.set_id = $1::uuid

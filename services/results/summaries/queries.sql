@@ -1,16 +1,16 @@
--- name: add_summary: store the summary of a frozen epoch; an existing one stays ($1 run, $2 epoch, $3 summary)
+-- name: add_summary: Store the summary of a frozen epoch; an existing one stays ($1 run, $2 epoch, $3 summary)
 INSERT INTO run_summaries (run_id, epoch, summary)
 VALUES ($1::uuid, $2::integer, $3::json)
 ON CONFLICT (run_id, epoch) DO NOTHING;
 
--- name: read_summary: the summary stored for an epoch ($1 run, $2 epoch)
+-- name: read_summary: Return the summary stored for an epoch ($1 run, $2 epoch)
 SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::integer;
 
--- name: change_final_state: how a closed epoch ended ($1 run, $2 epoch, $3 state)
+-- name: change_final_state: Change how a closed epoch ended ($1 run, $2 epoch, $3 state)
 UPDATE run_records
 SET state = $3::text
 WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen
 RETURNING run_id;
 
--- name: hold_closed_epoch: keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
+-- name: hold_closed_epoch: Keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
 SELECT epoch FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen FOR SHARE;
