@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import NoReturn, Protocol
 
 from services.common.errors import DomainError
@@ -100,12 +100,24 @@ async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: st
         await asyncio.sleep(seconds)
 
 
-def raise_if_cancelled() -> None:
-    """Ends a task that was cancelled while something it waited for swallowed that.
+@contextmanager
+def cancellation_kept() -> Iterator[None]:
+    """Raises CancelledError where the task was cancelled inside, whatever the body made of that.
 
     `asyncio.wait_for` of Python 3.11, which nats-py uses throughout, gives its result or its timeout when
-    these come together with a cancellation. A loop that did not look here would run for ever.
+    these come together with a cancellation.
     """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    try:
+        yield
+    finally:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
+
+
+def raise_if_cancelled() -> None:
+    """Ends a task that was cancelled while something it awaited swallowed that (see `cancellation_kept`)."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError

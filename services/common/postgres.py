@@ -137,7 +137,8 @@ async def connect_once(dsn: str) -> asyncpg.Connection:
 async def close_pool(pool: asyncpg.Pool) -> None:
     """Closes the connections; a Postgres that is away answers no goodbye and is not waited for."""
     try:
-        await asyncio.wait_for(pool.close(), _CLOSE_SECONDS)
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await pool.close()
     except TimeoutError:
         pool.terminate()
 

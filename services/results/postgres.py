@@ -66,7 +66,8 @@ class ReadSession(PostgresSession):
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         try:
-            await asyncio.wait_for(self._turns.acquire(), self._limits.wait_seconds)
+            async with asyncio.timeout(self._limits.wait_seconds):
+                await self._turns.acquire()
         except TimeoutError as error:
             raise TooManyReads(retry_after_seconds=RETRY_AFTER_SECONDS) from error
         try:

@@ -1,14 +1,16 @@
 """A connection to NATS that outlives outages."""
 
 import asyncio
+from typing import Any
 
-import nats
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoServersError
 
 from proctor.values.messaging import inbox_prefix_of
 from services.common.errors import DependencyUnavailable
+from services.common.lifecycle import cancellation_kept
 from services.common.nats.access import NatsAccess
 from services.common.structured_logs import get_logger
 
@@ -26,6 +28,22 @@ class NatsAway(DependencyUnavailable):
     """NATS does not answer at {address}. Start it or correct PROCTOR_NATS_URL."""
 
 
+class CancellableClient(Client):
+    """A client whose requests end in CancelledError when their task is cancelled.
+
+    nats-py waits for replies with `asyncio.wait_for`. In Python 3.11 a reply that is ready together with the
+    cancellation hides it, and the loop around the request goes on for ever.
+    """
+
+    async def request(self, *args: Any, **options: Any) -> Msg:  # those of the library
+        with cancellation_kept():
+            return await super().request(*args, **options)
+
+    async def flush(self, *args: Any, **options: Any) -> None:  # those of the library
+        with cancellation_kept():
+            await super().flush(*args, **options)
+
+
 async def connect_nats(access: NatsAccess | str, name: str) -> Client:
     """A connection that reconnects for ever. The first attempt lasts up to 20 seconds."""
     access = NatsAccess.of_url(access) if isinstance(access, str) else access
@@ -36,14 +54,15 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
     async def reconnected() -> None:
         log.info("nats reconnected")
 
+    client = CancellableClient()
     try:
-        connecting = nats.connect(
+        connecting = client.connect(
             list(access.urls),
             name=name,
             inbox_prefix=inbox_prefix_of(access.urls[0]),
             allow_reconnect=True,
             max_reconnect_attempts=-1,
-            reconnect_time_wait=0.2,
+            reconnect_time_wait=0.2,  # type: ignore[arg-type]  # passed on to asyncio.sleep
             connect_timeout=2,
             ping_interval=10,
             max_outstanding_pings=2,
@@ -52,6 +71,8 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             reconnected_cb=reconnected,
             **access.options(),
         )
-        return await asyncio.wait_for(connecting, _CONNECT_PATIENCE_SECONDS)
+        async with asyncio.timeout(_CONNECT_PATIENCE_SECONDS):
+            await connecting
     except (TimeoutError, NoServersError, OSError) as error:
         raise NatsAway(address=access.addresses) from error
+    return client

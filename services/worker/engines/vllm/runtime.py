@@ -112,7 +112,8 @@ class VllmRuntime:
             return self.apply_chat_template(messages)
         rendering = asyncio.to_thread(self.apply_chat_template, messages, fields)
         try:
-            text = await asyncio.wait_for(rendering, _RENDER_SECONDS)
+            async with asyncio.timeout(_RENDER_SECONDS):
+                text = await rendering
         except TimeoutError as error:
             raise engine.RequestRefused(
                 f"The chat template of {self.model.name} takes more than {_RENDER_SECONDS:g} s for the line."
