@@ -145,6 +145,7 @@ class ListOutcomesRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
+    FIRST_SAMPLE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
@@ -157,6 +158,8 @@ class ListOutcomesRequest(_message.Message):
     """Only this task; empty means all."""
     status: _outcome_pb2.OutcomeStatus.ValueType
     """Only this status; unspecified means all."""
+    first_sample: _builtins.int
+    """Begins at this sample of the run; 0 means at the first. A page_token replaces it."""
     @_builtins.property
     def filter(self) -> Global___OutcomeFilter:
         """Only matching outcomes; unset means all."""
@@ -170,10 +173,11 @@ class ListOutcomesRequest(_message.Message):
         task: _builtins.str = ...,
         status: _outcome_pb2.OutcomeStatus.ValueType = ...,
         filter: Global___OutcomeFilter | None = ...,
+        first_sample: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_sample", b"first_sample", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -121,6 +121,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/search"): "ListSuites",
     ("GET", "/runs/new"): "ListModels",
     ("POST", "/runs/new"): "SubmitRun",
+    ("POST", "/runs/{job_id}/golden"): "MarkAnswers",
+    ("GET", "/compare"): "CompareRuns",
     ("GET", "/history"): "GetHistory",
     ("GET", "/history/export.csv"): "GetHistory",
     ("GET", "/leaderboard"): "GetLeaderboard",

@@ -43,6 +43,7 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             checked_text("task", request.task),
             checked_choice("status", OutcomeStatus, request.status) if request.status else None,
             filter_from_proto(request.filter),
+            request.first_sample,
         )
         page = await self.list_outcomes.list_page(query)
         outcomes = [recorded_to_proto(outcome) for outcome in page.outcomes]

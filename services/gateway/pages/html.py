@@ -21,6 +21,7 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.percent,
     text.plain,
     text.score,
+    text.signed,
     text.size,
     text.stamp,
 )

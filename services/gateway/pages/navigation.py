@@ -20,6 +20,7 @@ class Entry:
 ENTRIES = (
     Entry("/", "Overview", "o"),
     Entry("/runs", "Runs", "r"),
+    Entry("/compare", "Compare", "c"),
     Entry("/history", "History", "h"),
     Entry("/leaderboard", "Leaderboard", "l"),
     Entry("/queue", "Queue", "q"),

@@ -3,7 +3,9 @@
 from fastapi import APIRouter
 
 from services.gateway.pages import appearance, asset_files, search, sign_in
+from services.gateway.pages.answers import golden
 from services.gateway.pages.answers import routes as answers
+from services.gateway.pages.compare import routes as compare
 from services.gateway.pages.history import routes as history
 from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.orders import routes as orders
@@ -27,6 +29,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     run_actions.router,
     run_socket.router,
     answers.router,
+    golden.router,
+    compare.router,
     history.router,
     leaderboard.router,
     queue.router,

@@ -22,7 +22,7 @@ def count(number: float | None) -> str:
 
 def percent(share: float | None, digits: int = 1) -> str:
     """A share of one as a percentage, without its sign."""
-    return _DASH if share is None or not math.isfinite(share) else signless(f"{100 * share:.{digits}f}")
+    return _DASH if share is None or not math.isfinite(share) else signless(f"{100 * share:z.{digits}f}")
 
 
 def score(figure: float | None) -> str:
@@ -30,6 +30,11 @@ def score(figure: float | None) -> str:
     if figure is None or not math.isfinite(figure):
         return _DASH
     return percent(figure) if abs(figure) <= 1 else number(figure)
+
+
+def signed(figure: float | None) -> str:
+    """A difference of two figures as `score` shows it, with its sign."""
+    return f"+{score(figure)}" if figure is not None and figure > 0 else score(figure)
 
 
 def number(value: float | None) -> str:

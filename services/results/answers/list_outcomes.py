@@ -22,7 +22,7 @@ from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
-from services.results.page_keys import key_token, read_key_token
+from services.results.page_keys import LARGEST, key_token, read_key_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -46,7 +46,10 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeQuery:
-    """A page of a run's outcomes: of one task or status where given, and of what matches a filter."""
+    """A page of a run's outcomes: of one task or status where given, and of what matches a filter.
+
+    It begins at `first_sample`, unless a token says where.
+    """
 
     run_id: str
     page_size: int = 0
@@ -54,6 +57,7 @@ class OutcomeQuery:
     task: str = ""
     status: OutcomeStatus | None = None
     filter: AnswerFilter = NO_FILTER
+    first_sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class ListOutcomes:
         most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
+        checked_number("first_sample", query.first_sample, most=LARGEST - 1, usual=0)
         page = _page(record.plan, query, most)
         found, after = await self._found(record.plan, page, query.filter)
         fitting = await self._fitting(record.plan, found)
@@ -141,7 +146,7 @@ def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
         task = plan.tasks[task_index(plan, query.task)]
         first, before = task.first_sample, task.end_sample
     # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
-    after = read_key_token(_LIST, query.page_token, first=(first, -1))
+    after = read_key_token(_LIST, query.page_token, first=(max(first, query.first_sample), -1))
     return OutcomePage(query.run_id, after, before, most, query.status)
 
 

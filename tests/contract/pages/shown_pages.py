@@ -42,12 +42,21 @@ class _Elements(HTMLParser):
 
 
 async def show(
-    harness: GatewayHarness, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+    harness: GatewayHarness,
+    path: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: str = "",
 ) -> Shown:
     async with (
         aiohttp.ClientSession() as session,
         session.request(
-            method, harness.http + path, headers={**_BROWSER, **(headers or {})}, allow_redirects=False
+            method,
+            harness.http + path,
+            headers={**_BROWSER, **(headers or {})},
+            data=body or None,
+            allow_redirects=False,
         ) as response,
     ):
         return Shown(response.status, await response.text(), response.headers)

@@ -9,9 +9,11 @@ from services.common.errors import ErrorKind
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
 from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
+from tests.fakes.gateway.compared_runs import two_models
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 
+OTHER_ID = f"{RUN_ID[:-1]}2"
 # One per line: every page has its address here.
 PAGES = (
     "/",
@@ -20,6 +22,8 @@ PAGES = (
     "/runs/new?model=vllm/starter&subject=suite:starter",
     f"/runs/{RUN_ID}",
     f"/runs/{RUN_ID}/results",
+    "/compare",
+    f"/compare?run={RUN_ID}&run={OTHER_ID}",
     "/history",
     "/leaderboard",
     "/queue",
@@ -35,6 +39,7 @@ def runs(harness: GatewayHarness) -> None:
     run = running()
     harness.scheduler.put(run)
     harness.results.summaries[RUN_ID] = summary_of(run)
+    harness.results.comparisons.comparison.CopyFrom(two_models())
 
 
 @pytest.mark.parametrize("path", PAGES)

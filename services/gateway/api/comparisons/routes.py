@@ -135,11 +135,11 @@ async def compare(scheduler: SchedulerCalls, results: ResultsCalls, body: Compar
     # Results stores models under their full names.
     request.models[:] = [await full_model(scheduler, model) for model in request.models]
     response = await results.comparisons.CompareRuns(request)
-    return Compared(comparison=_comparison(response.comparison))
+    return Compared(comparison=comparison_shown(response.comparison))
 
 
-def _comparison(comparison: comparison_pb2.Comparison) -> ComparisonShown:
-    names = _run_names(comparison)
+def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:
+    names = run_names(comparison)
     differences = [_difference(each, names) for each in comparison.differences]
     overall = [each for each in differences if each.is_overall]
     metric = overall[0].metric if overall else None
@@ -163,7 +163,7 @@ def _comparison(comparison: comparison_pb2.Comparison) -> ComparisonShown:
     )
 
 
-def _run_names(comparison: comparison_pb2.Comparison) -> list[str]:
+def run_names(comparison: comparison_pb2.Comparison) -> list[str]:
     """Names of the models, as they were ordered; with the run when a model has several."""
     models = Counter(run.model for run in comparison.runs)
     names = names_of(models)

@@ -44,6 +44,8 @@ class AnswerFilters:
     golden: _Text = ""
     after: _Text = ""
     row: _Text = ""
+    # A sample where the list begins: links to one answer have it.
+    begin: Annotated[str, Query(alias="from", max_length=_LONGEST)] = ""
 
     def named(self) -> dict[str, str]:
         """Those that are given, by their names in the address."""
@@ -60,6 +62,7 @@ class AnswerFilters:
             "golden": "1" if self.golden == "1" else "",
             "after": self.after,
             "row": self.row,
+            "from": self.begin if _length(self.begin) is not None else "",
         }
         return {name: value for name, value in given.items() if value}
 
@@ -71,6 +74,7 @@ class AnswerFilters:
             task=self.task,
             status=_STATUSES.get(self.status, outcome_pb2.OUTCOME_STATUS_UNSPECIFIED),
             filter=self._filter(),
+            first_sample=_length(self.begin) or 0,
         )
 
     def _filter(self) -> results_pb2.OutcomeFilter | None:

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, summary_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from proctor.wire.enums import word_of
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.http.presentation import optional
+from services.gateway.pages.answer_marks import GoldenView, outcome_mark
 from services.gateway.pages.runs_table import RunRow
 
 _GLIMPSE = 120
@@ -61,6 +61,7 @@ class AnswerDetail:
     attempt: int
     digest: str
     is_reused: bool
+    golden: GoldenView
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class AnswersView:
 
     def link(self, **changes: str) -> str:
         """The address with other filters, from the first page and without a chosen answer."""
-        changed = {**self.filters, "after": "", "row": "", **changes}
+        changed = {**self.filters, "after": "", "row": "", "from": "", **changes}
         kept = {name: value for name, value in changed.items() if value}
         path = f"/runs/{self.run.run_id}/results"
         return f"{path}?{urlencode(kept)}" if kept else path
@@ -95,7 +96,11 @@ class AnswersView:
     @property
     def address(self) -> str:
         """Of what is shown."""
-        return self.link(after=self.get("after"), row=self.get("row"))
+        return self.place(row=self.get("row"))
+
+    def place(self, **changes: str) -> str:
+        """The address of this page of the list."""
+        return self.link(**{"after": self.get("after"), "from": self.get("from"), **changes})
 
     @property
     def lm_eval_task(self) -> str:
@@ -106,7 +111,7 @@ class AnswersView:
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.filters.keys() - {"after", "row"})
+        return bool(self.filters.keys() - {"after", "row", "from"})
 
     @property
     def has_rare_filters(self) -> bool:
@@ -128,7 +133,7 @@ def answers_view(
         row = _row(recorded, metrics_of.get(recorded.task, ()))
         rows.append(row)
         if row.key == wanted:
-            chosen = _detail(row, recorded)
+            chosen = _detail(row, recorded, run.run_id)
     return AnswersView(
         run=run,
         rows=rows,
@@ -153,7 +158,7 @@ def _with(known: Iterable[str], given: str) -> Sequence[str]:
 
 def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> AnswerRow:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
-    mark, word = _mark(recorded, metrics)
+    mark, word = outcome_mark(recorded, metrics)
     has_time = outcome.HasField("answer") and not recorded.is_reused
     said = (answer.text if answer else "") or recorded.prediction
     return AnswerRow(
@@ -171,22 +176,7 @@ def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> Answe
     )
 
 
-def _mark(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:
-    """The class and the word of an outcome; the word of a score between right and wrong is its figure."""
-    if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
-        failure = word_of(outcome_pb2.FailureClass, recorded.outcome.failure.failure_class)
-        return "failed", failure.replace("_", " ")
-    if recorded.status == outcome_pb2.OUTCOME_STATUS_UNPARSED:
-        return "failed", "not parsed"
-    # The first metric of the task; some metrics have no figure of a single answer.
-    names = [name for name in metrics if name in recorded.scores] or sorted(recorded.scores)
-    if not names:
-        return "answered", "answered"
-    value = recorded.scores[names[0]]
-    return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, ("answered", f"{value:.3g}"))
-
-
-def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome) -> AnswerDetail:
+def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome, run_id: str) -> AnswerDetail:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
     said = answer or outcome_pb2.Answer()
     return AnswerDetail(
@@ -205,6 +195,7 @@ def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome) -> AnswerDeta
         attempt=outcome.attempt,
         digest=recorded.digest.hex(),
         is_reused=recorded.is_reused,
+        golden=GoldenView(run_id, outcome.sample, outcome.rollout, recorded.is_golden, "1"),
     )
 
 

@@ -11,6 +11,7 @@ document.addEventListener("keydown", event => {
   else if (event.key === "g") leader = event.timeStamp;
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
   else if (event.key === "n") document.querySelector("a[rel=next]")?.click();
+  else if (/[1-6]/.test(event.key)) (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${event.key}"]`)?.click();
   else if (event.key === "?") document.getElementById("keys").showModal();
 });
 
@@ -21,7 +22,7 @@ function focusSearch(event) {
 }
 
 function step(by) {
-  const links = [...document.querySelectorAll("[data-rows] tbody th a")];
+  const links = [...document.querySelectorAll("[data-rows] tbody th a, [data-sample]")];
   if (!links.length) return;
   const at = links.indexOf(document.activeElement), to = links[Math.max(0, Math.min(links.length - 1, at + by))];
   to.focus();

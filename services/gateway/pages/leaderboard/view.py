@@ -18,6 +18,7 @@ SCORINGS = words_of(run_pb2.ScoringMethod)
 # Models on the page, and those where all are asked for: as many as results lists.
 SHOWN = 25
 MOST_SHOWN = 100
+_MOST_COMPARED = 6
 _API = f"{BENCHMARKING}/leaderboard"
 # Filters of the page that the API does not have.
 _OF_THE_PAGE = ("q",)
@@ -90,6 +91,13 @@ class LeaderboardView:
         """The same ranking from the REST API; it has the models that the page filters out, too."""
         changes = dict.fromkeys(_OF_THE_PAGE, "")
         return f"{_API}{self._query({**changes, 'limit': str(self.limit)})}"
+
+    @property
+    def compare_link(self) -> str:
+        """The first ranked models beside each other; "" where there are not two."""
+        first = [row.model for band in self.bands for row in band][:_MOST_COMPARED]
+        query = urlencode([*(("model", model) for model in first), ("suite", self.get("suite"))])
+        return f"/compare?{query}" if len(first) > 1 else ""
 
     @property
     def limit(self) -> int:

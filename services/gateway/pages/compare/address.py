@@ -1,0 +1,107 @@
+"""What is compared, as the address of the page has it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
+from urllib.parse import urlencode
+
+from fastapi import Query
+
+from proctor.v1 import comparison_service_pb2 as comparing_pb2
+
+FEWEST, MOST = 2, 6
+SHOWN = ("", "gained", "lost", "all")
+_Text = Annotated[str, Query(max_length=512)]
+_Texts = Annotated[list[str], Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAddress:
+    """Runs, or models by their latest complete run of a suite. The first one is the baseline.
+
+    `task`, `show`, `against` and `after` choose samples: of a task, which of those that differ, against which
+    of the others (its place), and from which page on.
+    """
+
+    runs: Sequence[str] = ()
+    models: Sequence[str] = ()
+    suite: str = ""
+    metric: str = ""
+    is_forced: bool = False
+    task: str = ""
+    show: str = ""
+    against: int = 1
+    after: str = ""
+
+    @property
+    def chosen(self) -> Sequence[str]:
+        return self.runs or self.models
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is something to compare; otherwise the page asks what."""
+        is_enough = FEWEST <= len(self.chosen) <= MOST
+        return is_enough and bool(self.runs or self.suite)
+
+    def with_first(self, place: int) -> Self:
+        """With another baseline."""
+        first = self.chosen[place]
+        ordered = [first, *(each for each in self.chosen if each != first)]
+        changed = {"runs": ordered} if self.runs else {"models": ordered}
+        return replace(self, **changed, show="", against=1, after="")  # type: ignore[arg-type]
+
+    def link(self, **changes: object) -> str:
+        """The address with other choices, without empty ones; samples from their first page."""
+        return str(replace(self, **{"after": "", **changes}))  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        named = [("run", each) for each in self.runs] + [("model", each) for each in self.models]
+        rest: Mapping[str, str] = {
+            "suite": "" if self.runs else self.suite,
+            "metric": self.metric,
+            "force": "1" if self.is_forced else "",
+            "task": self.task,
+            "show": self.show,
+            "against": str(self.against) if self.against > 1 else "",
+            "after": self.after,
+        }
+        given = named + [(name, value) for name, value in rest.items() if value]
+        return f"/compare?{urlencode(given)}" if given else "/compare"
+
+    def to_proto(self) -> comparing_pb2.CompareRunsRequest:
+        return comparing_pb2.CompareRunsRequest(
+            run_ids=self.runs,
+            models=self.models,
+            suite="" if self.runs else self.suite,
+            metrics=[self.metric] if self.metric else [],
+            is_forced=self.is_forced,
+        )
+
+
+async def compare_address(  # noqa: PLR0913, PLR0917  # the parameters of the query
+    run: _Texts = [],  # noqa: B006  # FastAPI copies it
+    model: _Texts = [],  # noqa: B006
+    suite: _Text = "",
+    metric: _Text = "",
+    force: _Text = "",
+    task: _Text = "",
+    show: _Text = "",
+    against: _Text = "",
+    after: _Text = "",
+) -> CompareAddress:
+    """A dependency of handlers. What cannot be read is ignored, so that old links stay valid."""
+    runs = [each.strip().lower() for each in dict.fromkeys(run) if each.strip()]
+    models = [] if runs else [each.strip() for each in dict.fromkeys(model) if each.strip()]
+    sides = len(runs or models)
+    place = int(against) if against.isascii() and against.isdecimal() and len(against) < 2 else 1
+    return CompareAddress(
+        runs=runs,
+        models=models,
+        suite=suite,
+        metric=metric.strip(),
+        is_forced=force == "1",
+        task=task,
+        show=show if show in SHOWN else "",
+        against=place if 0 < place < max(sides, FEWEST) else 1,
+        after=after,
+    )

@@ -1,0 +1,142 @@
+"""Two to six runs or models: what the paired tests prove, and the samples on which they differ."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from proctor.v1 import comparison_pb2, leaderboard_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.comparisons.routes import run_names
+from services.gateway.api.models import full_model
+from services.gateway.auth import Now
+from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.pages.compare.address import CompareAddress, compare_address
+from services.gateway.pages.compare.choice import choice_view
+from services.gateway.pages.compare.samples import SamplesView, differing_samples
+from services.gateway.pages.compare.view import CompareView, FiguresView, figures_view
+from services.gateway.pages.page import Page, PageOf
+
+# The id of the element with the samples.
+_SAMPLES = "samples"
+_DAYS = 3650
+_OFFERED = 60
+# Conditions that differ and may be ignored.
+_FORCEABLE = frozenset({"scoring_method", "options"})
+_REFUSED = frozenset({ErrorKind.CONFLICT, ErrorKind.INVALID})
+
+router = APIRouter(prefix="/compare", include_in_schema=False)
+
+AddressOf = Annotated[CompareAddress, Depends(compare_address)]
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    scheduler: Scheduler
+    results: Results
+
+
+async def _backends(scheduler: SchedulerCalls, results: ResultsCalls) -> Backends:
+    return Backends(scheduler, results)
+
+
+@router.get("")
+async def show_comparison(
+    page: PageOf,
+    backends: Annotated[Backends, Depends(_backends)],
+    now: Now,
+    address: AddressOf,
+    by: str = "",
+) -> Response:
+    if not address.is_complete:
+        return await _show_choice(page, backends, now, address, by)
+    if page.target == _SAMPLES and address.runs:
+        # The figures stay as they are on the page.
+        view = CompareView(address, *await _names_and_samples(backends, address))
+        response = page.show("compare/compare", view, part="compare/samples_part")
+        response.headers["HX-Push-Url"] = str(address)
+        return response
+    figures, refused = await _figures(backends, address)
+    if figures:
+        # Samples are those of the runs that were found, whatever runs the models have later.
+        address = _with_task(replace(address, runs=[side.run_id for side in figures.sides]), figures)
+        samples = await _samples(backends.results, address)
+        view = CompareView(address, [side.name for side in figures.sides], samples, figures)
+    else:
+        names, samples = await _names_and_samples(backends, address)
+        can_be_forced = refused is not None and refused.facts.get("difference") in _FORCEABLE
+        fault = refused.message if refused else ""
+        view = CompareView(address, names, samples, fault=fault, can_be_forced=can_be_forced)
+    return page.show("compare/compare", view)
+
+
+async def _names_and_samples(
+    backends: Backends, address: CompareAddress
+) -> tuple[Sequence[str], SamplesView]:
+    """Without samples where only models are named."""
+    if not address.runs:
+        return address.models, SamplesView()
+    runs, samples = await asyncio.gather(
+        asyncio.gather(*(backends.scheduler.run(run_id) for run_id in address.runs)),
+        _samples(backends.results, address),
+    )
+    named = [comparison_pb2.ComparedRun(run_id=run.run_id, model=run.order.model) for run in runs]
+    return run_names(comparison_pb2.Comparison(runs=named)), samples
+
+
+async def _figures(
+    backends: Backends, address: CompareAddress
+) -> tuple[FiguresView | None, DomainError | None]:
+    """The figures, or why there are none: the answers may be compared all the same."""
+    models = await asyncio.gather(*(full_model(backends.scheduler, model) for model in address.models))
+    results = backends.results
+    try:
+        request = replace(address, models=models).to_proto()
+        comparison = (await results.comparisons.CompareRuns(request)).comparison
+    except DomainError as error:
+        if error.kind is not ErrorKind.CONFLICT:
+            raise
+        return None, error
+    return figures_view(comparison, await _summaries(results, comparison)), None
+
+
+async def _summaries(results: Results, comparison: comparison_pb2.Comparison) -> list[summary_pb2.RunSummary]:
+    return await asyncio.gather(*(results.summary(run.run_id) for run in comparison.runs))
+
+
+def _with_task(address: CompareAddress, figures: FiguresView) -> CompareAddress:
+    """Samples are listed by task: of several the first one."""
+    if address.task in figures.tasks or not figures.tasks:
+        return address
+    return replace(address, task=figures.tasks[0])
+
+
+async def _samples(results: Results, address: CompareAddress) -> SamplesView:
+    try:
+        return await differing_samples(results, address.runs, address, address.metric)
+    except DomainError as error:
+        if error.kind not in _REFUSED:
+            raise
+        return SamplesView(fault=error.message)
+
+
+async def _show_choice(
+    page: Page, backends: Backends, now: Now, address: CompareAddress, by: str
+) -> Response:
+    """What can be compared: the newest runs, or models that have some."""
+    wanted = GetHistoryRequest(days=_DAYS, page_size=_OFFERED, suite=address.suite)
+    history, suites = await asyncio.gather(
+        backends.results.leaderboard.GetHistory(wanted),
+        backends.scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
+    )
+    entries: list[leaderboard_pb2.LeaderboardEntry] = list(history.entries)
+    view = choice_view(entries, address, [each.suite for each in suites.suites], now, by)
+    response = page.show("compare/choice", view, part="compare/choice_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = view.link()
+    return response

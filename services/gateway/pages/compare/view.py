@@ -1,0 +1,199 @@
+"""What the template of a comparison knows: a sentence, and differences to the baseline on one scale."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from proctor.v1 import comparison_pb2, summary_pb2
+from services.gateway.api.comparisons.routes import ComparisonShown, comparison_shown
+from services.gateway.http.presentation import interval, optional
+from services.gateway.pages.compare.address import CompareAddress
+from services.gateway.pages.compare.samples import SamplesView
+from services.gateway.pages.compare.sentence import verdict_sentence
+from services.gateway.pages.interval_plot import Scale
+
+_FIRST, _SECOND = comparison_pb2.VERDICT_FIRST_BETTER, comparison_pb2.VERDICT_SECOND_BETTER
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A run that is compared. `name` is short, and its own among the runs of the page."""
+
+    place: int
+    run_id: str
+    model: str
+    name: str
+    score: float | None
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    """How much the other run is above the baseline, on a task or, without a name, on all.
+
+    `verdict` is the class of its mark.
+    """
+
+    task: str
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    test: str
+    pairs: int
+    detectable: float | None
+    gained: int
+    lost: int
+    failed: int
+    verdict: str
+    remark: str
+
+    @property
+    def is_uncorrected(self) -> bool:
+        """The interval excludes zero, and the corrected test does not: bare, that looks like a fault."""
+        if self.verdict != "open" or self.low is None or self.high is None:
+            return False
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The baseline and another run."""
+
+    other: Side
+    rows: Sequence[DifferenceRow]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group of tasks, with the figure and the half width of its interval of each run."""
+
+    name: str
+    metric: str
+    figures: Sequence[tuple[float | None, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresView:
+    """A comparison, as far as figures go."""
+
+    suite: str
+    sides: Sequence[Side]
+    sentence: tuple[str, str]
+    pairings: Sequence[Pairing]
+    groups: Sequence[GroupRow]
+    scale: Scale
+    corrected_over: int
+    warnings: Sequence[str]
+    recommendations: Sequence[str]
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return list(dict.fromkeys(row.task for pairing in self.pairings for row in pairing.rows if row.task))
+
+    @property
+    def undecided(self) -> tuple[int, int]:
+        """Tests of single tasks without a verdict, and all of them."""
+        rows = [row for pairing in self.pairings for row in pairing.rows if row.task]
+        return sum(row.verdict in {"open", "undefined"} for row in rows), len(rows)
+
+
+def figures_view(
+    comparison: comparison_pb2.Comparison, summaries: Sequence[summary_pb2.RunSummary]
+) -> FiguresView:
+    """`summaries` are those of the runs, in their order."""
+    shown = comparison_shown(comparison)
+    sides = _sides(comparison, shown)
+    pairings = [Pairing(side, _rows(comparison, side.place)) for side in sides[1:]]
+    rows = [row for pairing in pairings for row in pairing.rows]
+    return FiguresView(
+        suite=comparison.suite,
+        sides=sides,
+        sentence=verdict_sentence(shown),
+        pairings=pairings,
+        groups=list(_groups(summaries)),
+        scale=Scale.around([0.0, *(end for row in rows for end in (row.value, row.low, row.high))]),
+        corrected_over=comparison.corrected_over,
+        warnings=list(comparison.warnings),
+        recommendations=shown.recommendations,
+    )
+
+
+def _sides(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> list[Side]:
+    return [
+        Side(
+            place=place,
+            run_id=run.run_id,
+            model=run.model,
+            name=shown.models_compared[place],
+            score=optional(run, "score"),
+            limit=run.limit if run.HasField("limit") else None,
+        )
+        for place, run in enumerate(comparison.runs)
+    ]
+
+
+def _rows(comparison: comparison_pb2.Comparison, other: int) -> list[DifferenceRow]:
+    """Of the baseline and another run; the suite as a whole comes first."""
+    found = [each for each in comparison.differences if {each.first, each.second} == {0, other}]
+    return [_row(each) for each in sorted(found, key=lambda each: bool(each.task))]
+
+
+def _row(each: comparison_pb2.Difference) -> DifferenceRow:
+    """Results subtracts the second from the first; here the baseline is subtracted from the other."""
+    is_baseline_first = each.first == 0
+    sign = -1 if is_baseline_first else 1
+    value = optional(each, "difference")
+    ends = sorted(sign * end for end in interval(each) or ())
+    gained, lost = each.only_second_right, each.only_first_right
+    better, worse = (_SECOND, _FIRST) if is_baseline_first else (_FIRST, _SECOND)
+    words = {better: "better", worse: "worse", comparison_pb2.VERDICT_NOT_SHOWN: "open"}
+    corrected = optional(each, "adjusted_p_value")
+    return DifferenceRow(
+        task=each.task,
+        metric=each.metric,
+        value=None if value is None else sign * value,
+        low=ends[0] if ends else None,
+        high=ends[1] if ends else None,
+        p_value=optional(each, "p_value") if corrected is None else corrected,
+        test=each.test,
+        pairs=each.pairs,
+        detectable=optional(each, "smallest_detectable"),
+        gained=gained if is_baseline_first else lost,
+        lost=lost if is_baseline_first else gained,
+        failed=each.first_failed + each.second_failed,
+        verdict=words.get(each.verdict, "undefined"),
+        remark=each.remark,
+    )
+
+
+def _groups(summaries: Sequence[summary_pb2.RunSummary]) -> Iterable[GroupRow]:
+    """Groups of several tasks that every run has, with the figures as the runs have them."""
+    of_runs: list[Mapping[str, summary_pb2.GroupSummary]] = [
+        {group.group: group for group in summary.groups if len(group.tasks) > 1 and group.metrics}
+        for summary in summaries
+    ]
+    for name, group in of_runs[0].items() if of_runs else ():
+        if all(name in groups for groups in of_runs):
+            figures = [_figure(groups[name].metrics[0]) for groups in of_runs]
+            yield GroupRow(name, group.metrics[0].metric, figures)
+
+
+def _figure(figure: summary_pb2.MetricFigure) -> tuple[float | None, float | None]:
+    ends = interval(figure)
+    return optional(figure, "mean"), (ends[1] - ends[0]) / 2 if ends else None
+
+
+@dataclass(frozen=True, slots=True)
+class CompareView:
+    """`figures` is None where only the answers can be compared; `fault` is the sentence why.
+
+    `names` are those of the runs, in their order.
+    """
+
+    address: CompareAddress
+    names: Sequence[str]
+    samples: SamplesView
+    figures: FiguresView | None = None
+    fault: str = ""
+    can_be_forced: bool = False

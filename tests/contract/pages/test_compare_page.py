@@ -1,0 +1,195 @@
+"""A comparison on a page: the verdict, the forest, flips as links, samples side by side, hostile text."""
+
+import pytest
+
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import comparison_pb2, outcome_pb2
+from services.common.errors import ErrorKind
+from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
+from tests.fakes.gateway.compared_runs import two_models
+from tests.fakes.gateway.dataset_runs import recorded
+from tests.fakes.gateway.gateway_harness import GatewayHarness
+from tests.fakes.refusals import refused
+
+PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
+OTHER_ID = f"{RUN_ID[:-1]}2"
+RUNS = f"/compare?run={RUN_ID}&run={OTHER_ID}"
+
+
+@pytest.fixture(autouse=True)
+def compared(harness: GatewayHarness) -> comparison_pb2.Comparison:
+    comparison = two_models()
+    for run_id, compared in zip((RUN_ID, OTHER_ID), comparison.runs, strict=True):
+        compared.run_id = run_id
+        run = running()
+        run.run_id = run_id
+        harness.scheduler.put(run)
+        summary = summary_of(run)
+        group = summary.groups.add(group="entailment", tasks=["rte", "cb"])
+        group.metrics.add(metric="acc", mean=0.7, ci_low=0.65, ci_high=0.75)
+        harness.results.summaries[run_id] = summary
+    harness.results.comparisons.comparison.CopyFrom(comparison)
+    harness.results.answers.rows.append(row("the cat sat", "the dog sat", scores=(0.0, 1.0)))
+    return harness.results.comparisons.comparison
+
+
+def row(*texts: str, scores: tuple[float, ...], number: int = 7) -> answer_pb2.SideBySideRow:
+    found = answer_pb2.SideBySideRow(doc_id=number, prompt="What sat?", target="dog", is_differing=True)
+    for text, score in zip(texts, scores, strict=True):
+        answer = recorded(number, scores={"acc": score})
+        answer.outcome.answer.text = text
+        found.answers.add(outcome=answer)
+    return found
+
+
+def links(shown: Shown) -> list[str]:
+    return [attributes.get("href") or "" for tag, attributes in shown.elements if tag == "a"]
+
+
+async def test_differences_are_those_of_the_other_to_the_baseline(harness: GatewayHarness) -> None:
+    shown = await show(harness, RUNS)
+    assert shown.status == 200
+    # Results has the baseline minus the other: −0.06 on rte, where the other is better.
+    assert 'aria-label="+6.0 points, 95 % from +4.0 to +8.0"' in shown.html
+    assert "▲ better" in shown.html
+    assert "○ cannot tell" in shown.html
+    assert "only one pair" in shown.html
+    assert "qqp: only a has it" in shown.html
+    assert "Holm-corrected over 3 tests" in shown.html
+    assert "<b>a and b cannot be told apart</b>" in shown.html.replace("b and a", "a and b")
+    assert "entailment" in shown.html
+
+
+async def test_interval_without_zero_that_is_no_verdict_says_why(
+    harness: GatewayHarness, compared: comparison_pb2.Comparison
+) -> None:
+    assert "not after the correction" not in (await show(harness, RUNS)).html
+    compared.differences[0].ci_low, compared.differences[0].ci_high = -0.03, -0.01
+    assert "not after the correction" in (await show(harness, RUNS)).html
+
+
+async def test_flips_lead_to_their_samples(harness: GatewayHarness) -> None:
+    harness.results.answers.rows.append(row("right", "wrong", scores=(1.0, 0.0), number=8))
+    shown = await show(harness, RUNS)
+    gained = f"{RUNS}&task=rte&show=gained#samples"
+    assert gained in links(shown)
+    found = await show(harness, gained.partition("#")[0])
+    assert "Sample 7" in found.html
+    assert "Sample 8" not in found.html
+    lost = await show(harness, f"{RUNS}&task=rte&show=lost")
+    assert "Sample 7" not in lost.html
+    assert "Sample 8" in lost.html
+    assert [asked.task for asked in harness.results.answers.listed] == ["sst2", "rte", "rte"]
+    assert all(asked.only_differing for asked in harness.results.answers.listed)
+
+
+async def test_words_that_differ_are_marked_and_either_side_opens(harness: GatewayHarness) -> None:
+    shown = await show(harness, RUNS)
+    assert "the<ins> dog</ins> sat" in shown.html
+    for run_id in (RUN_ID, OTHER_ID):
+        assert f"/runs/{run_id}/results?from=7&row=7.0#detail" in links(shown)
+    await show(harness, f"/runs/{OTHER_ID}/results?from=7&row=7.0")
+    assert harness.results.outcomes_asked[-1].first_sample == 7
+
+
+async def test_another_baseline_is_the_first_of_the_address(harness: GatewayHarness) -> None:
+    shown = await show(harness, RUNS)
+    assert any(link.startswith(f"/compare?run={OTHER_ID}&run={RUN_ID}") for link in links(shown))
+    await show(harness, f"/compare?run={OTHER_ID}&run={RUN_ID}")
+    assert list(harness.results.comparisons.compared[-1].run_ids) == [OTHER_ID, RUN_ID]
+
+
+async def test_part_with_samples_compares_nothing_again(harness: GatewayHarness) -> None:
+    headers = {**PART, "HX-Target": "section#samples"}
+    shown = await show(harness, f"{RUNS}&task=rte&show=all", headers=headers)
+    assert (shown.status, "<html" in shown.html) == (200, False)
+    assert shown.headers["HX-Push-Url"] == f"{RUNS}&task=rte&show=all"
+    assert harness.results.comparisons.compared == []
+    assert not harness.results.answers.listed[-1].only_differing
+
+
+async def test_models_are_compared_by_their_runs(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/compare?model=vllm/a&model=vllm/b&suite=glue&unknown=1")
+    [asked] = harness.results.comparisons.compared
+    assert (list(asked.models), asked.suite) == (["vllm/a", "vllm/b"], "glue")
+    assert harness.results.answers.listed[0].run_ids == [RUN_ID, OTHER_ID]
+    assert shown.status == 200
+
+
+async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) -> None:
+    sentence = "Choices were scored by loglikelihood in one run and by generate in another."
+    harness.results.comparisons.refusal = refused(
+        ErrorKind.CONFLICT, "NOT_COMPARABLE", sentence, difference="scoring_method"
+    )
+    shown = await show(harness, RUNS)
+    assert sentence in shown.html
+    # The answers can be compared all the same.
+    assert "Sample 7" in shown.html
+    forced = await show(harness, f"{RUNS}&force=1")
+    assert "▲ better" in forced.html
+    assert f"{RUNS}&force=1" in links(shown)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/compare", "Two to six runs or models"),
+        (f"/compare?run={RUN_ID}", "choose one more at least"),
+        ("/compare?model=a&model=b", "Models are compared on a suite"),
+        ("/compare?" + "&".join(f"run={number}" for number in range(7)), "at most 6"),
+    ],
+)
+async def test_incomplete_choice_asks_for_the_rest(harness: GatewayHarness, path: str, sentence: str) -> None:
+    entry = harness.results.entries.page.entries.add(run_id=RUN_ID, model="vllm/a", suite="glue")
+    entry.figure.mean = 0.5
+    shown = await show(harness, path)
+    assert shown.status == 200
+    assert sentence in shown.html
+    checked = [a["value"] for tag, a in shown.elements if tag == "input" and "checked" in a]
+    assert checked == ([RUN_ID] if path.endswith(RUN_ID) else [])
+
+
+async def test_answer_is_marked_golden_by_a_form_of_our_own(harness: GatewayHarness) -> None:
+    own = {"Origin": harness.http, "Sec-Fetch-Site": "same-origin"}
+    form = {**own, "Content-Type": "application/x-www-form-urlencoded"}
+    path = f"/runs/{RUN_ID}/golden"
+    done = await show(
+        harness, path, method="POST", headers=form, body="sample=7&golden=1&back=/compare?run=x"
+    )
+    assert (done.status, done.headers["Location"]) == (303, "/compare?run=x")
+    part = await show(harness, path, method="POST", headers={**form, **PART}, body="sample=7&name=2")
+    assert part.status == 200
+    assert 'aria-pressed="false" data-press="2"' in part.html
+    asked = harness.results.answers.marked
+    assert [(each.run_id, each.is_golden, each.answers[0].sample) for each in asked] == [
+        (RUN_ID, True, 7),
+        (RUN_ID, False, 7),
+    ]
+    evil = await show(harness, path, method="POST", headers=form, body="sample=7&back=//evil.example")
+    assert evil.headers["Location"] == f"/runs/{RUN_ID}/results"
+
+
+async def test_hostile_text_is_text(harness: GatewayHarness, compared: comparison_pb2.Comparison) -> None:
+    compared.suite = compared.runs[0].model = HOSTILE
+    # Its name is sent back by a field too, so it stays as it is there.
+    compared.differences[0].task = HOSTILE.replace("\u202e", "").replace("\u200b", "")
+    compared.differences[3].remark = HOSTILE
+    compared.warnings.append(HOSTILE)
+    found = row(HOSTILE, f"other {HOSTILE}", scores=(0.0, 1.0))
+    found.prompt = found.target = found.row_id = HOSTILE
+    failed = found.answers.add().outcome
+    failed.status = outcome_pb2.OUTCOME_STATUS_FAILED
+    failed.outcome.failure.message = HOSTILE
+    harness.results.answers.rows[:] = [found]
+    run = running()
+    run.run_id = third = f"{RUN_ID[:-1]}3"
+    harness.scheduler.put(run)
+    harness.results.comparisons.refusal = refused(ErrorKind.CONFLICT, "NOT_COMPARABLE", HOSTILE)
+    for path in (f"{RUNS}&run={third}", f"{RUNS}&run={third}&force=1"):
+        if "force" in path:
+            compared.runs.add(run_id=third, model=HOSTILE)
+        shown = await show(harness, path)
+        assert shown.status == 200
+        assert "img" not in [tag for tag, _ in shown.elements]
+        assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
+        assert not {"\u202e", "\u200b"} & set(shown.html)

@@ -1,0 +1,58 @@
+"""A comparison in a browser, over the runs of a real stack: choice, samples, keyboard."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.e2e.pages.conftest import Site
+from tests.harness.browser import tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def comparison(site: Site) -> str:
+    return "/compare?" + "&".join(f"run={run_id}" for run_id in site.runs)
+
+
+async def test_comparison_in_every_look(site: Site) -> None:
+    await site.check_in_every_look("/compare", "compare-choice", until="table.candidates")
+    await site.check_in_every_look(f"{comparison(site)}&show=all", "compare", until="article.sample")
+    text = await site.reads_without_scripts(comparison(site))
+    assert "baseline" in text
+
+
+async def test_runs_are_chosen_and_compared_and_either_side_opens(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/compare?suite=starter")
+        for run_id in site.runs:
+            await page.locator(f"input[value='{run_id}']").check()
+        await page.get_by_role("button", name="Compare", exact=True).click()
+        await expect(page.locator("table.forest .whole").first).to_be_visible()
+        baseline = await page.locator("table.sides tbody th").first.inner_text()
+        await page.get_by_role("link", name="Make it the baseline").click()
+        await expect(page.locator("table.sides tbody th").first).not_to_have_text(baseline)
+        await page.get_by_role("navigation", name="Which samples").get_by_role("link", name="all").click()
+        await page.wait_for_url("**show=all*")
+        await page.locator("article.sample .pair a").first.click()
+        await page.locator("#detail pre").first.wait_for()
+        await page.go_back()
+        await expect(page.locator("article.sample").first).to_be_visible()
+        assert opened.complaints == []
+
+
+async def test_answer_is_marked_golden_by_a_key(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(f"{comparison(site)}&show=all")
+        await page.locator("article.sample").first.focus()
+        button = page.locator("article.sample").first.locator("[data-press='1']")
+        await expect(button).to_have_attribute("aria-pressed", "false")
+        await page.locator("article.sample").first.focus()
+        await page.keyboard.press("1")
+        await expect(button).to_have_attribute("aria-pressed", "true")
+        await opened.open(f"/runs/{site.runs[0]}/results?golden=1")
+        await expect(page.locator("table.answers tbody tr")).to_have_count(1)
+        await page.keyboard.press("j")
+        await page.locator("#detail [aria-pressed='true']").click()
+        await expect(page.locator("#detail [aria-pressed='false']")).to_be_visible()
+        assert opened.complaints == []
