@@ -93,10 +93,10 @@ async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: st
     """Calls `step` for ever with a pause between; a failure is logged and the next call still comes."""
     while True:
         try:
-            await step()
+            with cancellation_kept():
+                await step()
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("periodic step failed", step=name, error=repr(error))
-        raise_if_cancelled()
         await asyncio.sleep(seconds)
 
 
@@ -114,10 +114,3 @@ def cancellation_kept() -> Iterator[None]:
     finally:
         if task and task.cancelling() > before:
             raise asyncio.CancelledError
-
-
-def raise_if_cancelled() -> None:
-    """Ends a task that was cancelled while something it awaited swallowed that (see `cancellation_kept`)."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

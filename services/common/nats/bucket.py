@@ -5,11 +5,12 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from nats.js.errors import APIError, NotFoundError
 from nats.js.kv import KeyValue
 
-from services.common.lifecycle import raise_if_cancelled
+from services.common.lifecycle import cancellation_kept
 from services.common.nats.connection import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -79,9 +80,10 @@ class Bucket:
         """The keys that match, as they are now."""
         bucket = await self._open()
         found: dict[str, bytes] = {}
-        watcher = await bucket.watch(key_filter)
+        with cancellation_kept():
+            watcher = await bucket.watch(key_filter)
         try:
-            while (entry := await watcher.updates(timeout=REQUEST_SECONDS)) is not None:
+            while (entry := await _next_update(watcher, REQUEST_SECONDS)) is not None:
                 if entry.operation is None and entry.value is not None:
                     found[entry.key] = entry.value
         finally:
@@ -97,21 +99,20 @@ class Bucket:
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
                 await asyncio.sleep(LONGEST_PAUSE_SECONDS)
-            raise_if_cancelled()
             await asyncio.sleep(FIRST_PAUSE_SECONDS * 4)
 
     async def _watch_once(self) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()
         born = await self._jetstream.bucket_generation(self._spec)
-        watcher = await bucket.watchall()
+        with cancellation_kept():
+            watcher = await bucket.watchall()
         loop = asyncio.get_running_loop()
         reconnects, checked = self._jetstream.reconnects, loop.time()
         try:
             while True:
                 try:
-                    entry = await watcher.updates(timeout=_WATCH_CHECK_SECONDS)
+                    entry = await _next_update(watcher, _WATCH_CHECK_SECONDS)
                 except (TimeoutError, APIError):
-                    raise_if_cancelled()
                     if self._jetstream.reconnects != reconnects:
                         return
                     if loop.time() < checked + self._jetstream.bucket_check_seconds:
@@ -125,6 +126,12 @@ class Bucket:
                     yield BucketEntry(entry.key, None if is_gone else entry.value, entry.created)
         finally:
             await _stop(watcher)
+
+
+async def _next_update(watcher: KeyValue.KeyWatcher, seconds: float) -> Any:  # the library types it wrongly
+    """The next entry; None after the last one that was there at first. Raises a TimeoutError of nats-py."""
+    with cancellation_kept():
+        return await watcher.updates(timeout=seconds)
 
 
 async def _stop(watcher: KeyValue.KeyWatcher) -> None:

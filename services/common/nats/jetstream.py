@@ -15,7 +15,6 @@ from nats.js.errors import BadRequestError, NotFoundError
 from nats.js.kv import KeyValue
 
 from services.common.errors import MessageTooLarge
-from services.common.lifecycle import raise_if_cancelled
 from services.common.nats.connection import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -78,7 +77,6 @@ class JetStream:
                     f"A message of {len(payload)} bytes is too large to be sent: {error}"
                 ) from error
             except TRANSIENT_NATS as error:
-                raise_if_cancelled()
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

@@ -5,7 +5,7 @@ import asyncio
 import nats
 from nats.aio.msg import Msg
 
-from services.common.lifecycle import raise_if_cancelled
+from services.common.lifecycle import cancellation_kept
 from services.common.nats.connection import FIRST_PAUSE_SECONDS, TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
@@ -28,9 +28,8 @@ class Puller:
 
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         """Up to `batch` messages; an empty list when none came in time or the server is away."""
-        messages = await self._fetch(batch, timeout_seconds)
-        raise_if_cancelled()
-        return messages
+        with cancellation_kept():
+            return await self._fetch(batch, timeout_seconds)
 
     async def _fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         try:

@@ -11,7 +11,6 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.values import MODEL
 from services.common.clock import Clock
-from services.common.lifecycle import raise_if_cancelled
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
@@ -107,7 +106,6 @@ class NatsModelListRequests:
         except DecodeError:
             return PoolListing(problem="A worker's answer cannot be read; update the workers of the pool.")
         except TRANSIENT_NATS:
-            raise_if_cancelled()
             return PoolListing(problem=f"The workers did not answer within {self._limit_seconds:g} s.")
         models = tuple(MODEL.from_proto(model) for model in response.models)
         is_reported = bool(models) or not response.problem

@@ -8,7 +8,6 @@ import orjson
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from services.common.lifecycle import raise_if_cancelled
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
@@ -70,13 +69,11 @@ class LongPull:
         try:
             message = await self._take_back() or await self._fetch()
         except TRANSIENT_NATS as error:
-            raise_if_cancelled()
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._close()
             await asyncio.sleep(self._pause)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
             return None
-        raise_if_cancelled()
         self._pause = _FIRST_PAUSE_SECONDS
         return message
 
