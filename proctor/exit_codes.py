@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
         return member
 
     OK = 0, "done; a run that was followed has completed"
-    FAILED = 1, "a run failed, or `doctor` found something missing"
+    FAILED = 1, "a run failed, `doctor` found something missing, or `rollouts check` a task that is not sound"
     REFUSED = 2, "wrong usage, or the input was rejected"
     UNREACHABLE = 3, "no gateway answers"
     NOT_FOUND = 4, "something that was named does not exist"

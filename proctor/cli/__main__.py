@@ -17,6 +17,7 @@ from proctor.cli.results.compare import compare
 from proctor.cli.results.export import export, golden_group
 from proctor.cli.results.leaderboard import history, leaderboard
 from proctor.cli.results.rescore import rescore
+from proctor.cli.rollouts.commands import rollouts_group
 from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
 from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, status, up
@@ -43,6 +44,7 @@ for panel, commands in _PANELS.items():
 add_command(app, open_page, "open", panel="The local stack")
 app.add_typer(runs_group(), name="runs", rich_help_panel=_RUNS)
 app.add_typer(golden_group(), name="golden", rich_help_panel=_RUNS)
+app.add_typer(rollouts_group(), name="rollouts", rich_help_panel="Evaluate")
 app.add_typer(datasets_group(), name="datasets", rich_help_panel=_CATALOGUE)
 app.add_typer(suites_group(), name="suites", rich_help_panel=_CATALOGUE)
 

@@ -134,6 +134,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAUTHENTICATED. {}: no API key, or an unknown one."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
     """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
+    ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 55
+    """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -250,4 +252,6 @@ ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
 """UNAUTHENTICATED. {}: no API key, or an unknown one."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
 """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
+ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
+"""INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -14,6 +14,14 @@ class TokenUsage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
 
+    def plus(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens

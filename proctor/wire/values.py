@@ -1,10 +1,11 @@
 """The codecs of values whose messages are the same for every service."""
 
-from proctor.v1 import model_pb2, outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
+from proctor.v1 import model_pb2, outcome_pb2, rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.code import CodeCheck, CodeResult
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Answer, Failure
 from proctor.values.providers.models import EngineLoad, ModelInfo
+from proctor.values.rollout import Rollout, RolloutTask
 from proctor.values.run import RunCounts, TaskCounts
 from proctor.values.sample import Prompt, Sample, Target
 from proctor.values.scoring import MetricUse, TaskGroup, TaskScoring
@@ -20,6 +21,8 @@ PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
 TARGET = Codec(Target, sample_pb2.Target)
 CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)
+ROLLOUT = Codec(Rollout, rollout_pb2.Rollout)
+ROLLOUT_TASK = Codec(RolloutTask, rollout_pb2.RolloutTask)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
 CODE_RESULT = Codec(CodeResult, outcome_pb2.CodeResult)
 METRIC_USE = Codec(MetricUse, sample_pb2.MetricUse)

@@ -14,6 +14,7 @@ from proctor.v1 import (
     comparison_pb2,
     leaderboard_pb2,
     outcome_pb2,
+    rollout_pb2,
     run_pb2,
     sample_pb2,
 )
@@ -21,6 +22,7 @@ from proctor.values.comparison import TrendDirection, Verdict
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.priority import Priority
+from proctor.values.rollout import AgentKind, VerifierKind
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from proctor.wire import values
@@ -45,6 +47,7 @@ ALLOWED_IMPORTS = {
     "yaml",  # reads a text; who has the file opens it
 }
 ENUMS: Mapping[type[ContractEnum], Any] = {
+    AgentKind: rollout_pb2.AgentKind,
     FailureClass: outcome_pb2.FailureClass,
     OutcomeStatus: outcome_pb2.OutcomeStatus,
     OutputType: sample_pb2.OutputType,
@@ -56,6 +59,7 @@ ENUMS: Mapping[type[ContractEnum], Any] = {
     TrendDirection: leaderboard_pb2.TrendDirection,
     Truncation: run_pb2.Truncation,
     Verdict: comparison_pb2.Verdict,
+    VerifierKind: rollout_pb2.VerifierKind,
 }
 CODECS = [codec for _, codec in inspect.getmembers(values) if isinstance(codec, Codec)]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from services.worker.sandboxes.tar_files import ReadFile
 
 # Files that steer a runner of tests, wherever they lie.
-_STEERING = frozenset(
+STEERING = frozenset(
     {"conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg"}
     | {"sitecustomize.py", "usercustomize.py"}
 )
@@ -23,13 +23,19 @@ _IN_CODE = {
 class PytestOrder:
     """`files` is a tar of what the agent left in its working folder, `tests` one of the tests.
 
-    `expected_tests`: how many of them the task's own solution passes; 0 where that is not known.
+    `expected_tests`: how many of them the task's own solution passes; 0 where that is not known. The files
+    are unpacked in `folder` and the tests in `tests_folder`, which may lie in it; then `path` is the one file
+    of tests that runs, and files that steer pytest are those of the tar `steering`.
     """
 
     files: bytes
     tests: bytes
     expected_tests: int = 0
     timeout_seconds: float = 600.0
+    folder: str = "/app"
+    tests_folder: str = "/tests"
+    path: str = ""
+    steering: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ def suspicions_of(files: Iterable[ReadFile]) -> tuple[str, ...]:
 
 def _suspicions(file: ReadFile) -> Iterator[str]:
     *folders, name = file.name.split("/")
-    if name in _STEERING or name.endswith(".pth"):
+    if name in STEERING or name.endswith(".pth"):
         yield "steers a runner of tests"
     if _SHADOWING & {*folders, name.removesuffix(".py")}:
         yield "has the name of a runner of tests"

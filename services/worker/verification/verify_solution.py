@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
@@ -21,24 +22,31 @@ from services.worker.sandboxes.sandbox import (
     TarLimits,
 )
 from services.worker.sandboxes.tar_files import read_files
-from services.worker.verification.solution import PytestOrder, Verification, suspicions_of
+from services.worker.verification.solution import STEERING, PytestOrder, Verification, suspicions_of
 
-_FILES, _TESTS, _RUNNER = "/app", "/tests", "/opt/runner"
+RUNNER = "/opt/runner"
 _MIB = 1024**2
 _OUTPUT_BYTES = 20_000
 # Passed, failed, interrupted, no test at all. The others are errors of pytest or of its caller.
 _GRADED_CODES = frozenset({0, 1, 2, 5})
 _LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
 
+_REMOVE = """
+cd "$1" && chmod -R u+rwX . && shift
+for name in "$@" '*.pth'; do find . -name "$name" -exec rm -rf {} +; done
+"""
+
 # As for code of a single answer: the word is in no module, and a program that ends itself does not write it.
 _PROGRAM = f"""
 import json, os, sys
 def main():
     word = sys.stdin.buffer.read()
+    tests = sys.argv.pop()
+    folder = sys.argv.pop()
     said, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(1, 2)
-    sys.path.insert(0, {_RUNNER!r})
+    sys.path.insert(0, {RUNNER!r})
     import pytest
     class Count:
         passed = failed = 0
@@ -49,9 +57,9 @@ def main():
             self.failed += report.failed
     count = Count()
     os.write(said, word)
-    sys.path.append({_FILES!r})
-    options = ["-c", os.devnull, "--rootdir", {_TESTS!r}, "--confcutdir", {_TESTS!r}, "-q", "--tb=short"]
-    options += ["-p", "no:cacheprovider", "--import-mode=append", {_TESTS!r}]
+    sys.path.append(os.getcwd())
+    options = ["-c", os.devnull, "--rootdir", folder, "--confcutdir", folder, "-q", "--tb=short"]
+    options += ["-p", "no:cacheprovider", "--import-mode=append", tests]
     code = pytest.main(options, plugins=[count])
     sys.stdout.flush()
     os.write(said, word + json.dumps([int(code), count.passed, count.failed]).encode())
@@ -70,30 +78,42 @@ class VerifySolution:
 
     async def verify(self, order: PytestOrder) -> Verification:
         """Raises SandboxError where no sandbox could be opened or it was lost: that is no score."""
-        suspicions = suspicions_of(read_files(io.BytesIO(order.files), _FILES, TarLimits()))
+        suspicions = suspicions_of(read_files(io.BytesIO(order.files), order.folder, TarLimits()))
+        is_inside = PurePosixPath(order.tests_folder).is_relative_to(order.folder)
         spec = SandboxSpec(
-            workdir=_FILES,
-            writable=(_TESTS, _RUNNER),
+            workdir=order.folder,
+            writable=(RUNNER,) if is_inside else (order.tests_folder, RUNNER),
             limits=_LIMITS,
             lifetime_seconds=order.timeout_seconds + 120.0,
         )
         sandbox = await self.engine.open(spec)
         try:
-            await sandbox.put(_RUNNER, self.runner())
+            await sandbox.put(RUNNER, self.runner())
             try:
-                await sandbox.put(_FILES, order.files)
+                await sandbox.put(order.folder, order.files)
             except FilesRefused as refused:
                 return Verification(is_passed=False, detail=str(refused), suspicions=suspicions)
-            await sandbox.put(_TESTS, order.tests)
+            if is_inside:
+                await self._restore(sandbox, order)
+            await sandbox.put(order.tests_folder, order.tests)
             return await self._run(sandbox, order, suspicions)
         finally:
             await asyncio.shield(sandbox.close())
 
+    async def _restore(self, sandbox: Sandbox, order: PytestOrder) -> None:
+        """What steers pytest is the task's: of the agent's files none does, and none is in a test's place."""
+        await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", order.folder, *sorted(STEERING))))
+        if order.path:
+            await sandbox.run(Command(("rm", "-rf", "--", f"{order.tests_folder}/{order.path}")))
+        if order.steering:
+            await sandbox.put(order.folder, order.steering)
+
     async def _run(self, sandbox: Sandbox, order: PytestOrder, suspicions: tuple[str, ...]) -> Verification:
         word = self.new_word()
+        tests = f"{order.tests_folder}/{order.path}" if order.path else order.tests_folder
         command = Command(
-            ("python3", "-I", "-B", "-c", _PROGRAM),
-            cwd=_FILES,
+            ("python3", "-I", "-B", "-c", _PROGRAM, order.tests_folder, tests),
+            cwd=order.tests_folder if order.path else order.folder,
             stdin=word.encode(),
             timeout_seconds=order.timeout_seconds,
             output_bytes=_OUTPUT_BYTES,

@@ -1,0 +1,98 @@
+"""`proctor rollouts check`: proves that tasks are sound, on this machine and without a stack.
+
+The programs of the scheduler and of the worker do the work, in processes: nothing here imports a service.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from proctor.cli.options import AsJson
+from proctor.cli.render.terminal import Terminal, say, write_verbatim
+from proctor.cli.render.words import JsonValue
+from proctor.exit_codes import ExitCode
+
+_READ = (sys.executable, "-m", "services.scheduler.rollouts.tasks")
+_CHECK = (sys.executable, "-m", "services.worker.rollouts")
+_REFUSED = 2
+_SAYS = {"oracle": "its solution", "none": "no work"}
+
+TasksArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A task, or a folder or .tar.gz file of tasks.")
+]
+Verbosity = Annotated[int, typer.Option("-v", count=True, help="Print what the tests printed.")]
+
+
+def check(tasks: TasksArgument, verbose: Verbosity = 0, as_json: AsJson = False) -> None:
+    """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all 0.0."""
+    terminal = Terminal(as_json)
+    read = subprocess.run((*_READ, str(tasks)), capture_output=True, check=False)
+    if read.returncode:
+        _complain(terminal, read, "INVALID_TASK_FOLDER")
+    with subprocess.Popen(
+        _CHECK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as checking:
+        checked: list[JsonValue] = []
+        unsound = 0
+        for each in _results(checking, read.stdout):
+            checked.append(each)
+            unsound += not each["is_sound"]
+            if not as_json:
+                _print(terminal, each, verbose)
+        errors = checking.stderr.read() if checking.stderr else b""
+    if checking.returncode:
+        _complain(terminal, subprocess.CompletedProcess(_CHECK, checking.returncode, b"", errors), "SANDBOX")
+    if as_json:
+        terminal.emit({"is_sound": not unsound, "tasks": checked})
+    else:
+        count = f"{len(checked)} task{'s' * (len(checked) != 1)}"
+        say(terminal.out, f"{count}: {len(checked) - unsound} sound, {unsound} not.")
+    raise typer.Exit(ExitCode.FAILED if unsound else ExitCode.OK)
+
+
+def _complain(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], reason: str) -> None:
+    """The last line is the sentence; what is before it are faults of the program."""
+    lines = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
+    terminal.complain(lines[-1], reason)
+    raise typer.Exit(ExitCode.REFUSED if ended.returncode == _REFUSED else ExitCode.FAULT)
+
+
+def _results(checking: subprocess.Popen[bytes], tasks: bytes) -> Iterator[dict[str, Any]]:
+    """As they come. The process reads all tasks before it writes."""
+    assert checking.stdin is not None
+    assert checking.stdout is not None
+    try:
+        checking.stdin.write(tasks)
+        checking.stdin.close()
+    except BrokenPipeError:
+        return
+    for line in checking.stdout:
+        yield json.loads(line)
+
+
+def _print(terminal: Terminal, checked: dict[str, Any], verbose: int) -> None:
+    mark = Text("sound    ", "green") if checked["is_sound"] else Text("not sound", "red")
+    say(terminal.out, Text.assemble(mark, " ", (checked["task_id"], "bold")))
+    for agent in checked["agents"]:
+        is_right = agent["score"] == agent["expected"]
+        scored = "no score" if agent["score"] is None else f"{agent['score']:.2f}"
+        because = agent["problem"] or agent["detail"]
+        line = f"  {_SAYS[agent['agent']]}: {scored}, expected {agent['expected']:.2f} ({because})"
+        say(terminal.out, line, style="" if is_right else "red")
+        if verbose or not is_right:
+            write_verbatim(terminal.out, _indented(agent["log"]))
+    for warning in checked["warnings"]:
+        say(terminal.out, f"  warning: {warning}", style="yellow")
+    if verbose:
+        for note in checked["notes"]:
+            say(terminal.out, f"  note: {note}", style="dim")
+
+
+def _indented(log: str) -> str:
+    return "\n".join(f"    {line}" for line in log.rstrip().splitlines())

@@ -1,0 +1,30 @@
+"""Errors of task folders. Each names the task, the file and the key."""
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class TaskError(DomainError):
+    """A problem of a set of tasks."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_TASK_FOLDER"
+
+
+class InvalidTask(TaskError):
+    """The task {task} is invalid: {place}: {problem}"""
+
+    def __init__(self, task: str, file: str, problem: str, key: str = "") -> None:
+        place = f"{file}, {key}" if key else file
+        super().__init__(task=task, place=place, problem=problem, file=file, key=key)
+
+
+class UnsupportedTask(TaskError):
+    """The task {task} needs what is not supported: {what}. {advice}"""
+
+
+class UnsafeFolder(TaskError):
+    """{path} cannot be read as tasks: {problem}"""
+
+
+class NoTasks(TaskError):
+    """{path} holds no task: a task is a folder with tb_meta.json, task.toml or task.yaml in it."""

@@ -1,0 +1,99 @@
+"""Reads the fields of a task's file: each with its type, and no field unread."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.scheduler.rollouts.tasks.errors import InvalidTask
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An object of a file. `place` leads to it: "evaluation.", or empty for the file itself."""
+
+    task: str
+    file: str
+    values: Mapping[str, object]
+    place: str = ""
+
+    def refuse_others(self, *known: str) -> None:
+        """Raises InvalidTask for a key that has no meaning here."""
+        for key in self.values:
+            if key not in known:
+                raise self.problem(key, f"there is no such key. There are: {', '.join(known)}.")
+
+    def problem(self, key: str, problem: str) -> InvalidTask:
+        return InvalidTask(self.task, self.file, problem, f"{self.place}{key}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Without a default the field must be there."""
+        value = self.values.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise self.problem(key, "a text is needed." if value is None else "it must be a text.")
+        if "\0" in value:
+            raise self.problem(key, "it holds a zero byte.")
+        return value
+
+    def number(self, key: str, default: float, *, least: float = 0.0) -> float:
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            # Variables of the environment are texts.
+            try:
+                value = float(value)
+            except ValueError as error:
+                raise self.problem(key, "it must be a number.") from error
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.problem(key, "it must be a number.")
+        if not math.isfinite(value) or value < least:
+            raise self.problem(key, f"it must be a number of at least {least:g}.")
+        return float(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            raise self.problem(key, "it must be true or false.")
+        return value
+
+    def inner(self, key: str) -> "Fields":
+        """An object; empty where it is missing."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, Mapping):
+            raise self.problem(key, "it must be an object.")
+        return Fields(self.task, self.file, value or {}, f"{self.place}{key}.")
+
+    def objects(self, key: str) -> list["Fields"]:
+        values = self._items(key)
+        if not all(isinstance(value, Mapping) for value in values):
+            raise self.problem(key, "it must be a list of objects.")
+        return [
+            Fields(self.task, self.file, value, f"{self.place}{key}.{number}.")
+            for number, value in enumerate(values)
+            if isinstance(value, Mapping)
+        ]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self._items(key)
+        if not all(isinstance(value, str) for value in values):
+            raise self.problem(key, "it must be a list of texts.")
+        return tuple(map(str, values))
+
+    def variables(self, key: str) -> dict[str, str]:
+        """Names and values of an environment; numbers become texts."""
+        found = {}
+        for name, value in self.inner(key).values.items():
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise self.problem(f"{key}.{name}", "the value of a variable is a text.")
+            if not name or "=" in name or "\0" in f"{name}{value}":
+                raise self.problem(f"{key}.{name}", "it cannot be a variable.")
+            found[name] = str(value)
+        return found
+
+    def _items(self, key: str) -> Sequence[object]:
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, list):
+            raise self.problem(key, "it must be a list.")
+        return value or []

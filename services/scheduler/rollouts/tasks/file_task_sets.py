@@ -1,0 +1,184 @@
+"""Sets of tasks: a folder or a .tar.gz file with task folders in it, which may be hostile.
+
+Nothing is unpacked, no link is followed, and what is read has a budget of files and bytes.
+"""
+
+import io
+import os
+import stat
+import tarfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from proctor.values.rollout import RolloutTask
+from services.scheduler.rollouts.tasks import harbor_task, tb_meta_task, yaml_terminal_bench
+from services.scheduler.rollouts.tasks.errors import InvalidTask, NoTasks, UnsafeFolder
+from services.scheduler.rollouts.tasks.task_folder import FileBudget, Files, FolderFile, TaskFolder
+from services.scheduler.rollouts.tasks.tb_meta_task import Overrides
+
+_CONFIGS = (tb_meta_task.META, harbor_task.CONFIG, yaml_terminal_bench.CONFIG)
+_ARCHIVES = (".tar.gz", ".tgz")
+_OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Those a sandbox has itself.
+_FOLDERS_OF_SYSTEM = {
+    (name,)
+    for name in (
+        "bin",
+        "dev",
+        "etc",
+        "home",
+        "lib",
+        "lib64",
+        "opt",
+        "proc",
+        "run",
+        "sbin",
+        "sys",
+        "tmp",
+        "usr",
+    )
+} | {("tests",), ("logs",), ("solution",)}
+# Not part of a task, wherever they lie.
+_PASSED_OVER = frozenset({".git", "__pycache__", ".DS_Store"})
+
+
+def read_path(path: Path, overrides: Overrides | None = None) -> tuple[RolloutTask, ...]:
+    """The tasks of a folder or of an archive, sorted by their folders. Raises TaskError."""
+    if path.is_dir():
+        return read_tasks(path.name, _folder_files(path), overrides)
+    if not path.is_file() or not path.name.endswith(_ARCHIVES):
+        raise UnsafeFolder(path=str(path), problem="there is no such folder or .tar.gz file.")
+    with path.open("rb") as stream:
+        return read_archive(stream, path.name, overrides)
+
+
+def read_archive(stream: BinaryIO, name: str, overrides: Overrides | None = None) -> tuple[RolloutTask, ...]:
+    """`name` is for messages, and names a task that is the archive itself. Raises TaskError."""
+    root = name.removesuffix(".tgz").removesuffix(".tar.gz")
+    return read_tasks(root, _archive_files(stream, name), overrides)
+
+
+def read_tasks(name: str, files: Files, overrides: Overrides | None = None) -> tuple[RolloutTask, ...]:
+    folders = list(_task_folders(name, files))
+    if not folders:
+        raise NoTasks(path=name)
+    tasks = tuple(_read(folder, overrides) for folder in folders)
+    seen: set[str] = set()
+    for task, folder in zip(tasks, folders, strict=True):
+        if PurePosixPath(task.workdir).parts[1:2] in _FOLDERS_OF_SYSTEM:
+            problem = f"the working folder {task.workdir} is one of the system's."
+            raise InvalidTask(folder.name, "workdir", problem)
+        if task.task_id in seen:
+            raise InvalidTask(folder.name, "task", f"the id {task.task_id!r} is there twice.")
+        seen.add(task.task_id)
+    return tasks
+
+
+def _read(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
+    if tb_meta_task.META in folder.files:
+        return tb_meta_task.read_tb_meta(folder, overrides)
+    if overrides is not None:
+        problem = f"overrides are for folders with {tb_meta_task.META}."
+        raise InvalidTask(folder.name, "overrides", problem)
+    if harbor_task.CONFIG in folder.files:
+        return harbor_task.read_harbor(folder)
+    return yaml_terminal_bench.read_terminal_bench(folder)
+
+
+def _task_folders(name: str, files: Files) -> Iterator[TaskFolder]:
+    """The root itself, or each folder in it, or each in the one folder that an archive often has."""
+    if any(config in files for config in _CONFIGS):
+        yield TaskFolder(name, files)
+        return
+    inner: defaultdict[str, dict[str, FolderFile]] = defaultdict(dict)
+    for path, file in files.items():
+        first, slash, rest = path.partition("/")
+        if slash:
+            inner[first][rest] = file
+    found = {first: each for first, each in inner.items() if any(config in each for config in _CONFIGS)}
+    if not found and len(inner) == 1:
+        [(first, each)] = inner.items()
+        yield from _task_folders(first, each)
+    for first in sorted(found):
+        yield TaskFolder(first, found[first])
+
+
+def _folder_files(root: Path) -> Files:
+    """Read by descriptors, so that what is exchanged for a link meanwhile is not followed."""
+    budget = FileBudget(str(root))
+    files = {}
+    for folder, names, file_names, descriptor in os.fwalk(root, follow_symlinks=False):
+        names[:] = sorted(name for name in names if name not in _PASSED_OVER)
+        inner = os.path.relpath(folder, root)
+        for name in [*names, *file_names]:
+            path = name if inner == "." else f"{inner}/{name}"
+            if stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode):
+                raise UnsafeFolder(path=str(root), problem=f"{path} is a link. Put a copy of the file there.")
+        for name in sorted(set(file_names) - _PASSED_OVER):
+            path = name if inner == "." else f"{inner}/{name}"
+            files[path] = _file(path, os.open(name, _OPENED, dir_fd=descriptor), budget)
+    return files
+
+
+def _file(path: str, descriptor: int, budget: FileBudget) -> FolderFile:
+    with os.fdopen(descriptor, "rb") as stream:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise UnsafeFolder(path=budget.root, problem=f"{path} is no regular file.")
+        budget.take(path, facts.st_size)
+        content = stream.read(facts.st_size + 1)
+        if len(content) > facts.st_size:
+            raise UnsafeFolder(path=budget.root, problem=f"{path} grows while it is read.")
+        return FolderFile(content, bool(facts.st_mode & stat.S_IXUSR))
+
+
+def _archive_files(stream: BinaryIO, name: str) -> Files:
+    """Read as a stream, member by member."""
+    budget = FileBudget(name)
+    files = {}
+    try:
+        with tarfile.open(fileobj=_Inflated(stream, name), mode="r|") as tar:
+            for member in tar:
+                path = str(PurePosixPath(member.name)) if member.name not in ("", ".", "./") else ""
+                if member.isdir() or not path:
+                    budget.take(path or "root", 0)
+                    continue
+                if not member.isreg() or member.issparse():
+                    raise UnsafeFolder(path=name, problem=f"{path[:100]} is a link or no regular file.")
+                budget.take(path, member.size)
+                content = tar.extractfile(member)
+                if not _PASSED_OVER & set(path.split("/")):
+                    files[path] = FolderFile(content.read() if content else b"", bool(member.mode & 0o100))
+                tar.members.clear()  # type: ignore[attr-defined]  # a stream needs none, and keeps all
+    except (tarfile.TarError, zlib.error, ValueError, EOFError) as error:
+        raise UnsafeFolder(path=name, problem=f"it is no .tar.gz file ({type(error).__name__}).") from error
+    return files
+
+
+class _Inflated(io.RawIOBase):
+    """Inflates as much as is read, and no more than the budget of all headers and files."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._inflater = zlib.decompressobj(wbits=31)
+        self._left = FileBudget("").bytes_left + FileBudget("").files * 2048
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        parts = bytearray()
+        while (size < 0 or len(parts) < size) and not self._inflater.eof:
+            given = self._inflater.unconsumed_tail or self._stream.read(65_536)
+            if not given:
+                break
+            parts += self._inflater.decompress(given, 65_536 if size < 0 else size - len(parts))
+            if len(parts) > self._left:
+                break
+        self._left -= len(parts)
+        if self._left < 0:
+            raise UnsafeFolder(path=self._name, problem="it is larger than a set of tasks may be.")
+        return bytes(parts)

@@ -1,0 +1,147 @@
+"""Task folders of Harbor: task.toml, instruction.md, and folders for environment, tests and solution."""
+
+import re
+import tomllib
+from posixpath import normpath
+
+from proctor.values.rollout import RolloutLimits, RolloutTask, VerifierKind
+from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
+from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
+from services.scheduler.rollouts.tasks.fields import Fields
+from services.scheduler.rollouts.tasks.task_folder import TaskFolder, bundle_of
+
+CONFIG = "task.toml"
+_TESTS = "/tests"
+_TEST_PROGRAM = "test.sh"
+_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
+_MIB, _GIB = 1024**2, 1024**3
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
+_UNITS = {"K": 1024, "M": _MIB, "G": _GIB, "T": 1024 * _GIB}
+_FROM_HOST = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_ROOT_KEYS = ("schema_version", "version", "source", "artifacts", "multi_step_reward_strategy", "task")
+_TABLES = ("metadata", "agent", "verifier", "solution", "environment", "steps")
+
+
+def read_harbor(folder: TaskFolder) -> RolloutTask:
+    """Raises TaskError."""
+    config = Fields(folder.name, CONFIG, _toml(folder))
+    config.refuse_others(*_ROOT_KEYS, *_TABLES)
+    version = config.text("schema_version", config.text("version", "1.0"))
+    if version not in _VERSIONS:
+        raise config.problem("schema_version", f"{version!r} is unknown. Known: {', '.join(_VERSIONS)}.")
+    environment, verifier, agent = (
+        config.inner("environment"),
+        config.inner("verifier"),
+        config.inner("agent"),
+    )
+    _refuse_unsupported(folder.name, config, environment, verifier)
+    image = _image(folder, environment)
+    workdir = _workdir(environment, image)
+    tests = folder.below("tests")
+    if _TEST_PROGRAM not in tests:
+        raise InvalidTask(folder.name, "tests", f"{_TEST_PROGRAM} is missing.")
+    return RolloutTask(
+        task_id=config.inner("task").text("name", folder.name),
+        instruction=folder.text("instruction.md"),
+        verifier=VerifierKind.REWARD_FILE,
+        workdir=workdir,
+        cwd=workdir,
+        test_command=("bash", f"{_TESTS}/{_TEST_PROGRAM}"),
+        environment=image.environment | _host_free(environment, "env"),
+        verifier_environment=_host_free(verifier, "env"),
+        limits=RolloutLimits(
+            cpus=environment.number("cpus", 1.0, least=0.1),
+            memory_bytes=_bytes(environment, "memory_mb", "memory", 2 * _GIB),
+            disk_bytes=min(_bytes(environment, "storage_mb", "storage", _GIB), _GIB),
+            agent_seconds=agent.number("timeout_sec", 1800.0, least=1),
+            verifier_seconds=verifier.number("timeout_sec", 600.0, least=1),
+        ),
+        workspace=bundle_of(image.files_below(folder.name, workdir)),
+        tests=bundle_of(tests),
+        solution=bundle_of(folder.below("solution")),
+        notes=(*image.notes, *_notes(config, environment)),
+    )
+
+
+def _toml(folder: TaskFolder) -> dict[str, object]:
+    try:
+        return tomllib.loads(folder.text(CONFIG))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidTask(folder.name, CONFIG, f"it is no TOML: {error}.") from error
+
+
+def _refuse_unsupported(task: str, config: Fields, environment: Fields, verifier: Fields) -> None:
+    """What would change what is measured. The rest is in the notes of the task."""
+    found = {
+        "several steps ([[steps]])": bool(config.values.get("steps")),
+        "environment.os = windows": environment.text("os", "linux") != "linux",
+        "environment.gpus": environment.number("gpus", 0) > 0,
+        "environment.tpu": bool(environment.values.get("tpu")),
+        "environment.mcp_servers": bool(environment.values.get("mcp_servers")),
+        "environment.skills_dir": bool(environment.values.get("skills_dir")),
+        "verifier.collect": bool(verifier.values.get("collect")),
+        "a verifier of another image (verifier.environment)": bool(verifier.values.get("environment")),
+    }
+    for what, is_there in found.items():
+        if is_there:
+            raise UnsupportedTask(task=task, what=f"{CONFIG}, {what}", advice="Leave the task out.")
+
+
+def _image(folder: TaskFolder, environment: Fields) -> DockerfileFacts:
+    files = folder.below("environment")
+    compose = [path for path in files if path.startswith(("docker-compose", "compose."))]
+    if compose:
+        raise UnsupportedTask(
+            task=folder.name, what=f"environment/{compose[0]}", advice="Write a Dockerfile of one container."
+        )
+    facts = DockerfileFacts()
+    if "Dockerfile" in files:
+        facts = read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
+    if image := environment.text("docker_image", ""):
+        facts.notes.append(f"the image {image} is not used: the machine's programs are")
+    return facts
+
+
+def _workdir(environment: Fields, image: DockerfileFacts) -> str:
+    workdir = normpath(environment.text("workdir", image.workdir))
+    if not workdir.startswith("/"):
+        raise environment.problem("workdir", "it must be an absolute path.")
+    # A container without a working folder starts in the root, which is no folder to collect.
+    return "/app" if workdir in ("/", "//") else workdir
+
+
+def _host_free(fields: Fields, key: str) -> dict[str, str]:
+    """`${NAME:-default}` is its default: variables of the host do not enter a sandbox."""
+    values = fields.variables(key)
+    for name, value in values.items():
+        for found in _FROM_HOST.finditer(value):
+            if found[2] is None:
+                problem = f"it takes {found[1]} from the host, which no sandbox gets. Give it a default."
+                raise fields.problem(f"{key}.{name}", problem)
+        values[name] = _FROM_HOST.sub(lambda found: found[2], value)
+    return values
+
+
+def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:
+    if fields.values.get(in_mib) is not None:
+        return int(fields.number(in_mib, 0, least=1) * _MIB)
+    text = fields.text(as_text, "")
+    if not text:
+        return default
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise fields.problem(as_text, 'it must be a size, such as "2G".')
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _notes(config: Fields, environment: Fields) -> list[str]:
+    notes = []
+    if environment.text("network_mode", "") in ("public", "allowlist"):
+        notes.append("the task asks for a network, and its sandbox has none")
+    if environment.values.get("healthcheck"):
+        notes.append("environment.healthcheck has no effect")
+    if config.values.get("artifacts"):
+        notes.append("artifacts has no effect: the working folder is collected")
+    if config.inner("agent").values.get("user") or config.inner("verifier").values.get("user"):
+        notes.append("user has no effect: commands run as an ordinary user")
+    return notes

@@ -1,0 +1,94 @@
+"""Task folders of Terminal-Bench 1: task.yaml, Dockerfile, run-tests.sh, tests/ and solution.sh."""
+
+import yaml
+
+from proctor.values.rollout import RolloutLimits, RolloutTask, VerifierKind
+from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
+from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
+from services.scheduler.rollouts.tasks.fields import Fields
+from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder, bundle_of
+
+CONFIG = "task.yaml"
+_COMPOSE = "docker-compose.yaml"
+_TESTS = "/tests"
+_KEYS = (
+    *("instruction", "author_name", "author_email", "difficulty", "category", "tags", "parser_name"),
+    *("max_agent_timeout_sec", "max_test_timeout_sec", "run_tests_in_same_shell", "disable_asciinema"),
+    *("estimated_duration_sec", "expert_time_estimate_min", "junior_time_estimate_min"),
+)
+
+
+def read_terminal_bench(folder: TaskFolder) -> RolloutTask:
+    """Raises TaskError."""
+    config = Fields(folder.name, CONFIG, _yaml(folder, CONFIG))
+    config.refuse_others(*_KEYS)
+    parser = config.text("parser_name", "pytest")
+    if parser != "pytest":
+        raise UnsupportedTask(
+            task=folder.name, what=f"{CONFIG}, parser_name {parser!r}", advice="Only pytest is."
+        )
+    if config.flag("run_tests_in_same_shell", default=False):
+        raise UnsupportedTask(
+            task=folder.name,
+            what=f"{CONFIG}, run_tests_in_same_shell",
+            advice="Tests run in a second sandbox, which no process of the agent reaches.",
+        )
+    _refuse_services(folder)
+    image = DockerfileFacts()
+    if "Dockerfile" in folder.files:
+        image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
+    workdir = "/app" if image.workdir == "/" else image.workdir
+    tests = {**folder.below("tests"), "run-tests.sh": FolderFile(folder.text("run-tests.sh").encode())}
+    return RolloutTask(
+        task_id=folder.name,
+        instruction=config.text("instruction"),
+        verifier=VerifierKind.PYTEST_SUMMARY,
+        workdir=workdir,
+        cwd=workdir,
+        tests_folder=_TESTS,
+        test_command=("bash", f"{_TESTS}/run-tests.sh"),
+        environment={"TEST_DIR": _TESTS, **image.environment},
+        limits=RolloutLimits(
+            agent_seconds=config.number("max_agent_timeout_sec", 360.0, least=1),
+            verifier_seconds=config.number("max_test_timeout_sec", 60.0, least=1),
+        ),
+        workspace=bundle_of(image.files_below(folder.name, workdir)),
+        tests=bundle_of(tests),
+        solution=bundle_of(_solution(folder)),
+        notes=tuple(image.notes),
+    )
+
+
+def _yaml(folder: TaskFolder, file: str) -> dict[str, object]:
+    try:
+        values = yaml.load(folder.text(file), Loader=_WithoutAliases)  # noqa: S506  # a safe loader
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InvalidTask(folder.name, file, "it is no YAML.") from error
+    if not isinstance(values, dict):
+        raise InvalidTask(folder.name, file, "it must be a YAML mapping.")
+    return values
+
+
+class _WithoutAliases(yaml.SafeLoader):
+    """An alias may stand for a thousand others, each of which does so too."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases are not read")
+        return super().compose_node(parent, index)
+
+
+def _refuse_services(folder: TaskFolder) -> None:
+    """One container is a sandbox; a second one would be what the first reaches over a network."""
+    if _COMPOSE not in folder.files:
+        return
+    services = Fields(folder.name, _COMPOSE, _yaml(folder, _COMPOSE)).inner("services").values
+    if len(services) > 1:
+        what = f"{_COMPOSE} with the services {', '.join(map(str, services))}"
+        raise UnsupportedTask(task=folder.name, what=what, advice="Only one service is.")
+
+
+def _solution(folder: TaskFolder) -> dict[str, FolderFile]:
+    if "solution.yaml" in folder.files:
+        raise UnsupportedTask(task=folder.name, what="solution.yaml", advice="Write it as solution.sh.")
+    return {"solve.sh": folder.files["solution.sh"]} if "solution.sh" in folder.files else {}

@@ -1,0 +1,61 @@
+"""Checks the tasks that come on stdin, one after the other: `proctor rollouts check` asks for it.
+
+Each task is a message with its length before it, four bytes. Each result is a line of JSON.
+"""
+
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import BinaryIO
+
+from proctor.v1 import rollout_pb2
+from proctor.values.rollout import RolloutTask
+from proctor.wire.values import ROLLOUT_TASK
+from services.common.clock import SystemClock
+from services.worker.rollouts.check_tasks import CheckTasks
+from services.worker.rollouts.execute_agent import ExecuteAgent
+from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.verification.pytest_runner import pytest_runner
+from services.worker.verification.verify_rollout import VerifyRollout
+from services.worker.verification.verify_solution import VerifySolution
+
+_CANNOT_ISOLATE = 3
+
+
+def read_tasks(stream: BinaryIO) -> Iterator[RolloutTask]:
+    while length := stream.read(4):
+        yield ROLLOUT_TASK.from_proto(
+            rollout_pb2.RolloutTask.FromString(stream.read(int.from_bytes(length, "big")))
+        )
+
+
+async def check() -> int:
+    engine = BubblewrapEngine(find_bubblewrap())
+    clock = SystemClock()
+    try:
+        isolation = await engine.check()
+        if isolation.problem:
+            sys.stderr.write(f"This machine cannot isolate code: {isolation.problem}\n")
+            return _CANNOT_ISOLATE
+        solutions = VerifySolution(engine, pytest_runner, lambda: uuid.uuid4().hex)
+        rollouts = ExecuteRollout(
+            verifier=VerifyRollout(solutions),
+            agents=ExecuteAgent(clock),
+            slots=asyncio.Semaphore(1),
+            clock=clock,
+        )
+        async for checked in CheckTasks(rollouts).check(list(read_tasks(sys.stdin.buffer))):
+            line = {**asdict(checked), "is_sound": checked.is_sound}
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+    finally:
+        await engine.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(check()))

@@ -1,0 +1,94 @@
+"""Proves that a task is sound: its solution scores 1, an agent that does nothing scores 0."""
+
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+
+from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask
+from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.sandboxes.errors import SandboxError
+from services.worker.sandboxes.sandbox import TarLimits
+from services.worker.sandboxes.tar_files import ReadFile, read_files
+from services.worker.verification.bundles import inflated
+
+_EXPECTED = {AgentKind.ORACLE: 1.0, AgentKind.NONE: 0.0}
+_LOOKS_LIKE_SOLUTION = re.compile(
+    r"(^|/)\.?(solution|oracle|answer|reference|golden)s?(/|\.|$)", re.IGNORECASE
+)
+_LEAST_BYTES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCheck:
+    """`score` is None, and `problem` says why, where there was none."""
+
+    agent: AgentKind
+    expected: float
+    score: float | None
+    detail: str = ""
+    problem: str = ""
+    log: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_as_expected(self) -> bool:
+        return self.score == self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCheck:
+    task_id: str
+    agents: tuple[AgentCheck, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        return all(agent.is_as_expected for agent in self.agents)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTasks:
+    rollouts: ExecuteRollout
+
+    async def check(self, tasks: Sequence[RolloutTask]) -> AsyncIterator[TaskCheck]:
+        for task in tasks:
+            agents = [await self._check(task, agent) for agent in _EXPECTED]
+            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), task.notes)
+
+    async def _check(self, task: RolloutTask, agent: AgentKind) -> AgentCheck:
+        check = AgentCheck(agent, _EXPECTED[agent], None)
+        if agent is AgentKind.ORACLE and not task.solution:
+            return replace(check, problem="the task has no solution (solution/solve.sh, solution.sh)")
+        rollout = Rollout(task, RolloutAgent(agent))
+        try:
+            performed = await self.rollouts.execute(Performance(rollout, f"check-{task.task_id}"))
+        except SandboxError as error:
+            return replace(check, problem=str(error))
+        verdict = performed.verdict
+        return replace(
+            check, score=verdict.score, detail=verdict.detail, log=verdict.log, seconds=performed.seconds
+        )
+
+
+def warnings_of(task: RolloutTask) -> Iterator[str]:
+    """Solutions and tests that the agent can see in its workspace."""
+    seen = {file.name: file.content for file in _files(task.workspace)}
+    for name in seen:
+        if _LOOKS_LIKE_SOLUTION.search(name):
+            yield f"the agent sees {name}, which looks like a solution"
+    hidden = {
+        file.content: (kind, file.name)
+        for kind, bundle in (("solution", task.solution), ("tests", task.tests))
+        for file in _files(bundle)
+        if len(file.content) >= _LEAST_BYTES
+    }
+    for name, content in seen.items():
+        if content in hidden:
+            kind, of = hidden[content]
+            yield f"the agent sees {name}, which is {of} of the {kind}"
+
+
+def _files(bundle: bytes) -> list[ReadFile]:
+    return list(read_files(BytesIO(inflated(bundle)), "the task", TarLimits()))

@@ -1,0 +1,107 @@
+"""Lets an agent work in an open sandbox until it submits, or a budget is used up."""
+
+import asyncio
+from dataclasses import dataclass
+
+from proctor.values.rollout import AgentKind, Rollout
+from proctor.values.sample import ChatMessage
+from services.common.clock import Clock
+from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.ports import AskModel, ContextFull
+from services.worker.rollouts.shell_protocol import (
+    ENVIRONMENT,
+    commands_in,
+    correction,
+    is_submission,
+    observation,
+    opening,
+)
+from services.worker.rollouts.transcript import Transcript
+from services.worker.sandboxes.errors import CommandRefused
+from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import Command, CommandResult
+from services.worker.verification.bundles import inflated
+
+SOLUTION = "/solution"
+_SOLVE = f"{SOLUTION}/solve.sh"
+_OUTPUT_BYTES = 60_000
+_FORMAT_ERRORS_ALLOWED = 3
+_LENGTH = "length"
+_REFUSED = 126
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteAgent:
+    clock: Clock
+
+    async def execute(
+        self, sandbox: Sandbox, rollout: Rollout, ask: AskModel | None, transcript: Transcript
+    ) -> AgentEnd:
+        """`ask` is needed by agents that have a model."""
+        if rollout.agent.kind is AgentKind.NONE:
+            return AgentEnd.SUBMITTED
+        if rollout.agent.kind is AgentKind.ORACLE or ask is None:
+            return await self._solve(sandbox, rollout, transcript)
+        try:
+            async with asyncio.timeout(rollout.task.limits.agent_seconds):
+                return await self._converse(sandbox, rollout, ask, transcript)
+        except TimeoutError:
+            return AgentEnd.TIME_LIMIT
+
+    async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
+        await sandbox.put(SOLUTION, inflated(rollout.task.solution))
+        result = await sandbox.run(_command(rollout, ("bash", _SOLVE), rollout.task.limits.agent_seconds))
+        transcript.add("agent", "The solution of the task.", self.clock.now())
+        transcript.add_action(f"bash {_SOLVE}", observation(result, rollout.task.limits.agent_seconds))
+        return AgentEnd.SUBMITTED
+
+    async def _converse(
+        self, sandbox: Sandbox, rollout: Rollout, ask: AskModel, transcript: Transcript
+    ) -> AgentEnd:
+        messages = opening(rollout.task.instruction, rollout.task.cwd)
+        for message in messages:
+            transcript.add(message.role, message.content, self.clock.now())
+        history: tuple[ChatMessage, ...] = messages
+        format_errors = 0
+        for _ in range(rollout.agent.max_steps):
+            if transcript.usage.total_tokens >= rollout.agent.max_tokens:
+                return AgentEnd.TOKEN_LIMIT
+            try:
+                answer = await ask(history)
+            except ContextFull:
+                return AgentEnd.CONTEXT_FULL
+            transcript.add_answer(answer.text, answer.usage, self.clock.now())
+            commands = commands_in(answer.text)
+            if len(commands) == 1:
+                format_errors = 0
+                result = await _run(sandbox, rollout, commands[0])
+                reply = observation(result, rollout.agent.command_seconds)
+                transcript.add_action(commands[0], reply)
+                if is_submission(result):
+                    return AgentEnd.SUBMITTED
+            else:
+                format_errors += 1
+                if format_errors == _FORMAT_ERRORS_ALLOWED:
+                    return AgentEnd.NO_COMMANDS
+                reply = correction(len(commands), is_cut_off=answer.finish_reason == _LENGTH)
+                transcript.add("user", reply, self.clock.now())
+            history = (*history, ChatMessage("assistant", answer.text), ChatMessage("user", reply))
+        return AgentEnd.STEP_LIMIT
+
+
+async def _run(sandbox: Sandbox, rollout: Rollout, command: str) -> CommandResult:
+    """A command that cannot be started is the agent's own mistake."""
+    try:
+        return await sandbox.run(_command(rollout, ("bash", "-c", command), rollout.agent.command_seconds))
+    except CommandRefused as refused:
+        return CommandResult(_REFUSED, str(refused).encode())
+
+
+def _command(rollout: Rollout, argv: tuple[str, ...], seconds: float) -> Command:
+    return Command(
+        argv,
+        cwd=rollout.task.cwd,
+        env={**ENVIRONMENT, **rollout.task.environment},
+        timeout_seconds=seconds,
+        output_bytes=_OUTPUT_BYTES,
+    )

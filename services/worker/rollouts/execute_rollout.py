@@ -1,0 +1,88 @@
+"""One rollout: an agent works in a sandbox; its files are taken out and judged in a second one."""
+
+import asyncio
+import io
+from dataclasses import dataclass
+
+from proctor.values.rollout import AgentKind, Rollout, RolloutTask
+from services.common.clock import Clock
+from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
+from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
+from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.transcript import Transcript
+from services.worker.sandboxes.errors import FilesRefused
+from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import SandboxLimits, SandboxSpec, TarLimits
+from services.worker.verification.bundles import inflated
+from services.worker.verification.verdict import Verdict
+from services.worker.verification.verify_rollout import VerifyRollout
+
+_PROCESSES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """Who works on what: `session_id` and `model` are for the transcript."""
+
+    rollout: Rollout
+    session_id: str
+    model: str = ""
+    ask: AskModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteRollout:
+    """`slots` bounds the rollouts at a time: each has up to one open sandbox."""
+
+    verifier: VerifyRollout
+    agents: ExecuteAgent
+    slots: asyncio.Semaphore
+    clock: Clock
+
+    async def execute(self, performance: Performance) -> Performed:
+        """Raises SandboxError where there is no score; sandboxes are closed in any case."""
+        async with self.slots:
+            started = self.clock.monotonic()
+            task = performance.rollout.task
+            agent = performance.rollout.agent.kind
+            transcript = Transcript(performance.session_id, f"proctor-{agent}", performance.model)
+            workspace = inflated(task.workspace)
+            end, files, problem = await self._work(performance, transcript, workspace)
+            verdict = Verdict(0.0, problem) if problem else await self.verifier.verify(task, files)
+            diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
+            return Performed(end, verdict, transcript, diff, self.clock.monotonic() - started)
+
+    async def _work(
+        self, performance: Performance, transcript: Transcript, workspace: bytes
+    ) -> tuple[AgentEnd, bytes, str]:
+        """How the agent ended, a tar of its files, and why there is none."""
+        rollout = performance.rollout
+        sandbox = await self.verifier.solutions.engine.open(_spec(rollout))
+        try:
+            await sandbox.put(rollout.task.workdir, workspace)
+            end = await self.agents.execute(sandbox, rollout, performance.ask, transcript)
+            await sandbox.stop_processes()
+            try:
+                return end, await _collected(sandbox, rollout.task), ""
+            except FilesRefused as refused:
+                # The agent left more than is taken out: that is its own doing.
+                return end, b"", str(refused)
+        finally:
+            await asyncio.shield(sandbox.close())
+
+
+async def _collected(sandbox: Sandbox, task: RolloutTask) -> bytes:
+    with io.BytesIO() as taken:
+        await sandbox.get(task.workdir, taken, TarLimits())
+        return taken.getvalue()
+
+
+def _spec(rollout: Rollout) -> SandboxSpec:
+    limits = rollout.task.limits
+    is_oracle = rollout.agent.kind is AgentKind.ORACLE
+    return SandboxSpec(
+        workdir=rollout.task.workdir,
+        writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
+        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
+        lifetime_seconds=limits.agent_seconds + 300.0,
+    )

@@ -1,0 +1,116 @@
+"""What came of a rollout: how its agent ended, the verdict, the changed files and the transcript."""
+
+import difflib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from services.worker.rollouts.transcript import Transcript, cut
+from services.worker.sandboxes.sandbox import TarLimits
+from services.worker.sandboxes.tar_files import read_files
+from services.worker.verification.verdict import Verdict
+
+_LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
+_LONGEST_FILE = 200_000
+
+
+class AgentEnd(StrEnum):
+    """How an agent ended. Whatever it was, what it left is judged."""
+
+    SUBMITTED = "submitted"
+    STEP_LIMIT = "step_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105  # tokens of a model
+    TIME_LIMIT = "time_limit"
+    CONTEXT_FULL = "context_full"
+    NO_COMMANDS = "no_commands"
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    end: AgentEnd
+    verdict: Verdict
+    transcript: Transcript
+    diff: str
+    seconds: float
+
+    @property
+    def record_json(self) -> str:
+        """The artifacts as JSON object text, cut to what fits into a message."""
+        verdict = self.verdict
+        record = {
+            "ended": self.end.value,
+            "score": verdict.score,
+            "detail": verdict.detail,
+            "rubrics": {
+                each.rubric_id: _rubric(verdict, number) for number, each in enumerate(verdict.rubrics)
+            },
+            "rewards": dict(verdict.rewards),
+            "suspicions": list(verdict.suspicions),
+            "verifier_log": cut(verdict.log, _LONGEST_LOG),
+            "diff": cut(self.diff, _LONGEST_DIFF),
+            "trajectory": _short(self.transcript.as_json()),
+        }
+        return json.dumps(record, ensure_ascii=False)
+
+
+def _rubric(verdict: Verdict, number: int) -> Mapping[str, object]:
+    rubric = verdict.rubrics[number]
+    return {
+        "criterion": rubric.criterion,
+        "weight": rubric.weight,
+        "score": rubric.score,
+        "max_score": 1.0,
+        "weighted_score": rubric.weight * (rubric.score or 0.0),
+        "test_count": rubric.scripts,
+        "tests_passed": rubric.passed,
+    }
+
+
+def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
+    """Without the texts of the steps in its middle, where it is too long for a message."""
+    steps = trajectory["steps"]
+    assert isinstance(steps, list)
+    while len(json.dumps(trajectory, ensure_ascii=False)) > _LONGEST_TRANSCRIPT:
+        whole = [step for step in steps if len(json.dumps(step)) > 1000]
+        if not whole:
+            break
+        middle = whole[len(whole) // 2]
+        middle["message"] = cut(str(middle["message"]), 200)
+        middle.pop("observation", None)
+        middle.pop("tool_calls", None)
+    return trajectory
+
+
+def diff_of(before: bytes, after: bytes, folder: str) -> str:
+    """A unified diff of two tar files; a file that is no text or too long is named only."""
+    old, new = _texts(before, folder), _texts(after, folder)
+    return "".join(
+        part for name in sorted({*old, *new}) for part in _changes(name, old.get(name), new.get(name))
+    )
+
+
+def _texts(tar: bytes, folder: str) -> dict[str, bytes]:
+    files = read_files(io.BytesIO(tar), folder, TarLimits())
+    return {file.name: file.content for file in files if "__pycache__" not in file.name}
+
+
+def _changes(name: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
+    if old == new:
+        return
+    if any(_is_opaque(content) for content in (old, new) if content is not None):
+        yield f"Files a/{name} and b/{name} differ\n"
+        return
+    lines = [(content or b"").decode().splitlines(keepends=True) for content in (old, new)]
+    named = "/dev/null" if old is None else f"a/{name}"
+    renamed = "/dev/null" if new is None else f"b/{name}"
+    for line in difflib.unified_diff(lines[0], lines[1], named, renamed):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _is_opaque(content: bytes) -> bool:
+    try:
+        return len(content) > _LONGEST_FILE or "\0" in content.decode()
+    except UnicodeDecodeError:
+        return True

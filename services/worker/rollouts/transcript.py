@@ -1,0 +1,82 @@
+"""The transcript of a rollout in the Agent Trajectory Interchange Format (ATIF) 1.8."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from proctor.values.usage import TokenUsage
+
+_VERSION = "ATIF-v1.8"
+_AGENT_VERSION = "1.0"
+TOOL = "bash"
+_LONGEST_TEXT = 20_000
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Steps in order; texts are cut in their middle. `usage` is that of all steps."""
+
+    session_id: str
+    agent: str
+    model: str
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    steps: list[dict[str, object]] = field(default_factory=list)
+
+    def add(self, source: str, message: str, at: datetime) -> None:
+        """A step of the "system" or the "user"."""
+        self._add(source, message, at)
+
+    def add_answer(self, message: str, usage: TokenUsage, at: datetime) -> None:
+        self.usage = self.usage.plus(usage)
+        step = self._add("agent", message, at)
+        step["llm_call_count"] = 1
+        step["metrics"] = _metrics(usage)
+
+    def add_action(self, command: str, output: str) -> None:
+        """A command of the last step, and what came of it."""
+        step = self.steps[-1]
+        call = f"call_{step['step_id']}"
+        step["tool_calls"] = [
+            {"tool_call_id": call, "function_name": TOOL, "arguments": {"command": cut(command)}}
+        ]
+        step["observation"] = {"results": [{"source_call_id": call, "content": cut(output)}]}
+
+    def as_json(self) -> Mapping[str, object]:
+        return {
+            "schema_version": _VERSION,
+            "session_id": self.session_id,
+            "agent": {"name": self.agent, "version": _AGENT_VERSION, "model_name": self.model},
+            "steps": self.steps,
+            "final_metrics": {
+                "total_prompt_tokens": self.usage.prompt_tokens,
+                "total_completion_tokens": self.usage.completion_tokens,
+                "total_cached_tokens": self.usage.cached_tokens,
+                "total_steps": len(self.steps),
+            },
+        }
+
+    def _add(self, source: str, message: str, at: datetime) -> dict[str, object]:
+        step: dict[str, object] = {
+            "step_id": len(self.steps) + 1,
+            "timestamp": at.isoformat(),
+            "source": source,
+            "message": cut(message),
+        }
+        self.steps.append(step)
+        return step
+
+
+def cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """Head and tail, with the number of characters left out between them."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def _metrics(usage: TokenUsage) -> dict[str, int]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+    }

@@ -1,0 +1,190 @@
+"""Judges what the agent of a rollout left: a second sandbox gets its files, and only then the tests."""
+
+import asyncio
+import io
+import json
+import math
+import re
+from dataclasses import dataclass
+
+from proctor.values.rollout import RolloutTask, VerifierKind
+from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
+from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import (
+    DEFAULT_PATH,
+    Command,
+    Ended,
+    SandboxLimits,
+    SandboxSpec,
+    TarLimits,
+)
+from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
+from services.worker.verification.bundles import inflated, only_named
+from services.worker.verification.solution import STEERING, PytestOrder, suspicions_of
+from services.worker.verification.verdict import RubricScore, Verdict, weighted
+from services.worker.verification.verify_solution import RUNNER, VerifySolution
+
+_LOGS = "/logs/verifier"
+_PROCESSES = 256
+_OUTPUT_BYTES = 100_000
+_LOG_LIMITS = TarLimits(total_bytes=1024**2, members=100)
+_SUMMARY = "short test summary info"
+_RESULT = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
+_PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL"})
+# Tests of tasks start pytest by its name, and install it first, which no sandbox without a network can.
+_PROGRAMS = {
+    "bin/pytest": b'#!/bin/sh\nexec python3 -m pytest "$@"\n',
+    "bin/pip": b"""#!/bin/sh
+for word in "$@"; do
+  case "$word" in install|-*|pip|pytest|pytest[=\\<\\>~]*) ;;
+  *) echo "pip: $word cannot be installed: a sandbox has no network" >&2; exit 1 ;; esac
+done
+""",
+}
+_PROGRAMS["bin/pip3"] = _PROGRAMS["bin/pip"]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRollout:
+    solutions: VerifySolution
+
+    async def verify(self, task: RolloutTask, files: bytes) -> Verdict:
+        """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is no score."""
+        if task.verifier is VerifierKind.RUBRICS:
+            return await self._judge_rubrics(task, files)
+        suspicions = suspicions_of(read_files(io.BytesIO(files), task.workdir, TarLimits()))
+        sandbox = await self.solutions.engine.open(_spec(task))
+        try:
+            try:
+                await sandbox.put(task.workdir, files)
+            except FilesRefused as refused:
+                return Verdict(0.0, str(refused), suspicions=suspicions)
+            return await self._execute(sandbox, task, suspicions)
+        finally:
+            await asyncio.shield(sandbox.close())
+
+    async def _judge_rubrics(self, task: RolloutTask, files: bytes) -> Verdict:
+        """Each script in a sandbox of its own: none sees what another left."""
+        tests, steering = inflated(task.tests), only_named(inflated(task.workspace), STEERING)
+        rubrics: list[RubricScore] = []
+        log: list[str] = []
+        suspicions: set[str] = set()
+        for rubric in task.rubrics:
+            passed = 0
+            for script in rubric.scripts:
+                order = PytestOrder(
+                    files=files,
+                    tests=tests,
+                    timeout_seconds=task.limits.verifier_seconds,
+                    folder=task.workdir,
+                    tests_folder=task.tests_folder,
+                    path=script,
+                    steering=steering,
+                )
+                verification = await self.solutions.verify(order)
+                passed += verification.is_passed
+                log.append(f"=== {script}: {verification.detail}\n{verification.output}")
+                suspicions.update(verification.suspicions)
+            scored = RubricScore(
+                rubric.rubric_id, rubric.criterion, rubric.weight, passed, len(rubric.scripts)
+            )
+            rubrics.append(scored)
+        passed, scripts = sum(each.passed for each in rubrics), sum(each.scripts for each in rubrics)
+        return Verdict(
+            score=weighted(tuple(rubrics)),
+            detail=f"{passed} of {scripts} test scripts passed",
+            log="\n".join(log),
+            rubrics=tuple(rubrics),
+            suspicions=tuple(sorted(suspicions)),
+        )
+
+    async def _execute(self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...]) -> Verdict:
+        """The task's own program, as it is."""
+        programs = {name: PackedFile(content, 0o755) for name, content in _PROGRAMS.items()}
+        await sandbox.put(RUNNER, self.solutions.runner())
+        await sandbox.put(RUNNER, pack(programs))
+        await sandbox.put(task.tests_folder, inflated(task.tests))
+        await sandbox.run(Command(("mkdir", "-p", _LOGS)))
+        command = Command(
+            task.test_command,
+            cwd=task.cwd,
+            env={
+                "PATH": f"{RUNNER}/bin:{DEFAULT_PATH}",
+                "PYTHONPATH": RUNNER,
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **task.environment,
+                **task.verifier_environment,
+            },
+            timeout_seconds=task.limits.verifier_seconds,
+            output_bytes=_OUTPUT_BYTES,
+        )
+        result = await sandbox.run(command)
+        if result.ended is Ended.TIMED_OUT:
+            raise VerifierFailed(problem=f"the tests did not end within {task.limits.verifier_seconds:g} s.")
+        if task.verifier is VerifierKind.PYTEST_SUMMARY:
+            return _of_summary(result.text, suspicions)
+        return await _of_reward(sandbox, result.text, suspicions)
+
+
+def _spec(task: RolloutTask) -> SandboxSpec:
+    limits = task.limits
+    return SandboxSpec(
+        workdir=task.workdir,
+        writable=(task.tests_folder, RUNNER, "/logs"),
+        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
+        lifetime_seconds=limits.verifier_seconds + 300.0,
+    )
+
+
+async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) -> Verdict:
+    """reward.json before reward.txt; the exit code of the tests says nothing."""
+    with io.BytesIO() as taken:
+        await sandbox.get(_LOGS, taken, _LOG_LIMITS)
+        files = {file.name: file.content for file in read_files(taken, _LOGS, _LOG_LIMITS)}
+    if "reward.json" in files:
+        rewards = _rewards(files["reward.json"])
+    elif "reward.txt" in files:
+        rewards = {"reward": _number("reward.txt", files["reward.txt"].decode("utf-8", "replace").strip())}
+    else:
+        said = log.strip()[-300:]
+        raise VerifierFailed(problem=f"they wrote no reward.json and no reward.txt ({said}).")
+    score = rewards.get("reward", next(iter(rewards.values())))
+    if not 0.0 <= score <= 1.0:
+        raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1.")
+    detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
+    return Verdict(score, detail, log, rewards=tuple(rewards.items()), suspicions=suspicions)
+
+
+def _rewards(content: bytes) -> dict[str, float]:
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise VerifierFailed(problem="reward.json is no JSON.") from error
+    values = value if isinstance(value, dict) else {"reward": value}
+    if not values:
+        raise VerifierFailed(problem="reward.json is empty.")
+    return {str(name): _number("reward.json", each) for name, each in values.items()}
+
+
+def _number(file: str, value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise VerifierFailed(problem=f"{file} holds {str(value)[:60]!r}, which is no number.")
+    return number
+
+
+def _of_summary(log: str, suspicions: tuple[str, ...]) -> Verdict:
+    """All or nothing over every summary: one that the files print does not replace pytest's own."""
+    before, *parts = log.split(_SUMMARY)
+    if not parts:
+        raise VerifierFailed(problem=f"they printed no summary of pytest ({before.strip()[-300:]}).")
+    lines = (line for part in parts for line in part.splitlines())
+    found = [match[1] for line in lines if (match := _RESULT.match(line))]
+    if len(parts) > 1:
+        suspicions = (*suspicions, "the output has several summaries of pytest")
+    passed = sum(word in _PASSES for word in found)
+    is_passed = passed == len(found) and "PASSED" in found
+    return Verdict(float(is_passed), f"{passed} of {len(found)} tests passed", log, suspicions=suspicions)

@@ -1,0 +1,79 @@
+"""Small tasks in the three forms of folders: a function `twice` that is to be mended."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+WRONG = "def twice(n):\n    return 3 * n\n"
+RIGHT = "def twice(n):\n    return 2 * n\n"
+TESTS = "from doubling import twice\n\n\ndef test_twice():\n    assert twice(21) == 42\n"
+SOLVE = "cat > doubling.py <<'END'\n" + RIGHT + "END\n"
+_REWARD = "\nif [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n"
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    for path, text in files.items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return folder
+
+
+def tb_meta(**changes: object) -> dict[str, object]:
+    """A test that needs the solution, weight 3, and one that anything passes, weight 1."""
+    scripts = [
+        {"path": "tests/test_twice.py", "rubric_id": "right", "content": TESTS},
+        {
+            "path": "tests/test_there.py",
+            "rubric_id": "there",
+            "content": "def test():\n    import doubling\n",
+        },
+    ]
+    rubrics = [
+        {"id": "right", "criterion": "twice doubles", "weight": 3},
+        {"id": "there", "criterion": "the module is there", "weight": 1},
+    ]
+    return {
+        "task_id": "doubling",
+        "metadata": {"title": "Doubling", "tags": ["python"]},
+        "repo": {"git_url": "", "branch": "main"},
+        "lm": {"instructions": "Mend twice() in doubling.py."},
+        "evaluation": {"rubrics": rubrics, "test_scripts": scripts},
+        **changes,
+    }
+
+
+def tb_meta_folder(folder: Path, **changes: object) -> Path:
+    files = {
+        "tb_meta.json": json.dumps(tb_meta(**changes)),
+        "overlay_repo_files/doubling.py": WRONG,
+        "solution/solve.sh": SOLVE,
+    }
+    return write(folder, files)
+
+
+def harbor_folder(
+    folder: Path, config: str = "", test: str = "python3 -m pytest /tests/test_twice.py"
+) -> Path:
+    files = {
+        "task.toml": config or 'schema_version = "1.0"\n[metadata]\ndifficulty = "easy"\n',
+        "instruction.md": "Mend twice() in doubling.py.\n",
+        "environment/Dockerfile": "FROM python:3.13\nWORKDIR /app\nCOPY doubling.py .\n",
+        "environment/doubling.py": WRONG,
+        "tests/test.sh": f"#!/bin/bash\ncd /app\n{test}{_REWARD}",
+        "tests/test_twice.py": TESTS,
+        "solution/solve.sh": SOLVE,
+    }
+    return write(folder, files)
+
+
+def terminal_bench_folder(folder: Path, config: str = "") -> Path:
+    files = {
+        "task.yaml": config or "instruction: Mend twice() in doubling.py.\nparser_name: pytest\n",
+        "Dockerfile": "FROM python:3.13\nWORKDIR /app\nCOPY doubling.py ./\nENV A=1 B='2 3'\n",
+        "doubling.py": WRONG,
+        "run-tests.sh": "pip install pytest\npytest -rA $TEST_DIR/test_twice.py\n",
+        "tests/test_twice.py": TESTS,
+        "solution.sh": SOLVE,
+    }
+    return write(folder, files)

@@ -1,0 +1,37 @@
+"""`proctor rollouts check` as a script runs it: sentences, JSON and exit codes, over real sandboxes."""
+
+from pathlib import Path
+
+from tests.fakes.stack.command_line import CommandLine
+from tests.harness.rollout_tasks import harbor_folder, terminal_bench_folder
+
+
+async def test_sound_tasks_are_proved(tmp_path: Path) -> None:
+    harbor_folder(tmp_path / "tasks" / "a")
+    terminal_bench_folder(tmp_path / "tasks" / "b")
+    run = CommandLine("", tmp_path / "state")
+    shown = await run("rollouts", "check", str(tmp_path / "tasks"))
+    assert shown.code == 0
+    assert "its solution: 1.00, expected 1.00" in shown.out
+    assert "no work: 0.00, expected 0.00" in shown.out
+    assert "2 tasks: 2 sound, 0 not." in shown.out
+
+
+async def test_a_task_without_a_solution_is_not_sound(tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a")
+    (folder / "solution" / "solve.sh").unlink()
+    run = CommandLine("", tmp_path / "state")
+    reported = await run("rollouts", "check", str(folder), "--json")
+    assert reported.code == 1
+    assert reported.document["is_sound"] is False
+    [task] = reported.document["tasks"]
+    assert "has no solution" in task["agents"][0]["problem"]
+
+
+async def test_a_folder_that_is_no_task_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    run = CommandLine("", tmp_path / "state")
+    refused = await run("rollouts", "check", str(tmp_path / "nothing"))
+    assert (refused.code, refused.out) == (2, "")
+    assert "there is no such folder" in refused.err
+    (tmp_path / "a").mkdir()
+    assert (await run("rollouts", "check", str(tmp_path / "a"))).code == 2

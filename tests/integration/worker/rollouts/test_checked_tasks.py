@@ -1,0 +1,187 @@
+"""Tasks are executed in real sandboxes: the solution scores 1, no work 0, and cheats do not pass."""
+
+import asyncio
+import json
+import shutil
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proctor.v1 import rollout_pb2
+from proctor.values.rollout import AgentKind, RolloutLimits, RolloutTask
+from proctor.wire.values import ROLLOUT_TASK
+from services.common.clock import SystemClock
+from services.worker.rollouts.check_tasks import CheckTasks, TaskCheck
+from services.worker.rollouts.execute_agent import ExecuteAgent
+from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.verification.pytest_runner import pytest_runner
+from services.worker.verification.verify_rollout import VerifyRollout
+from services.worker.verification.verify_solution import VerifySolution
+from tests.harness.read_tasks import read_task
+from tests.harness.rollout_tasks import SOLVE, harbor_folder, tb_meta_folder, terminal_bench_folder, write
+from tests.reference.golden_reference import folder_of
+
+
+@pytest.fixture
+async def checker() -> AsyncIterator[CheckTasks]:
+    engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
+    solutions = VerifySolution(engine, pytest_runner, lambda: uuid.uuid4().hex)
+    yield CheckTasks(
+        ExecuteRollout(
+            verifier=VerifyRollout(solutions),
+            agents=ExecuteAgent(clock),
+            slots=asyncio.Semaphore(2),
+            clock=clock,
+        )
+    )
+    await engine.close()
+
+
+async def checked(checker: CheckTasks, task: RolloutTask) -> TaskCheck:
+    async with asyncio.timeout(60):
+        [check] = [check async for check in checker.check([task])]
+    return check
+
+
+@pytest.mark.parametrize("make", [tb_meta_folder, harbor_folder, terminal_bench_folder])
+async def test_the_solution_scores_1_and_no_work_0(
+    checker: CheckTasks, tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    check = await checked(checker, read_task(make(tmp_path / "a")))
+    oracle, none = check.agents
+    assert (oracle.agent, oracle.score, oracle.problem) == (AgentKind.ORACLE, 1.0, "")
+    # A rubric that any module passes counts a quarter.
+    assert none.score == (0.25 if make is tb_meta_folder else 0.0)
+    assert check.is_sound is (make is not tb_meta_folder)
+    assert check.warnings == ()
+
+
+async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckTasks, tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a")
+    write(folder / "environment", {".solution/x.py": "", "notes/hint.sh": SOLVE})
+    (folder / "environment" / "Dockerfile").write_text("WORKDIR /app\nCOPY . .\n")
+    check = await checked(checker, read_task(folder))
+    assert check.is_sound
+    assert check.warnings == (
+        "the agent sees .solution/x.py, which looks like a solution",
+        "the agent sees notes/hint.sh, which is solve.sh of the solution",
+    )
+
+
+async def test_a_verifier_without_a_result_is_no_score(checker: CheckTasks, tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a", test="exit 1; true")
+    oracle, none = (await checked(checker, read_task(folder))).agents
+    assert (oracle.score, none.score) == (None, None)
+    assert "no reward" in oracle.problem
+
+
+@pytest.mark.parametrize(
+    ("written", "score", "problem"),
+    [
+        ('echo \'{"reward": 0.5, "seconds": 99}\' > /logs/verifier/reward.json', 0.5, ""),
+        ("echo 0.25 > /logs/verifier/reward.txt; exit 3", 0.25, ""),
+        ("echo nan > /logs/verifier/reward.txt; exit 0", None, "is no number"),
+        ("echo 7 > /logs/verifier/reward.txt; exit 0", None, "not from 0 to 1"),
+        ("echo '{' > /logs/verifier/reward.json", None, "no JSON"),
+        ("sleep 60", None, "did not end within 2 s"),
+    ],
+)
+async def test_a_reward_is_a_number_from_0_to_1(
+    checker: CheckTasks, tmp_path: Path, written: str, score: float | None, problem: str
+) -> None:
+    folder = harbor_folder(tmp_path / "a")
+    (folder / "tests" / "test.sh").write_text(written)
+    task = replace(read_task(folder), limits=RolloutLimits(verifier_seconds=2.0))
+    oracle, _ = (await checked(checker, task)).agents
+    assert (oracle.score, problem in oracle.problem) == (score, True)
+
+
+CONFTEST = "import pytest\n\n\n@pytest.fixture\ndef answer():\n    return 42\n"
+CHEATS = {
+    "an empty summary": "echo 'short test summary info'; exit 0",
+    "a forged summary": "echo 'short test summary info'; echo 'PASSED a'; pytest -rA $TEST_DIR",
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+async def test_a_summary_that_says_nothing_passes_nothing(
+    checker: CheckTasks, tmp_path: Path, name: str
+) -> None:
+    folder = terminal_bench_folder(tmp_path / "a")
+    (folder / "run-tests.sh").write_text(CHEATS[name])
+    _, none = (await checked(checker, read_task(folder))).agents
+    assert none.score == 0.0
+
+
+async def test_files_that_steer_pytest_do_not_pass_a_rubric(checker: CheckTasks, tmp_path: Path) -> None:
+    """The cheats work where the tests are copied into the agent's folder and pytest is run there."""
+    hook = "import pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+    hook += "    report = yield\n    report.outcome = 'passed'\n    return report\n"
+    cheat = f"cat > conftest.py <<'END'\n{hook}END\nmkdir -p tests; cp conftest.py tests/\n"
+    cheat += "printf '[pytest]\\naddopts = --collect-only\\n' > pytest.ini\nchmod 500 tests\n"
+    cheat += "echo 'def main(*_, **__): return 0' > pytest.py\n"
+    folder = tb_meta_folder(tmp_path / "a")
+    (folder / "solution" / "solve.sh").write_text(cheat)
+    oracle, _ = (await checked(checker, read_task(folder))).agents
+    assert (oracle.score, oracle.problem) == (0.25, "")
+
+
+async def test_a_conftest_of_the_task_itself_counts(checker: CheckTasks, tmp_path: Path) -> None:
+    folder = tb_meta_folder(tmp_path / "a")
+    evaluation = "import pytest\n\n\ndef test(answer):\n    assert answer == 42\n"
+    write(
+        folder,
+        {
+            "overlay_repo_files/conftest.py": CONFTEST,
+            "solution/solve.sh": f"{SOLVE}\nrm conftest.py\n",
+        },
+    )
+    task = read_task(folder)
+    meta = (folder / "tb_meta.json").read_text().replace("def test():\\n    import doubling\\n", "")
+    assert task.rubrics
+    assert meta
+    write(folder, {"evaluation/tests/test_there.py": evaluation})
+    (folder / "tb_meta.json").write_text(meta)
+    oracle, _ = (await checked(checker, read_task(folder))).agents
+    assert (oracle.score, oracle.problem) == (1.0, "")
+
+
+def test_a_task_survives_the_way_to_a_worker(tmp_path: Path) -> None:
+    task = read_task(tb_meta_folder(tmp_path / "a"))
+    sent = ROLLOUT_TASK.to_proto(task).SerializeToString()
+    assert ROLLOUT_TASK.from_proto(rollout_pb2.RolloutTask.FromString(sent)) == task
+
+
+TASKS = ("exercism-affine-cipher", "exercism-phone-number", "quixbugs-quicksort")
+
+
+@pytest.mark.parametrize("name", TASKS)
+async def test_a_published_exercise_is_sound_in_the_form_of_harbor(
+    checker: CheckTasks, tmp_path: Path, name: str
+) -> None:
+    source = folder_of("PROCTOR_DATA_DIR") / "agentic" / name
+    for part, place in (("workspace", "environment"), ("tests", "tests"), ("solution", "solution/files")):
+        shutil.copytree(source / part, tmp_path / "a" / place, copy_function=shutil.copyfile)
+    for folder in (tmp_path / "a").rglob("*"):
+        folder.chmod(0o755)
+    command = json.loads((source / "task.json").read_text())["test_command"]
+    test = f"cp -r /tests/. . && {command}; echo $((! $?)) > /logs/verifier/reward.txt\n"
+    files = {
+        "task.toml": "",
+        "instruction.md": (source / "instruction.md").read_text(),
+        "environment/Dockerfile": "WORKDIR /app\nCOPY . .\n",
+        "tests/test.sh": test,
+        "solution/solve.sh": "cp -r /solution/files/. .\n",
+    }
+    assert (await checked(checker, read_task(write(tmp_path / "a", files)))).is_sound
+
+
+async def test_a_published_task_of_terminal_bench_is_sound(checker: CheckTasks) -> None:
+    folder = folder_of("PROCTOR_DATA_DIR") / "agentic" / "tb-format-polyglot-python-proverb"
+    check = await checked(checker, read_task(folder))
+    assert check.is_sound
+    assert check.warnings == ("the agent sees .oracle/solution.enc, which looks like a solution",)

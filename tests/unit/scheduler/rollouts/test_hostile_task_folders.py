@@ -1,0 +1,108 @@
+"""Sets of tasks may be hostile: no link is followed, nothing is unpacked, and all has a budget."""
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from services.scheduler.rollouts.tasks import task_folder
+from services.scheduler.rollouts.tasks.errors import UnsafeFolder
+from services.scheduler.rollouts.tasks.file_task_sets import read_path
+from tests.harness.rollout_tasks import tb_meta_folder
+
+
+def linked_file(folder: Path) -> None:
+    (folder / "overlay_repo_files" / "passwd").symlink_to("/etc/passwd")
+
+
+def linked_folder(folder: Path) -> None:
+    (folder / "overlay_repo_files" / "etc").symlink_to("/etc")
+
+
+def linked_config(folder: Path) -> None:
+    (folder / "tb_meta.json").rename(folder.parent / "elsewhere.json")
+    (folder / "tb_meta.json").symlink_to(folder.parent / "elsewhere.json")
+
+
+def pipe(folder: Path) -> None:
+    os.mkfifo(folder / "overlay_repo_files" / "pipe")
+
+
+def large(folder: Path) -> None:
+    with (folder / "overlay_repo_files" / "sparse").open("wb") as file:
+        file.truncate(task_folder.MAX_BYTES + 1)
+
+
+def many(folder: Path) -> None:
+    for number in range(task_folder.MAX_FILES + 1):
+        (folder / "overlay_repo_files" / str(number)).touch()
+
+
+@pytest.mark.parametrize("spoil", [linked_file, linked_folder, linked_config, pipe, large, many])
+def test_a_hostile_folder_is_refused(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    folder = tb_meta_folder(tmp_path / "a")
+    spoil(folder)
+    with pytest.raises(UnsafeFolder):
+        read_path(folder)
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, target: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.size, made.linkname = kind, size, target
+    return made
+
+
+HOSTILE = {
+    "a name that leaves": member("../../etc/cron.d/x"),
+    "an absolute name": member("/etc/cron.d/x"),
+    "a symbolic link": member("a", tarfile.SYMTYPE, target="/etc/passwd"),
+    "a hard link": member("a", tarfile.LNKTYPE, target="/etc/passwd"),
+    "a device": member("a", tarfile.CHRTYPE),
+    "a pipe": member("a", tarfile.FIFOTYPE),
+    "more bytes than allowed": member("a", size=task_folder.MAX_BYTES + 1),
+    "a name with a line break": member("a\nb"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.tar.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(HOSTILE[name].tobuf(tarfile.PAX_FORMAT))
+        file.write(bytes(1024))
+    with pytest.raises(UnsafeFolder):
+        read_path(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(b"no tar" * 1000)[:-9]])
+def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(content)
+    with pytest.raises(UnsafeFolder):
+        read_path(path)
+
+
+def test_an_archive_that_inflates_to_gigabytes_is_read_up_to_its_budget(tmp_path: Path) -> None:
+    """A header of two gigabytes, which tarfile reads whole."""
+    path = tmp_path / "a.tar.gz"
+    header = member("x", tarfile.XHDTYPE, size=2 * 1024**3)
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(150):
+            file.write(bytes(1024**2))
+    with pytest.raises(UnsafeFolder):
+        read_path(path)
+
+
+def test_an_archive_without_a_member_has_no_task(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar.gz"
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:gz"):
+        pass
+    path.write_bytes(written.getvalue())
+    with pytest.raises(Exception, match="holds no task"):
+        read_path(path)

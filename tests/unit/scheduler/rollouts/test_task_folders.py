@@ -1,0 +1,274 @@
+"""Folders of tasks are read in three forms; what is not supported is refused by its name."""
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from proctor.values.rollout import VerifierKind
+from services.scheduler.rollouts.tasks.errors import (
+    InvalidTask,
+    NoTasks,
+    TaskError,
+    UnsupportedTask,
+)
+from services.scheduler.rollouts.tasks.file_task_sets import read_path
+from services.scheduler.rollouts.tasks.tb_meta_task import Overrides
+from tests.harness.rollout_tasks import (
+    WRONG,
+    harbor_folder,
+    tb_meta,
+    tb_meta_folder,
+    terminal_bench_folder,
+    write,
+)
+
+
+def files_of(bundle: bytes) -> dict[str, str]:
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(bundle))) as tar:
+        files = {member.name: tar.extractfile(member) for member in tar}
+        return {name: file.read().decode() for name, file in files.items() if file}
+
+
+def test_a_folder_with_rubrics(tmp_path: Path) -> None:
+    [task] = read_path(tb_meta_folder(tmp_path / "a"))
+    assert (task.task_id, task.verifier, task.cwd) == ("doubling", VerifierKind.RUBRICS, "/app/repo")
+    assert files_of(task.workspace) == {
+        "LM_INSTRUCTIONS.md": "Mend twice() in doubling.py.",
+        "repo/doubling.py": WRONG,
+    }
+    assert [(rubric.rubric_id, rubric.weight, rubric.scripts) for rubric in task.rubrics] == [
+        ("right", 3.0, ("tests/test_twice.py",)),
+        ("there", 1.0, ("tests/test_there.py",)),
+    ]
+    assert set(files_of(task.tests)) == {"tests/test_twice.py", "tests/test_there.py"}
+
+
+def test_the_overrides_of_a_task_win_over_those_of_the_order(tmp_path: Path) -> None:
+    folder = tb_meta_folder(tmp_path / "a")
+    own = {
+        "remove_repo_paths": ["*.log", "old/"],
+        "inject_files": [{"path": "deep/new.py", "content": "own"}],
+        "environment_variables": {"TIMEOUT_SEC": "60", "A": "own"},
+    }
+    write(
+        folder,
+        {
+            "overrides.json": json.dumps(own),
+            "overlay_repo_files/x/a.log": "gone",
+            "overlay_repo_files/old/b.py": "gone",
+            "overlay_repo_files/older.py": "kept",
+        },
+    )
+    ordered = Overrides(
+        injected={"deep/new.py": "ordered", "other.py": "ordered"},
+        instructions="Ordered.",
+        variables={"A": "ordered", "B": "ordered"},
+    )
+    [task] = read_path(folder, ordered)
+    files = files_of(task.workspace)
+    assert {name for name in files if name.startswith("repo/")} == {
+        "repo/doubling.py",
+        "repo/older.py",
+        "repo/deep/new.py",
+        "repo/other.py",
+    }
+    assert files["repo/deep/new.py"] == "own"
+    assert (task.instruction, files["LM_INSTRUCTIONS.md"]) == ("Ordered.", "Ordered.")
+    assert (task.environment, task.limits.agent_seconds) == ({"A": "own", "B": "ordered"}, 60.0)
+
+
+def test_a_folder_of_harbor(tmp_path: Path) -> None:
+    config = """
+version = "1.1"
+[task]
+name = "org/doubling"
+[agent]
+timeout_sec = 90
+[verifier]
+timeout_sec = 30
+env = { TOKEN = "${TOKEN:-none}" }
+[environment]
+cpus = 2
+memory = "3G"
+network_mode = "public"
+"""
+    [task] = read_path(harbor_folder(tmp_path / "a", config))
+    assert (task.task_id, task.verifier, task.workdir) == ("org/doubling", VerifierKind.REWARD_FILE, "/app")
+    assert (task.limits.agent_seconds, task.limits.verifier_seconds, task.limits.cpus) == (90, 30, 2)
+    assert (task.limits.memory_bytes, task.verifier_environment) == (3 * 1024**3, {"TOKEN": "none"})
+    assert files_of(task.workspace) == {"doubling.py": WRONG}
+    assert set(files_of(task.tests)) == {"test.sh", "test_twice.py"}
+    assert "the task asks for a network, and its sandbox has none" in task.notes
+
+
+def test_a_working_folder_of_the_system_is_refused(tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a", '[environment]\nworkdir = "/usr/src"')
+    (folder / "environment" / "Dockerfile").unlink()
+    with pytest.raises(InvalidTask, match="/usr/src"):
+        read_path(folder)
+
+
+def test_a_folder_of_terminal_bench(tmp_path: Path) -> None:
+    [task] = read_path(terminal_bench_folder(tmp_path / "a"))
+    assert (task.task_id, task.verifier) == ("a", VerifierKind.PYTEST_SUMMARY)
+    assert task.environment == {"TEST_DIR": "/tests", "A": "1", "B": "2 3"}
+    assert files_of(task.workspace) == {"doubling.py": WRONG}
+    assert set(files_of(task.tests)) == {"run-tests.sh", "test_twice.py"}
+    assert set(files_of(task.solution)) == {"solve.sh"}
+
+
+def test_a_set_of_tasks_is_a_folder_or_an_archive_and_reads_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    tb_meta_folder(folder / "b")
+    harbor_folder(folder / "a")
+    terminal_bench_folder(folder / "c")
+    write(folder, {"README.md": "not a task", "notes/x.txt": "not a task", "a/__pycache__/x.pyc": "not kept"})
+    archive = tmp_path / "set.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(folder, "set")
+    tasks = read_path(folder)
+    assert [task.task_id for task in tasks] == ["a", "doubling", "c"]
+    assert read_path(archive) == tasks
+
+
+def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = read_path(tb_meta_folder(tmp_path / "a")), read_path(tb_meta_folder(tmp_path / "b"))
+    assert first == second
+
+
+REFUSED_META: Mapping[str, tuple[Mapping[str, object], type[TaskError], str]] = {
+    "a task that is not finished": (
+        {"evaluation": {"content_rubric": "todo"}},
+        UnsupportedTask,
+        "evaluation.content_rubric",
+    ),
+    "a repository that would be fetched": (
+        {"repo": {"git_url": "https://example.org/x.git"}},
+        UnsupportedTask,
+        "repo.git_url",
+    ),
+    "an unknown key": ({"evaluations": {}}, InvalidTask, "evaluations"),
+    "no rubric that can score": (
+        {"evaluation": {"rubrics": [{"id": "a", "weight": 1}], "test_scripts": []}},
+        InvalidTask,
+        "at least one rubric",
+    ),
+    "a script of another rubric": (
+        {
+            "evaluation": {
+                "rubrics": [{"id": "a", "weight": 1}],
+                "test_scripts": [
+                    {"path": "t.py", "rubric_id": "a", "content": "x"},
+                    {"path": "u.py", "rubric_id": "b", "content": "x"},
+                ],
+            }
+        },
+        InvalidTask,
+        "unknown rubric 'b'",
+    ),
+    "a negative weight": (
+        {"evaluation": {"rubrics": [{"id": "a", "weight": -1}]}},
+        InvalidTask,
+        "evaluation.rubrics.0.weight",
+    ),
+    "a script that leaves the repository": (
+        {"evaluation": {"test_scripts": [{"path": "../t.py", "rubric_id": "a", "content": "x"}]}},
+        InvalidTask,
+        "leaves its folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_META)
+def test_what_cannot_be_examined_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    changes, error, says = REFUSED_META[name]
+    folder = tb_meta_folder(tmp_path / "a", **changes)
+    with pytest.raises(error, match=says.replace(".", r"\.")):
+        read_path(folder)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", "a\\b", "a//b", ""])
+def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
+    folder = tb_meta_folder(tmp_path / "a")
+    for overrides in ({"remove_repo_paths": [path]}, {"inject_files": [{"path": path, "content": ""}]}):
+        (folder / "overrides.json").write_text(json.dumps(overrides))
+        with pytest.raises(InvalidTask, match=r"overrides\.json"):
+            read_path(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ('[[steps]]\nname = "a"', "several steps"),
+        ("[environment]\ngpus = 1", "gpus"),
+        ('[environment]\nos = "windows"', "windows"),
+        ('[[environment.mcp_servers]]\nname = "a"', "mcp_servers"),
+        ('[verifier.environment]\ndocker_image = "x"', "another image"),
+        ('[environment]\nenv = { KEY = "${KEY}" }', "takes KEY from the host"),
+        ('[environment]\nmemory = "much"', "must be a size"),
+        ('[environment]\nworkdir = "app"', "absolute path"),
+        ('[environment]\nworkdir = "/usr/lib"', "/usr/lib"),
+        ('schema_version = "2.0"', "is unknown"),
+        ("unknown = 1", "no such key"),
+        ("[agent]\ntimeout_sec = -1", "at least 1"),
+        ("= 1", "no TOML"),
+    ],
+)
+def test_what_of_harbor_is_not_supported_is_refused_by_name(tmp_path: Path, config: str, says: str) -> None:
+    with pytest.raises(TaskError, match=says):
+        read_path(harbor_folder(tmp_path / "a", config))
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("instruction: x\nparser_name: swebench", "swebench"),
+        ("instruction: x\nrun_tests_in_same_shell: true", "run_tests_in_same_shell"),
+        ("parser_name: pytest", "instruction"),
+        ("instruction: [x]", "must be a text"),
+        ("a: &a [x]\nb: *a", "no YAML"),
+        ("- x", "YAML mapping"),
+    ],
+)
+def test_what_of_terminal_bench_is_not_supported_is_refused_by_name(
+    tmp_path: Path, config: str, says: str
+) -> None:
+    with pytest.raises(TaskError, match=says):
+        read_path(terminal_bench_folder(tmp_path / "a", config))
+
+
+def test_several_containers_are_refused(tmp_path: Path) -> None:
+    folder = terminal_bench_folder(tmp_path / "a")
+    (folder / "docker-compose.yaml").write_text("services: {client: {}, database: {}}")
+    with pytest.raises(UnsupportedTask, match="client, database"):
+        read_path(folder)
+
+
+def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
+    tb_meta_folder(tmp_path / "a")
+    tb_meta_folder(tmp_path / "b")
+    with pytest.raises(InvalidTask, match="there twice"):
+        read_path(tmp_path)
+
+
+def test_a_folder_without_a_task_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, {"a/README.md": "", "b/README.md": ""})
+    with pytest.raises(NoTasks):
+        read_path(tmp_path)
+
+
+def test_a_test_script_may_be_a_file_of_the_folder(tmp_path: Path) -> None:
+    meta = tb_meta()
+    scripts = [{"path": "tests/test_twice.py", "rubric_id": "right"}]
+    evaluation = {"rubrics": [{"id": "right", "weight": 1}], "test_scripts": scripts}
+    folder = tb_meta_folder(tmp_path / "a", **{**meta, "evaluation": evaluation})
+    with pytest.raises(InvalidTask, match=r"evaluation/tests/test_twice\.py: the file is missing"):
+        read_path(folder)
+    write(folder, {"evaluation/tests/test_twice.py": "def test(): pass\n"})
+    [task] = read_path(folder)
+    assert files_of(task.tests) == {"tests/test_twice.py": "def test(): pass\n"}
