@@ -16,6 +16,7 @@ from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, complain_of, execute, say
 from proctor.cli.render.words import JsonValue, document
+from proctor.cli.stack.document import stack_document
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -106,20 +107,6 @@ def _local_stack(*, is_needed: bool) -> StackState | None:
         if is_needed:
             raise
         return None
-
-
-def stack_document(stack: StackState | None) -> JsonValue:
-    """Without the environment, the DSN and the password of NATS."""
-    if stack is None:
-        return None
-    return {
-        "supervisor_pid": stack.supervisor_pid,
-        "phase": stack.phase,
-        "gateway_http": stack.gateway_http,
-        "gateway_grpc": stack.gateway_grpc,
-        "nats_url": f"nats://{stack.nats_url.rpartition('@')[2]}",
-        "children": {name: asdict(child) for name, child in stack.children.items()},
-    }
 
 
 def _print_stack(terminal: Terminal, stack: StackState) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proctor.cli.gateway import program_name
 from proctor.cli.render.terminal import Terminal, complain_of
-from proctor.cli.stack.commands import stack_document
+from proctor.cli.stack.document import stack_document
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError, StateFolderUnusable
 from proctor.stack.local_stack import serve_until_stopped

@@ -24,9 +24,9 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.limits.queue_limits import LimitStore
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.checking.row_fields import ENDPOINTS
 from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound
+from services.scheduler.uploads.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.ports import FileStore
 from services.scheduler.uploads.stored_file import FilePurpose, StoredFile, expiry_problem
 from services.scheduler.workers.pool import model_named

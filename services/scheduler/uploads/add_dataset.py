@@ -9,7 +9,6 @@ from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
 from services.scheduler.requests import hidden_problem, user_problem
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
-from services.scheduler.uploads.checking.faults import DatasetFault
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import (
     MAX_NAME_LETTERS,
@@ -21,6 +20,7 @@ from services.scheduler.uploads.dataset import (
 )
 from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_objects
 from services.scheduler.uploads.errors import UploadRequestTaken
+from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import DatasetStore, ObjectStore
 
 

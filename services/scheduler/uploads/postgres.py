@@ -12,7 +12,6 @@ import asyncpg
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
-from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.dataset import (
     Dataset,
     DatasetContent,
@@ -27,6 +26,7 @@ from services.scheduler.uploads.errors import (
     DatasetNotFound,
     FileNotFound,
 )
+from services.scheduler.uploads.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileId,

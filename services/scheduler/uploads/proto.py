@@ -10,7 +10,6 @@ from proctor.wire.enums import member_of, number_of
 from services.common.checked_fields import InvalidPageToken, InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_request_id, list_token, read_list_token
 from services.scheduler.uploads.add_dataset import AddedDataset
-from services.scheduler.uploads.checking.faults import DatasetFault
 from services.scheduler.uploads.dataset import (
     Dataset,
     DatasetCursor,
@@ -21,6 +20,7 @@ from services.scheduler.uploads.dataset import (
     is_dataset_id,
 )
 from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, UploadCutOff
+from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
 
 MAX_CHUNK_BYTES = 1024 * 1024

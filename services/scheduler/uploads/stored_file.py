@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import NewType
 
 from proctor.values.contract_enum import ContractEnum
-from services.scheduler.uploads.checking.faults import DatasetFault
 from services.scheduler.uploads.dataset import DatasetContent
+from services.scheduler.uploads.faults import DatasetFault
 
 FileId = NewType("FileId", str)
 

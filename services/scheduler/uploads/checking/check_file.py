@@ -14,7 +14,13 @@ from services.scheduler.uploads.checking.compression import (
     decompressed_chunks,
     detect_format,
 )
-from services.scheduler.uploads.checking.faults import (
+from services.scheduler.uploads.checking.line_agreement import LineAgreement
+from services.scheduler.uploads.checking.row_fields import RowFields
+from services.scheduler.uploads.checking.seen_ids import SeenIds
+from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES, FormatReader
+from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
+from services.scheduler.uploads.errors import DatasetTooLarge
+from services.scheduler.uploads.faults import (
     MAX_NAMED_FAULTS,
     BrokenFile,
     DatasetFault,
@@ -24,12 +30,6 @@ from services.scheduler.uploads.checking.faults import (
     TooManyLines,
     nul_path,
 )
-from services.scheduler.uploads.checking.line_agreement import LineAgreement
-from services.scheduler.uploads.checking.row_fields import RowFields
-from services.scheduler.uploads.checking.seen_ids import SeenIds
-from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES, FormatReader
-from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
-from services.scheduler.uploads.errors import DatasetTooLarge
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.storage.store_parts import RowWriter
 

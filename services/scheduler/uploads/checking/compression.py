@@ -9,9 +9,9 @@ from itertools import chain
 
 from zstandard import ZstdDecompressor, ZstdError
 
-from services.scheduler.uploads.checking.faults import BrokenFile
 from services.scheduler.uploads.checking.text_readers import BOM
 from services.scheduler.uploads.dataset import DatasetFormat
+from services.scheduler.uploads.faults import BrokenFile
 
 CHUNK_BYTES = 1024 * 1024
 _GZIP = b"\x1f\x8b"

@@ -1,6 +1,5 @@
 """Checks that all lines of a file agree with the first: form, endpoint, model, and whether they have ids."""
 
-from services.scheduler.uploads.checking.faults import FaultKind, LineFault, kind_of, shown
 from services.scheduler.uploads.checking.row_fields import (
     Line,
     RowFields,
@@ -10,6 +9,7 @@ from services.scheduler.uploads.checking.row_fields import (
 )
 from services.scheduler.uploads.checking.seen_ids import SeenIds
 from services.scheduler.uploads.dataset import RowFacts
+from services.scheduler.uploads.faults import FaultKind, LineFault, kind_of, shown
 
 _NO_BATCH_LINE = "A batch line has custom_id, method, url and body; this one has none of them."
 

@@ -14,8 +14,8 @@ from services.scheduler.suites.rows.parquet_process import (
 )
 from services.scheduler.suites.rows.parquet_rows import open_parquet
 from services.scheduler.uploads.checking.compression import beginning
-from services.scheduler.uploads.checking.faults import BrokenFile, LineFault
 from services.scheduler.uploads.checking.text_readers import NumberedValue, check_columns, value_of_cells
+from services.scheduler.uploads.faults import BrokenFile, LineFault
 
 _CPU_SECONDS = 3600
 _MARK = b"PAR1"

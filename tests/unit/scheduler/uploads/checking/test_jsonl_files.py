@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from services.scheduler.uploads.checking.faults import MAX_FAULT_LETTERS
 from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES
 from services.scheduler.uploads.dataset import DatasetFormat, RowFacts
 from services.scheduler.uploads.errors import DatasetTooLarge
+from services.scheduler.uploads.faults import MAX_FAULT_LETTERS
 from tests.fakes.storage.checked_files import (
     NO_LIMITS,
     CheckedFiles,

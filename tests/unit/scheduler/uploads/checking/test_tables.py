@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.scheduler.suites.rows.parquet_process import value_bytes, value_count
-from services.scheduler.uploads.checking.faults import BrokenFile
 from services.scheduler.uploads.checking.parquet_reader import read_parquet
 from services.scheduler.uploads.dataset import RowFacts
 from services.scheduler.uploads.errors import DatasetTooLarge
+from services.scheduler.uploads.faults import BrokenFile
 from tests.fakes.storage.checked_files import (
     NO_LIMITS,
     CheckedFiles,

@@ -1,0 +1,20 @@
+"""The local stack as a JSON document."""
+
+from dataclasses import asdict
+
+from proctor.cli.render.words import JsonValue
+from proctor.stack.state import StackState
+
+
+def stack_document(stack: StackState | None) -> JsonValue:
+    """The stack as `--json` prints it, without the environment, the DSN and the password of NATS."""
+    if stack is None:
+        return None
+    return {
+        "supervisor_pid": stack.supervisor_pid,
+        "phase": stack.phase,
+        "gateway_http": stack.gateway_http,
+        "gateway_grpc": stack.gateway_grpc,
+        "nats_url": f"nats://{stack.nats_url.rpartition('@')[2]}",
+        "children": {name: asdict(child) for name, child in stack.children.items()},
+    }
