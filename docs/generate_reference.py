@@ -1,4 +1,4 @@
-"""Generates docs/reference/{settings,errors,exit-codes}.md from the code. `--check` only compares."""
+"""Generates docs/reference/{settings,errors,exit-codes,metrics}.md from the code. `--check` only compares."""
 
 import argparse
 import importlib
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from google.rpc import code_pb2
+from prometheus_client.metrics import MetricWrapperBase
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
@@ -21,6 +22,7 @@ from proctor.stack.options import VARIABLES  # noqa: E402  # after the path is s
 from proctor.stack.pools import REMOTE_PROVIDERS  # noqa: E402
 from services.common.errors import DomainError, ErrorKind  # noqa: E402
 from services.common.grpc.errors import CODES  # noqa: E402
+from services.common.metrics import BatchHistogram  # noqa: E402
 from services.gateway.errors.http_handlers import http_status  # noqa: E402
 from services.gateway.settings import GatewaySettings  # noqa: E402
 from services.results.settings import ResultsSettings  # noqa: E402
@@ -55,6 +57,13 @@ PROVIDERS = (
     "`proctor up --model PROVIDER/NAME` reads these. A key may also be in a file: append `_FILE` to the"
     " name of the variable. The first key that is set counts."
 )
+METRICS = (
+    "Each service answers HTTP at `PROCTOR_METRICS_ADDRESS` in the text format of Prometheus; nothing is"
+    " served unless that is set. Beside these are the metrics `process_*` and `python_*` of the process, and "
+    "those of an engine in a worker (`vllm:*`). All metrics of a worker have the label `pool`. Labels have "
+    "few values: none holds an id, a user or a text of a caller."
+)
+METRIC = (MetricWrapperBase, BatchHistogram)
 REASONS = ROOT / "protos" / "proctor" / "v1" / "error_reason.proto"
 REASON = re.compile(r"((?:^  // [^\n]*\n)+)^  ERROR_REASON_(\w+) = [1-9]", re.MULTILINE)
 
@@ -206,6 +215,26 @@ def exit_codes_page() -> str:
     return f"# Exit codes\n\n{NOTE}\n\n{EXIT_CODES}\n\n{table}\n"
 
 
+def metrics_page() -> str:
+    parts = ["# Metrics", NOTE, METRICS]
+    known: set[int] = set()
+    for title, module in (("All services", "common"), *((name.capitalize(), name) for name in SETTINGS)):
+        values = vars(importlib.import_module(f"services.{module}.metrics")).values()
+        # A module may import what all services have.
+        declared = [each for each in values if isinstance(each, METRIC) and id(each) not in known]
+        known.update(map(id, declared))
+        rows = sorted(map(_metric_row, declared))
+        parts += [f"## {title}", _table(("metric", "type", "labels", "meaning"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _metric_row(metric: Any) -> tuple[str, ...]:
+    [family] = metric.collect() if isinstance(metric, BatchHistogram) else metric.describe()
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames", ()))
+    return f"`{name}`", family.type, labels, family.documentation
+
+
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
@@ -215,6 +244,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "exit-codes.md": exit_codes_page,
+    "metrics.md": metrics_page,
 }
 
 

@@ -15,7 +15,7 @@ from proctor.stack.options import StackOptions
 from proctor.stack.servers.nats import prepare_nats
 from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
-from proctor.stack.servers.services import Wiring, service_children
+from proctor.stack.servers.services import Wiring, child_names, service_children
 from proctor.stack.state import StackLock, StackState, remove_stack_state, write_pools_file, write_stack_state
 from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
 from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
@@ -90,7 +90,8 @@ class LocalStack:
         self._logs = ChildLogs(folder / "logs")
         self._log_keeping = asyncio.create_task(self._logs.keep_small(), name="keep logs small")
         # Held open at once, so that they differ; a port that no service needs stays free.
-        postgres_address, nats_address, http, grpc = choose_addresses(4)
+        names = child_names(self.options)
+        postgres_address, nats_address, http, grpc, *metrics = choose_addresses(4 + len(names))
         gateway_http = _of_gateway(self.options, "HTTP", self.options.gateway_http_address, http)
         gateway_grpc = _of_gateway(self.options, "GRPC", self.options.gateway_grpc_address, grpc)
         sockets = socket_folder(folder)
@@ -107,6 +108,7 @@ class LocalStack:
             gateway_grpc=gateway_grpc,
             worker_health=tuple(f"{UNIX}{sockets / f'worker-{n}'}" for n in range(len(pools.pools))),
             pools_file=write_pools_file(folder / "pools.yaml", pools),
+            metrics=dict(zip(names, metrics, strict=True)),
         )
         self._publish(wiring)
         await self._start_children(service_children(self.options, wiring))

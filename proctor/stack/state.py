@@ -23,10 +23,13 @@ LOCK_FILE = "stack.lock"
 
 @dataclass(frozen=True, slots=True)
 class ChildState:
+    """`metrics` is the address of its metrics, where it serves any."""
+
     pid: int | None
     state: str
     restarts: int
     log: str
+    metrics: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
+from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -125,6 +126,13 @@ async def _keep_session(_: asyncpg.Connection) -> None:
     """Nothing here changes the state of a session: the round trip that resets it is saved."""
 
 
+def watch_pool(name: str, pool: asyncpg.Pool) -> None:
+    """Its numbers of connections are read with the metrics. `name` says what they are for."""
+    states = {"open": pool.get_size, "idle": pool.get_idle_size, "limit": pool.get_max_size}
+    for state, read in states.items():
+        POSTGRES_CONNECTIONS.labels(name, state).set_function(read)
+
+
 async def connect_once(dsn: str) -> asyncpg.Connection:
     """A connection outside of a pool. Waits for the server for a while."""
 
@@ -205,6 +213,7 @@ class PostgresSession:
             return await operation()
         except TRANSIENT_POSTGRES as error:
             log.info("query repeated", error=repr(error))
+            POSTGRES_RETRIES.inc()
         try:
             return await retrying(again, patience_seconds=self._patience_seconds)
         except TRANSIENT_POSTGRES as error:

@@ -5,7 +5,7 @@ import errno
 import gc
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Protocol, TypeVar
@@ -16,6 +16,7 @@ from pydantic_settings import SettingsConfigDict, SettingsError
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import RunningService, run_service
+from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
 
 _M_MMAP_THRESHOLD = -3
@@ -37,21 +38,47 @@ class ProcessSettings(Protocol):
         """How long it goes on serving after its health checks fail."""
         ...
 
+    @property
+    def metrics_address(self) -> str:
+        """host:port of its metrics; empty: they are not served."""
+        ...
+
 
 S = TypeVar("S", bound=ProcessSettings)
 
 
 def start_process(
-    name: str, settings_class: type[S], context: Callable[[S], AbstractAsyncContextManager[RunningService]]
+    name: str,
+    settings_class: type[S],
+    context: Callable[[S], AbstractAsyncContextManager[RunningService]],
+    *,
+    metrics_labels: Callable[[S], Mapping[str, str]] = lambda _: {},
 ) -> int:
-    """Runs the service until a signal stops it; returns its exit code. A failed start is logged."""
+    """Runs the service until a signal stops it; returns its exit code. A failed start is logged.
+
+    `metrics_labels` are added to all metrics of the process.
+    """
     settings = read_settings(name, settings_class)
     if settings is None:
+        return 1
+    try:
+        _start_metrics(name, settings.metrics_address, metrics_labels(settings))
+    except DomainError as error:
+        get_logger().error("cannot start", message=error.message, reason=error.reason)
         return 1
     # Imported objects live as long as the process: garbage collections need not walk them again and again.
     gc.freeze()
     running = run_service(name, lambda: context(settings), notice_seconds=settings.notice_seconds)
     return uvloop.run(running)
+
+
+def _start_metrics(name: str, address: str, labels: Mapping[str, str]) -> None:
+    BUILD.labels(name, release()).set(1)
+    if not address:
+        return
+    bound_socket(address).close()
+    host, port = host_and_port(address)
+    serve_metrics(host, int(port), labels)
 
 
 def read_settings(name: str, settings_class: type[S]) -> S | None:

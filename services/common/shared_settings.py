@@ -97,6 +97,14 @@ NatsCertificateFile = Annotated[
         description="Certificate that the service shows to NATS, and its key, in one PEM file.",
     ),
 ]
+MetricsAddress = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_METRICS_ADDRESS",
+        description="host:port where the service answers HTTP with its metrics, as Prometheus reads them. "
+        "They are not served unless it is set.",
+    ),
+]
 NoticeSeconds = Annotated[
     float,
     Field(

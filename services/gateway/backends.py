@@ -31,9 +31,11 @@ from proctor.values.run import Principal
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, RemoteError
 from services.common.grpc.errors import remote_error
 from services.common.grpc.principal import principal_metadata
+from services.gateway.metrics import BACKEND_READY
 
 SCHEDULER = "scheduler"
 RESULTS = "results"
+SERVING = "serving"
 
 # Calls that are not idempotent: after a lost response, a second attempt would fail or count twice.
 SENT_ONCE = (
@@ -226,11 +228,13 @@ class BackendHealth:
     async def check(self) -> dict[str, str]:
         """Backend to "serving", "not serving" or "unreachable"."""
         states = await asyncio.gather(*(_state(channel) for channel in self._channels.values()))
+        for backend, state in zip(self._channels, states, strict=True):
+            BACKEND_READY.labels(backend).set(state == SERVING)
         return dict(zip(self._channels, states, strict=True))
 
 
 def is_ready(health: Mapping[str, str]) -> bool:
-    return all(state == "serving" for state in health.values())
+    return all(state == SERVING for state in health.values())
 
 
 async def _state(channel: grpc.aio.Channel) -> str:
@@ -254,4 +258,4 @@ async def _state_of_one(channel: grpc.aio.Channel) -> str:
         response = await check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_SECONDS)
     except grpc.aio.AioRpcError:
         return "unreachable"
-    return "serving" if response.status == health_pb2.HealthCheckResponse.SERVING else "not serving"
+    return SERVING if response.status == health_pb2.HealthCheckResponse.SERVING else "not serving"

@@ -19,6 +19,7 @@ OPENAI_MODELS = f"{OPENAI}/models"
 
 # They change nothing.
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS = READING_METHODS | {"POST", "PUT", "PATCH", "DELETE"}
 PROBES = frozenset({"/healthz", "/readyz"})
 
 DOCS = "/docs"

@@ -10,6 +10,7 @@ from proctor.values.run import is_user_name
 from services.common.process import is_loopback
 from services.common.shared_settings import (
     LogLevel,
+    MetricsAddress,
     NoticeSeconds,
     ResultsAddress,
     SchedulerAddress,
@@ -42,6 +43,7 @@ class GatewaySettings(BaseSettings):
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
     log_level: LogLevel = "INFO"
+    metrics_address: MetricsAddress = ""
     notice_seconds: NoticeSeconds = 0.0
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     """JSON object from user name to API key. Empty: requests need no key, and each caller is an operator."""

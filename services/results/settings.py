@@ -5,6 +5,7 @@ from pydantic_settings import BaseSettings
 
 from services.common.shared_settings import (
     LogLevel,
+    MetricsAddress,
     MigrateOnStart,
     NatsCaFile,
     NatsCertificateFile,
@@ -32,6 +33,7 @@ class ResultsSettings(BaseSettings):
     results_address: ResultsAddress = "127.0.0.1:8083"
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
+    metrics_address: MetricsAddress = ""
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where results listens for gRPC, if it is not the address that others call."""

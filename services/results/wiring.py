@@ -15,7 +15,7 @@ from services.common.lifecycle import every
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
-from services.common.postgres import PostgresSession, close_pool, connect_pool
+from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.structured_logs import get_logger
 from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api
@@ -157,19 +157,24 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
 
 
 async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Sessions:
-    async def pool(most: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
+    async def pool(name: str, most: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
         made = await connect_pool(
             settings.postgres_dsn, schema=SCHEMA, max_size=most, statement_seconds=statement_seconds
         )
         opened.push_async_callback(close_pool, made)
+        watch_pool(name, made)
         return made
 
     patience = settings.patience_seconds
     limits = ReadLimits(settings.read_connections, settings.read_wait_seconds, settings.read_timeout_seconds)
-    reads = await pool(limits.at_once, limits.statement_seconds)
+    reads = await pool("reads", limits.at_once, limits.statement_seconds)
     return Sessions(
-        PostgresSession(await pool(settings.recording_connections), QUERIES, patience_seconds=patience),
-        PostgresSession(await pool(settings.postgres_connections), QUERIES, patience_seconds=patience),
+        PostgresSession(
+            await pool("recording", settings.recording_connections), QUERIES, patience_seconds=patience
+        ),
+        PostgresSession(
+            await pool("work", settings.postgres_connections), QUERIES, patience_seconds=patience
+        ),
         ReadSession(reads, limits, patience_seconds=patience),
     )
 

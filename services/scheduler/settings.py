@@ -12,6 +12,7 @@ from services.common.shared_settings import (
     AllowedBaseUrls,
     DataDir,
     LogLevel,
+    MetricsAddress,
     MigrateOnStart,
     NatsCaFile,
     NatsCertificateFile,
@@ -47,6 +48,7 @@ class SchedulerSettings(BaseSettings):
     data_dir: DataDir = None
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
+    metrics_address: MetricsAddress = ""
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""

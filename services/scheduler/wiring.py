@@ -18,7 +18,7 @@ from services.common.nats import streams
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.common.postgres import PostgresSession, close_pool, connect_pool
+from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
@@ -31,6 +31,7 @@ from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.leadership.postgres_clock import PostgresClock
+from services.scheduler.metrics import LEADING
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
@@ -64,6 +65,7 @@ SERVICE_NAMES = (
 # (decision 0032).
 THREAD_SWITCH_SECONDS = 0.001
 FORGET_SECONDS = 60.0
+REPORT_SECONDS = 5.0
 MAKE_STREAMS_SECONDS = 1.0
 
 
@@ -130,6 +132,7 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     await prepare_schema(settings, SCHEMA, MIGRATIONS)
     pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections)
     opened.push_async_callback(close_pool, pool)
+    watch_pool("scheduler", pool)
     nats = await connect_nats(NatsAccess.of(settings), "scheduler")
     opened.push_async_callback(nats.close)
     results = open_channel(settings.results_address)
@@ -220,10 +223,26 @@ class SchedulerParts:
             every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams"),
             every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
             self.workers.registry.listen(),
+            *self._reports(),
         )
+
+    def _reports(self) -> Sequence[Coroutine[None, None, NoReturn]]:
+        """Figures for the metrics, where they are served."""
+        if not self._settings.metrics_address:
+            return ()
+
+        async def report() -> None:
+            self.workers.report_workers.report()
+            await self._runs.report_queue.report()
+
+        return (every(REPORT_SECONDS, report, name="report metrics"),)
 
     async def lead(self, token: FencingToken) -> None:
         """Everything that only the leader does, as long as its term lasts."""
+        with LEADING.track_inprogress():
+            await self._lead(token)
+
+    async def _lead(self, token: FencingToken) -> None:
         tasks = FindTasks(
             suites=self._suites.catalogue,
             rows=self._suites.rows,

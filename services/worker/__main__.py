@@ -8,7 +8,9 @@ from services.worker.wiring import running_worker
 
 
 def main() -> int:
-    return start_process("worker", WorkerSettings, running_worker)
+    return start_process(
+        "worker", WorkerSettings, running_worker, metrics_labels=lambda settings: {"pool": settings.pool}
+    )
 
 
 if __name__ == "__main__":

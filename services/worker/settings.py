@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings
 from services.common.shared_settings import (
     AllowedBaseUrls,
     LogLevel,
+    MetricsAddress,
     NatsCaFile,
     NatsCertificateFile,
     NatsCredentialsFile,
@@ -30,6 +31,7 @@ class WorkerSettings(BaseSettings):
     pools_file: PoolsFilePath = Path("pools.yaml")
     allowed_base_urls: AllowedBaseUrls = ""
     log_level: LogLevel = "INFO"
+    metrics_address: MetricsAddress = ""
     notice_seconds: NoticeSeconds = 0.0
     pool: str = "local"
     """Name of the worker's pool in the pools file."""

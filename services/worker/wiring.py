@@ -12,6 +12,7 @@ from functools import partial
 from nats.aio.client import Client
 
 from proctor.values.providers.base_urls import may_ask, parse_allowed
+from proctor.values.providers.models import EngineLoad
 from proctor.values.providers.pool import Pool, Provider
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock, ServerClock
@@ -23,6 +24,7 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
+from services.worker import metrics
 from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
 from services.worker.consumer.in_flight import InFlightShards
@@ -257,7 +259,25 @@ def connect_parts(around: WorkerResources, engine: Engine, limiters: RateLimiter
         clock=clock,
     )
     heartbeat = NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
+    _watch(executor.concurrency, loader, limiters)
     return Parts(context, consumer, batcher, engines, heartbeat)
+
+
+def _watch(concurrency: ConcurrencyLimit, loader: ModelLoader, limiters: RateLimiters) -> None:
+    """These are read with the metrics."""
+    metrics.IN_FLIGHT.set_function(lambda: concurrency.in_use)
+    metrics.CONCURRENCY.set(concurrency.limit)
+    metrics.QUOTA_WAITS.set_function(lambda: sum(limiter.waiting for limiter in limiters))
+    if not loader.serves_any:
+        load = partial(_engine_load, loader)
+        metrics.KV_CACHE.set_function(lambda: load().kv_cache_usage)
+        metrics.ENGINE_REQUESTS.labels("running").set_function(lambda: load().running_requests)
+        metrics.ENGINE_REQUESTS.labels("waiting").set_function(lambda: load().waiting_requests)
+
+
+def _engine_load(loader: ModelLoader) -> EngineLoad:
+    """Nothing while no model is loaded."""
+    return loader.engine_load or EngineLoad()
 
 
 def _make_execute_sample(

@@ -116,10 +116,10 @@ def _print_stack(terminal: Terminal, stack: StackState) -> None:
         f"supervisor {stack.supervisor_pid}",
     )
     made = Table()
-    for column in ("child", "state", "pid", "restarts", "log"):
+    for column in ("child", "state", "pid", "restarts", "metrics", "log"):
         made.add_column(column)
     for name, child in stack.children.items():
-        made.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.log)
+        made.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.metrics, child.log)
     terminal.out.print(made)
 
 

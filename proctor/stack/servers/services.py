@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
@@ -58,6 +58,8 @@ class Wiring:
     gateway_grpc: str
     worker_health: tuple[str, ...]
     pools_file: Path
+    # By the names of children.
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, service: str) -> dict[str, str]:
         wired = {
@@ -75,8 +77,26 @@ class Wiring:
         return wired
 
 
-def service_children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
+def child_names(options: StackOptions) -> list[str]:
     """One per service, and one worker per pool (`worker.<pool>`)."""
+    workers = [f"worker.{pool.name}" for pool in options.pools] if "worker" in options.modules else []
+    return [*(name for name in options.modules if name != "worker"), *workers]
+
+
+def service_children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
+    """Each serves its metrics where the wiring has an address for them."""
+    return [_with_metrics(child, wiring.metrics.get(child.name, "")) for child in _children(options, wiring)]
+
+
+def _with_metrics(child: ChildSpec, address: str) -> ChildSpec:
+    if not address:
+        return child
+    environment = {**child.program.environment, "PROCTOR_METRICS_ADDRESS": address}
+    program = replace(child.program, environment=environment)
+    return replace(child, program=program, metrics_address=address)
+
+
+def _children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
     probes: dict[str, Probe] = {
         "results": lambda: grpc_serves(wiring.results),
         "scheduler": lambda: grpc_serves(wiring.scheduler),

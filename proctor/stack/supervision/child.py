@@ -32,6 +32,7 @@ class ChildSpec:
     ready_limit_seconds: float = 30.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_limit_seconds: float = 10.0
+    metrics_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,9 @@ class SupervisedChild:
         return process.pid if process is not None and process.returncode is None else None
 
     def snapshot(self) -> ChildState:
-        return ChildState(self.pid, self.state, self.restarts, str(self._around.log_path))
+        return ChildState(
+            self.pid, self.state, self.restarts, str(self._around.log_path), self.spec.metrics_address
+        )
 
     async def ended(self) -> None:
         """Returns when the child is no longer supervised; raises what ended that, if it was not `stop`."""

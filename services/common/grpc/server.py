@@ -1,5 +1,6 @@
 """A gRPC server as every service has it: errors mapped in one place, health, reflection, a line per call."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,6 +16,7 @@ from grpc_status import rpc_status
 
 from services.common.errors import DomainError
 from services.common.grpc.errors import masked_status, parsed, status_of
+from services.common.metrics import RPC_SECONDS
 from services.common.process import CannotListen, bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
 
@@ -106,14 +108,20 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     def milliseconds() -> float:
         return round((time.perf_counter() - started) * 1000, 2)
 
+    code = grpc.StatusCode.OK.name
     try:
         yield
-        log.debug("rpc", method=method, code="OK", ms=milliseconds())
+        log.debug("rpc", method=method, code=code, ms=milliseconds())
     except grpc.aio.AbortError:
+        code = context.code().name
+        raise
+    except asyncio.CancelledError:
+        code = grpc.StatusCode.CANCELLED.name
         raise
     except DomainError as error:
         log.info("rpc refused", method=method, code=error.kind, ms=milliseconds(), message=error.message)
         refusal = rpc_status.to_status(status_of(error))
+        code = refusal.code.name
         # An error that says when to try again is not repeated by the caller's transport before.
         no_retry = (NO_RETRY,) if "retry_after_seconds" in error.facts else ()
         metadata = (*(refusal.trailing_metadata or ()), *no_retry)
@@ -121,7 +129,10 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     except Exception as error:  # the edge: nothing may leave unmapped
         incident = uuid.uuid4().hex[:12]
         log.error("rpc failed", method=method, incident=incident, exc_info=error)
+        code = grpc.StatusCode.INTERNAL.name
         await context.abort_with_status(rpc_status.to_status(masked_status(incident)))
+    finally:
+        RPC_SECONDS.labels(method.removeprefix("/"), code).observe(time.perf_counter() - started)
 
 
 class GrpcServer:

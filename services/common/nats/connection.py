@@ -11,6 +11,7 @@ from nats.errors import NoServersError
 from proctor.values.messaging import inbox_prefix_of
 from services.common.errors import DependencyUnavailable
 from services.common.lifecycle import cancellation_kept
+from services.common.metrics import NATS_CONNECTED, NATS_RECONNECTS
 from services.common.nats.access import NatsAccess
 from services.common.structured_logs import get_logger
 
@@ -53,6 +54,7 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
 
     async def reconnected() -> None:
         log.info("nats reconnected")
+        NATS_RECONNECTS.inc()
 
     client = CancellableClient()
     try:
@@ -75,4 +77,5 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             await connecting
     except (TimeoutError, NoServersError, OSError) as error:
         raise NatsAway(address=access.addresses) from error
+    NATS_CONNECTED.set_function(lambda: client.is_connected)
     return client

@@ -8,6 +8,7 @@ from nats.js import api
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
+from services.common.metrics import STREAM_BYTES, STREAM_LIMIT_BYTES, STREAM_MESSAGES
 from services.common.nats.specs import BucketSpec, ConsumerSpec, StreamSpec
 from services.common.structured_logs import get_logger
 
@@ -70,7 +71,9 @@ class StreamMaker:
 
     async def make_missing(self) -> None:
         """One request where nothing is missing."""
-        found = {info.config.name: info.config for info in await self._jetstream.streams_info()}
+        infos = await self._jetstream.streams_info()
+        self._report(infos)
+        found = {info.config.name: info.config for info in infos}
         for config in self._configs:
             name = config.name or ""
             if name not in found:
@@ -79,6 +82,16 @@ class StreamMaker:
             elif name not in self._reported and (differing := _differing(config, found[name])):
                 self._reported.add(name)
                 log.warning("stream differs from the settings", stream=name, fields=differing)
+
+    def _report(self, infos: Iterable[api.StreamInfo]) -> None:
+        """As metrics, without the buckets, and without what others have in the same NATS."""
+        queues = {config.name for config in self._configs if config.retention}
+        for info in infos:
+            if info.config.name in queues:
+                name = str(info.config.name)
+                STREAM_MESSAGES.labels(name).set(info.state.messages)
+                STREAM_BYTES.labels(name).set(info.state.bytes)
+                STREAM_LIMIT_BYTES.labels(name).set(info.config.max_bytes or 0)
 
 
 def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamConfig]:

@@ -17,7 +17,8 @@ from services.common.structured_logs import get_logger
 from services.gateway.auth import STREAMED_BYTES, Admission
 from services.gateway.backends import calling_for
 from services.gateway.errors.http_handlers import problem_of, problem_response
-from services.gateway.paths import KEY_COOKIE, PROBES, READING_METHODS, is_page
+from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
+from services.gateway.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.permissions import Permission, route_permission
 
 log = get_logger()
@@ -157,9 +158,12 @@ class RequestLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, with_status)
+            with HTTP_IN_PROGRESS.track_inprogress():
+                await self._app(scope, receive, with_status)
         finally:
-            milliseconds = round((self._clock.monotonic() - started) * 1000, 2)
+            seconds = self._clock.monotonic() - started
+            HTTP_SECONDS.labels(_route(scope), _known_method(scope), status or 500).observe(seconds)
+            milliseconds = round(seconds * 1000, 2)
             # The name that counted. Other headers say what their sender likes.
             caller, (peer, _) = scope["state"].get("caller"), scope.get("client") or ("", 0)
             user = caller.name if caller else ""
@@ -184,6 +188,17 @@ def with_page_key(scope: Scope) -> Mapping[str, str]:
 def _method(scope: Scope) -> str:
     """A socket begins as a GET."""
     return "GET" if scope["type"] == "websocket" else str(scope["method"])
+
+
+def _route(scope: Scope) -> str:
+    """The pattern of the path that was matched: what callers wrote into it has too many values."""
+    return str(getattr(scope.get("route"), "path", "")) or "none"
+
+
+def _known_method(scope: Scope) -> str:
+    """A client may send any word."""
+    method = _method(scope)
+    return method if method in METHODS else "other"
 
 
 def _status(message: Message) -> int:

@@ -19,6 +19,7 @@ from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.pull import Puller
 from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
+from services.results import metrics
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
 from services.results.outcomes.proto import batch_from_proto, drop_unproved
 from services.results.outcomes.record_outcomes import Recorded
@@ -143,7 +144,8 @@ class NatsOutcomeConsumer:
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
-                recorded = await self._record([one.batch for one in held])
+                with metrics.RECORDING_SECONDS.time():
+                    recorded = await self._record([one.batch for one in held])
             except DependencyUnavailable as error:
                 log.warning("outcomes wait", messages=len(held), reason=error.message)
                 await asyncio.sleep(pause)
@@ -154,6 +156,7 @@ class NatsOutcomeConsumer:
                 log.debug("outcomes recorded", received=recorded.received, written=recorded.written)
                 if recorded.unknown:
                     log.warning("outcomes of no known sample dropped", dropped=recorded.unknown)
+                _count(recorded, held)
                 for one in held:
                     await _quietly(one.message.ack())
                 return None
@@ -204,6 +207,18 @@ class NatsOutcomeConsumer:
             await asyncio.sleep(self._limits.ack_wait_seconds / 3)
             for one in held:
                 await _quietly(one.message.in_progress())
+
+
+def _count(recorded: Recorded, held: Sequence[InFlightMessage]) -> None:
+    repeated = recorded.received - recorded.written - recorded.unknown
+    counts = {"recorded": recorded.written, "repeated": repeated, "unknown": recorded.unknown}
+    for result, count in counts.items():
+        metrics.OUTCOMES.labels(result).inc(count)
+    deliveries = [one.message.metadata for one in held]
+    metrics.OUTCOME_REDELIVERIES.inc(sum(each.num_delivered > 1 for each in deliveries))
+    published = min(each.timestamp for each in deliveries).timestamp()
+    # The clocks of two machines: a small difference may make it negative.
+    metrics.RECORDING_LAG_SECONDS.observe(max(time.time() - published, 0.0))
 
 
 async def _quietly(acking: Awaitable[object]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
+from services.results.metrics import CLOSE_SECONDS
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
@@ -99,8 +100,9 @@ class CloseRun:
         work = SummaryWork(is_last_try=self.failures[key] >= TRIES - 1)
 
         async def summed_up() -> RunSummary:
-            summary = await self.summarize_run.summarize(record, work)
-            return await self.summaries.keep(record.plan, summary)
+            with CLOSE_SECONDS.time():
+                summary = await self.summarize_run.summarize(record, work)
+                return await self.summaries.keep(record.plan, summary)
 
         computing = _Computing(work, asyncio.create_task(summed_up(), name=f"close {key[0]}"))
         self.computing[key] = computing

@@ -8,6 +8,7 @@ from math import ceil
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.metrics import DISPATCHED_SHARDS
 from services.scheduler.planning.ports import ShardMoves, ShardStore
 from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, FilledShard, Shard
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -128,6 +129,7 @@ class DispatchShards:
         target.ledger.sent(filled)
         # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
         await self.stream.publish(target.run, filled)
+        DISPATCHED_SHARDS.labels(target.run.pool).inc(len(filled))
         return sum(one.size_bytes for one in filled)
 
     def _credit(self, target: DispatchedRun, runs: int, now: float) -> int:

@@ -6,7 +6,9 @@ from proctor.values.run import RunCounts, RunState
 from services.common.clock import Clock
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.metrics import RUN_COST, RUNS_ENDED
 from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError
 
@@ -67,10 +69,13 @@ class FinishRun:
     async def close_with(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
         """Closes a run that has ended; without counts where results cannot say any."""
         await self.runs.mark_closed(token, run, counts)
+        _count(run, run.state, counts)
         await self.controls.announce(run)
 
     async def _end(self, token: FencingToken, run: Run, ending: RunEnding) -> None:
         if await self.runs.finish(token, run, ending):
+            if ending.counts is not None:
+                _count(replace(run, error=ending.error), ending.state, ending.counts)
             await self.controls.announce(replace(run, state=ending.state))
 
     async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
@@ -83,3 +88,11 @@ class FinishRun:
             f"most of them by {main_class.replace('_', ' ')}"
         )
         return RunError("TOO_MANY_FAILURES", f"{message}: {example}" if example else f"{message}.")
+
+
+def _count(run: Run, state: RunState, counts: RunCounts | None) -> None:
+    """Once for each end of a run: when it is closed."""
+    RUNS_ENDED.labels(state, run.error.reason if run.error else "").inc()
+    cost = cost_of(run, counts)
+    if run.price is not None and cost is not None:
+        RUN_COST.labels(run.pool, run.price.currency).inc(cost)

@@ -7,6 +7,7 @@ from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
+from services.scheduler.metrics import RECONCILED_SHARDS
 from services.scheduler.planning.ports import ShardMoves, ShardStore
 from services.scheduler.planning.shard import MissingSample, Shard, shards_of_missing
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -52,6 +53,7 @@ class ReconcileShards:
         done = [number for number in in_flight if number not in lost]
         returned = [replace(in_flight[number], samples=samples) for number, samples in lost.items()]
         await self._store(target, done, returned)
+        RECONCILED_SHARDS.inc(len(returned))
         await self._adopt(target, orphans)
         log.info(
             "reconciled",

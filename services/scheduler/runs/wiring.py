@@ -15,6 +15,7 @@ from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.rate_limits.rate_meter import RetryBudget
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
+from services.scheduler.runs.admission.report_queue import ReportQueue
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
@@ -68,6 +69,7 @@ class RunParts:
     change: ChangeState
     delete: DeleteRun
     show: ShowRun
+    report_queue: ReportQueue
     queue_api: GrpcQueueApi
 
 
@@ -108,6 +110,7 @@ def make_runs(
         change=ChangeState(runs=store, controls=controls, clock=clock),
         delete=DeleteRun(runs=store, record=record, clock=clock),
         show=show,
+        report_queue=ReportQueue(depths=PostgresQueue(session), limits=limits, clock=clock),
         queue_api=GrpcQueueApi(
             show=show, change=ChangeLimits(limits), limits=limits, changes=show.changes, clock=clock
         ),

@@ -10,6 +10,7 @@ from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.workers.list_models import ListingRules, ListModels
 from services.scheduler.workers.nats import NatsModelListRequests, NatsWorkerRegistry
+from services.scheduler.workers.report_workers import ReportWorkers
 
 # Longer than a worker waits for its provider's list.
 LIST_MODELS_SECONDS = 10.0
@@ -19,6 +20,7 @@ LIST_MODELS_SECONDS = 10.0
 class WorkerParts:
     registry: NatsWorkerRegistry
     list_models: ListModels
+    report_workers: ReportWorkers
 
 
 def make_workers(
@@ -38,4 +40,8 @@ def make_workers(
         clock=clock,
         rules=ListingRules(settings.list_models_wait_seconds),
     )
-    return WorkerParts(registry=registry, list_models=list_models)
+    return WorkerParts(
+        registry=registry,
+        list_models=list_models,
+        report_workers=ReportWorkers(pools=pools, registry=registry),
+    )

@@ -13,6 +13,7 @@ from services.worker.consumer.prefetch import Prefetch
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Outcome
+from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS
 
 FAILED_DELIVERIES_ALLOWED = 2
 log = get_logger()
@@ -85,7 +86,11 @@ class ProcessShard:
             self.context.prefetch.drop(len(in_flight.unfinished))
             self.context.prefetch.release(len(in_flight.shard.samples))
             self.context.in_flight.remove(in_flight, is_finished=is_finished)
-        _log(in_flight, disposition, self.clock.monotonic() - started)
+        seconds = self.clock.monotonic() - started
+        SHARDS.labels(disposition.value).inc()
+        SHARD_SECONDS.observe(seconds)
+        REDELIVERIES.inc(in_flight.failed_deliveries > 0)
+        _log(in_flight, disposition, seconds)
 
     async def _execute_and_finish(self, in_flight: InFlightShard) -> Disposition:
         run_states = self.context.run_states

@@ -14,6 +14,7 @@ from services.worker.engines.engine import EngineCache, EngineFailure, Generated
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
+from services.worker.metrics import RATE_LIMITED, RETRIES
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
 from services.worker.sandboxes.errors import SandboxError
@@ -89,6 +90,7 @@ class ExecuteSample:
                 return self._failed(shard, sample, failure)
             if delay:
                 limiter.on_retry(shard.run_id)
+                RETRIES.inc()
                 await asyncio.sleep(delay)
 
     async def _send(
@@ -99,6 +101,7 @@ class ExecuteSample:
             result = await self._ask_safely(shard, sample)
         except RateLimited as failure:
             limiter.on_rate_limited(failure.retry_after_seconds)
+            RATE_LIMITED.inc()
             raise
         except EngineFailure as failure:
             limiter.on_accepted()

@@ -20,6 +20,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
+from services.worker.execution.outcome_counts import count_outcomes
 from services.worker.execution.run_states import RunControl, RunStates
 from services.worker.execution.shard import Outcome, OutcomeBatch
 
@@ -105,6 +106,7 @@ class NatsOutcomePublisher:
         payload = batch_to_bytes(batch, self._worker_id, self._environment_of(batch))
         subject = messaging.outcome_subject(batch.run_id)
         await self._jetstream.publish(subject, payload, message_id)
+        count_outcomes(batch.outcomes)
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
         environment = dict(self._environment())

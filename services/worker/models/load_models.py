@@ -8,6 +8,7 @@ from services.common.clock import Clock
 from services.common.process import release
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Engine, ModelCannotLoad
+from services.worker.metrics import LOAD_SECONDS, LOADING
 
 log = get_logger()
 
@@ -74,10 +75,13 @@ class ModelLoader:
     async def load(self, model: str) -> bool:
         """Whether the engine serves the model now, or others of its group; a dead engine is restarted."""
         self.is_loading, self.switching_to = True, model
+        began = self.clock.monotonic()
         try:
-            loaded = await self._load_group(model)
+            with LOADING.track_inprogress():
+                loaded = await self._load_group(model)
         finally:
             self.is_loading, self.switching_to = False, None
+        LOAD_SECONDS.labels("loaded" if loaded else "refused").observe(self.clock.monotonic() - began)
         if not set(loaded) & set(self._ready):
             self._ready_since = self.clock.monotonic()
         self._ready = loaded

@@ -41,6 +41,7 @@ HOT = {
     "waiting_runs": f"'{{{RUN[1:-1]}}}'",
     "paused_runs": "100",
     "user_run_counts": "",
+    "queue_depths": "",
     "unfinished_runs": "",
     "past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
     "past_usage": "'glue', 'openai/x', 'generate', '{}'",

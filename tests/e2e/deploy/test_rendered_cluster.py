@@ -1,20 +1,28 @@
 """What the chart says is what starts: rendered pods as processes, and runs through rendered Services."""
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
+from prometheus_client.parser import text_string_to_metric_families
 
+from tests.harness.cluster.pod import Pod
 from tests.harness.cluster.rendered_cluster import RenderedCluster, rendered_cluster
 from tests.harness.helm import EXAMPLES, Setting, render
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
+_METRIC = re.compile(r"^\| `(proctor_\w+)`", re.MULTILINE)
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
 MODEL = "openai/fake"
 ROLLOUTS = 10
 
@@ -40,6 +48,7 @@ def setting(server: ModelServerProcess) -> Setting:
         "results": {"replicas": 2},
         "objectStore": {"volume": {"existingClaim": "objects"}},
         "noticeSeconds": 1,
+        "metrics": {"enabled": True},
         "pools": [pool],
         "test": {"model": MODEL, "apiKey": {"secretName": "test-key", "key": "api-key"}},
     }
@@ -104,6 +113,77 @@ async def test_run_completes_while_a_pod_of_each_service_is_replaced(
     assert found["status"] == "completed"
     assert found["progress"]["completed"] == found["progress"]["total"] >= 100 * ROLLOUTS
     assert found["failures"] == {}
+
+
+async def test_every_service_counted_what_happened(cluster: RenderedCluster) -> None:
+    """After the runs above: the pods that are left, of which one of each service has replaced another."""
+    documented = set(_METRIC.findall((DOCS / "metrics.md").read_text()))
+    texts = await asyncio.gather(
+        *(metrics_of(pod) for pod in cluster.pods if not pod.name.startswith("proctor-nats"))
+    )
+    samples = [sample for text in texts for sample in parsed(text)]
+    names = {sample.family for sample in samples if sample.family.startswith("proctor_")}
+    assert names <= documented
+
+    def total(name: str, **labels: str) -> float:
+        found = [each for each in samples if each.name == name and labels.items() <= each.labels.items()]
+        assert found, name
+        return sum(each.value for each in found)
+
+    # What the old pods counted is gone with them.
+    assert 100 <= total("proctor_samples_total", pool="fake", result="answered") <= 100 * (ROLLOUTS + 1) * 5
+    assert total("proctor_outcomes_total", result="recorded") >= 100
+    assert total("proctor_tokens_total", pool="fake", kind="completion") > 0
+    assert total("proctor_scheduler_leading") == 1
+    assert total("proctor_pool_workers", pool="fake", condition="ready") >= 2
+    assert total("proctor_stream_limit_bytes", stream="WORK_fake") > 0
+    assert total("proctor_rpc_duration_seconds_count", code="OK") > 0
+    assert total("proctor_http_request_duration_seconds_count", status="200") > 0
+    assert total("proctor_nats_connected") == 6
+    assert total("proctor_postgres_connections", purpose="recording", state="limit") == 8
+    assert total("proctor_backend_ready") == 4
+
+
+async def test_no_label_holds_a_run_a_user_or_a_path(cluster: RenderedCluster) -> None:
+    """A label with as many values as there are runs or users would fill the memory of Prometheus."""
+    texts = await asyncio.gather(*(metrics_of(pod) for pod in cluster.pods_of("gateway")))
+    routes = {each.labels["route"] for text in texts for each in parsed(text) if "route" in each.labels}
+    assert "/api/v1/benchmarking/results/{job_id}" in routes
+    values = {value for text in texts for each in parsed(text) for value in each.labels.values()}
+    assert not [value for value in values if _ID.search(value) or value == "ann"]
+
+
+async def metrics_of(pod: Pod) -> str:
+    """By the port that a monitor finds."""
+    [container] = pod.spec["containers"]
+    [port] = [each["containerPort"] for each in container["ports"] if each["name"] == "metrics"]
+    url = f"http://{pod.address}:{port}/metrics"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+@dataclass(frozen=True)
+class Figure:
+    family: str
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def parsed(text: str) -> list[Figure]:
+    return [
+        Figure(
+            f"{family.name}_total" if family.type == "counter" else family.name,
+            sample.name,
+            sample.labels,
+            sample.value,
+        )
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        # When each series of a counter began.
+        if not sample.name.endswith("_created")
+    ]
 
 
 class ServiceClient:

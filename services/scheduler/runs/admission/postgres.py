@@ -9,10 +9,11 @@ from typing import Any
 import asyncpg
 
 from proctor.values.priority import Priority
-from proctor.values.run import RunId
+from proctor.values.run import RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
+from services.scheduler.runs.admission.report_queue import QueueDepth
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
@@ -45,6 +46,17 @@ class PostgresQueue:
             )
 
         return await self._session.run(read)
+
+    async def depths(self) -> Sequence[QueueDepth]:
+        return [
+            QueueDepth(
+                state=RunState(row["state"]),
+                priority=Priority.of_number(row["priority"]),
+                runs=row["runs"],
+                oldest=row["oldest"],
+            )
+            for row in await self._session.fetch("queue_depths")
+        ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
         rows = await self._session.fetch("queue_order", list(runs), len(runs), SUMMARISING)

@@ -103,3 +103,14 @@ CROSS JOIN LATERAL (
     ORDER BY finished_at DESC
     LIMIT 5
 ) AS past;
+
+-- name: queue_depths: Count pending and running runs by priority, with the time at which the oldest was queued ()
+SELECT 'pending' AS state, priority, count(*) AS runs, min(queued_at) AS oldest
+FROM runs
+WHERE state = 'pending'
+GROUP BY priority
+UNION ALL
+SELECT 'running', priority, count(*), min(queued_at)
+FROM runs
+WHERE state = 'running'
+GROUP BY priority;

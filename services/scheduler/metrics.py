@@ -1,0 +1,41 @@
+"""Metrics of the scheduler.
+
+The queue and the pools are read every few seconds, and every replica shows the same: take the highest. The
+counters are the leader's: add them up.
+"""
+
+from prometheus_client import Counter, Gauge
+
+LEADING = Gauge("proctor_scheduler_leading", "1 while this replica leads.")
+QUEUE_RUNS = Gauge("proctor_queue_runs", "Pending and running runs.", ["state", "priority"])
+OLDEST_WAIT = Gauge(
+    "proctor_queue_oldest_wait_seconds",
+    "How long the run has waited that has been pending for longest; 0 where none is.",
+    ["priority"],
+)
+RUN_SLOTS = Gauge("proctor_run_slots", "Most runs that execute at a time.")
+RUNS_ENDED = Counter(
+    "proctor_runs_ended_total",
+    "Runs that have ended, by their state and the reason of a failure.",
+    ["state", "reason"],
+)
+RUN_COST = Counter(
+    "proctor_run_cost_total",
+    "Cost of runs that have ended, by their prices. A run that was retried counts with its earlier tries.",
+    ["pool", "currency"],
+)
+DISPATCHED_SHARDS = Counter("proctor_dispatched_shards_total", "Shards that were sent to a pool.", ["pool"])
+RECONCILED_SHARDS = Counter(
+    "proctor_reconciled_shards_total", "Shards that were sent again because their messages were lost."
+)
+POOL_WORKERS = Gauge(
+    "proctor_pool_workers",
+    "Live workers: ready, loading, draining, or unable to load a model.",
+    ["pool", "condition"],
+)
+POOL_IN_FLIGHT = Gauge(
+    "proctor_pool_requests_in_flight", "Samples that engines or providers work on.", ["pool"]
+)
+POOL_CONCURRENCY = Gauge(
+    "proctor_pool_concurrency", "Most samples that the live workers send at a time.", ["pool"]
+)

@@ -1,0 +1,49 @@
+"""Shows the length of the queue and its longest waits as metrics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from proctor.values.priority import Priority
+from proctor.values.run import RunState
+from services.common.clock import Clock
+from services.scheduler import metrics
+from services.scheduler.runs.limits.queue_limits import LimitStore
+
+_SHOWN = (RunState.PENDING, RunState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Runs of one state and priority; `oldest` is when the first of them was queued."""
+
+    state: RunState
+    priority: Priority
+    runs: int
+    oldest: datetime
+
+
+class QueueDepths(Protocol):
+    async def depths(self) -> Sequence[QueueDepth]:
+        """Pending and running runs; what has none is left out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReportQueue:
+    depths: QueueDepths
+    limits: LimitStore
+    clock: Clock
+
+    async def report(self) -> None:
+        found = {(each.state, each.priority): each for each in await self.depths.depths()}
+        now = self.clock.now()
+        for priority in Priority:
+            for state in _SHOWN:
+                depth = found.get((state, priority))
+                metrics.QUEUE_RUNS.labels(state, priority).set(depth.runs if depth else 0)
+            waiting = found.get((RunState.PENDING, priority))
+            waited = now - waiting.oldest if waiting else timedelta()
+            metrics.OLDEST_WAIT.labels(priority).set(max(waited.total_seconds(), 0.0))
+        metrics.RUN_SLOTS.set((await self.limits.limits()).max_running)
