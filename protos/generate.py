@@ -1,7 +1,8 @@
-"""Generates proctor/v1 from protos/proctor/v1: messages, services, types. `--check` only compares."""
+"""Generates proctor/v1 and proctor/keda from protos: messages, services, types. `--check` only compares."""
 
 import argparse
 import filecmp
+import re
 import shutil
 import subprocess
 import sys
@@ -10,13 +11,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
-PACKAGE = Path("proctor/v1")
+# Our own contracts, and the one that KEDA calls.
+PACKAGES = (Path("proctor/v1"), Path("proctor/keda"))
+
+_SERVICE = re.compile(r"^service ", re.MULTILINE)
 
 
 def generate(out: Path) -> None:
-    """Writes the generated package below `out`."""
-    files = sorted(str(path.relative_to(PROTOS)) for path in (PROTOS / PACKAGE).glob("*.proto"))
-    services = [name for name in files if name.endswith("_service.proto")]
+    """Writes the generated packages below `out`."""
+    paths = sorted(path for package in PACKAGES for path in (PROTOS / package).glob("*.proto"))
+    files = [str(path.relative_to(PROTOS)) for path in paths]
+    services = [
+        name
+        for name, path in zip(files, paths, strict=True)
+        if _SERVICE.search(path.read_text(encoding="utf-8"))
+    ]
     bin_folder = Path(sys.executable).parent
     protoc = [
         sys.executable,
@@ -30,9 +39,10 @@ def generate(out: Path) -> None:
     subprocess.run(
         [*protoc, f"--grpc_python_out={out}", f"--mypy_grpc_out=quiet:{out}", *services], check=True
     )
-    (out / PACKAGE / "__init__.py").write_text(
-        '"""Generated from protos/proctor/v1 by `make protos`; never edited."""\n'
-    )
+    for package in PACKAGES:
+        (out / package / "__init__.py").write_text(
+            f'"""Generated from protos/{package} by `make protos`; never edited."""\n'
+        )
 
 
 def differences(generated: Path, committed: Path) -> list[str]:
@@ -55,12 +65,13 @@ def main() -> int:
         out = Path(folder)
         generate(out)
         if is_check:
-            stale = differences(out / PACKAGE, ROOT / PACKAGE)
+            stale = [name for package in PACKAGES for name in differences(out / package, ROOT / package)]
             if stale:
                 print(f"Generated code is not current: {', '.join(stale)}. Run `make protos`.")
             return 1 if stale else 0
-        shutil.rmtree(ROOT / PACKAGE, ignore_errors=True)
-        shutil.copytree(out / PACKAGE, ROOT / PACKAGE)
+        for package in PACKAGES:
+            shutil.rmtree(ROOT / package, ignore_errors=True)
+            shutil.copytree(out / package, ROOT / package)
     return 0
 
 

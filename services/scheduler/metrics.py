@@ -28,6 +28,21 @@ DISPATCHED_SHARDS = Counter("proctor_dispatched_shards_total", "Shards that were
 RECONCILED_SHARDS = Counter(
     "proctor_reconciled_shards_total", "Shards that were sent again because their messages were lost."
 )
+WORKERS_WANTED = Gauge(
+    "proctor_pool_workers_wanted",
+    "Workers that the pool needs for its backlog, whatever its autoscaler allows. KEDA gets the same number.",
+    ["pool"],
+)
+BACKLOG_SAMPLES = Gauge(
+    "proctor_pool_backlog_samples",
+    "Samples without an outcome, of runs with a slot and of those that get one while a worker loads.",
+    ["pool", "model"],
+)
+BACKLOG_SECONDS = Gauge(
+    "proctor_pool_backlog_seconds",
+    "The time that one worker needs for them, at the speed that was measured; none while that is unknown.",
+    ["pool", "model"],
+)
 POOL_WORKERS = Gauge(
     "proctor_pool_workers",
     "Live workers: ready, loading, draining, or unable to load a model.",

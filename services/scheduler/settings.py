@@ -120,6 +120,10 @@ class SchedulerSettings(BaseSettings):
     max_batch_lines: int = Field(default=50_000, ge=1)
     """Most lines of a batch."""
 
+    scale_backlog_seconds: float = Field(default=600.0, gt=0)
+    """A pool gets as many workers as finish in this time what is left when they have loaded."""
+    scale_load_seconds: float = Field(default=120.0, ge=0)
+    """Time that an engine is believed to load a model, until it has been seen to."""
     list_models_wait_seconds: float = Field(default=2.0, gt=0)
     """Time that a list of models waits for the answer of a pool."""
     postgres_connections: int = Field(default=8, ge=2)

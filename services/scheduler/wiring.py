@@ -43,6 +43,8 @@ from services.scheduler.rate_limits.wiring import make_rate_limits
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
 from services.scheduler.runs.wiring import OrderSources, RunSignals, make_runs
+from services.scheduler.scaling import grpc_api as scaling_grpc_api
+from services.scheduler.scaling.wiring import make_scaling
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites import grpc_api as suites_grpc_api
 from services.scheduler.suites.wiring import make_suites
@@ -60,6 +62,7 @@ SERVICE_NAMES = (
     *uploads_grpc_api.SERVICE_NAMES,
     batches_grpc_api.SERVICE_NAME,
     changes_grpc_api.SERVICE_NAME,
+    scaling_grpc_api.SERVICE_NAME,
 )
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long
 # (decision 0032).
@@ -181,6 +184,9 @@ class SchedulerParts:
         self._runs = make_runs(
             settings, connections, sources=sources, signals=self._signals, record=self._record
         )
+        self._scaling = make_scaling(
+            settings, connections, pools=definitions.pools.pools, runs=self._runs, signals=self._signals
+        )
         self._batches = make_batches(settings, connections, runs=self._runs, uploads=self._uploads)
 
     def apis(self) -> list[Registration]:
@@ -202,6 +208,7 @@ class SchedulerParts:
             *self._uploads.apis,
             self._batches.api,
             make_change_api(self._connections),
+            self._scaling.api,
         )
         return [api.register for api in apis]
 
@@ -234,6 +241,7 @@ class SchedulerParts:
         async def report() -> None:
             self.workers.report_workers.report()
             await self._runs.report_queue.report()
+            await self._scaling.show.report()
 
         return (every(REPORT_SECONDS, report, name="report metrics"),)
 
@@ -258,8 +266,9 @@ class SchedulerParts:
         )
         leader = make_run_leader(self._settings, self._connections, led)
         cleanups = [cleanup.lead() for cleanup in (*self._uploads.cleanups, self._runs.delete)]
+        scaling = self._scaling.leader.lead(token)
         quotas = self._rate_limits.assign_quotas.lead()
-        await _together(leader.lead(token), quotas, self._batches.leader.lead(token), *cleanups)
+        await _together(leader.lead(token), quotas, self._batches.leader.lead(token), scaling, *cleanups)
 
     async def _forget_idle(self) -> None:
         clock = self._connections.clock

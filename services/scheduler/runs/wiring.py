@@ -70,6 +70,7 @@ class RunParts:
     delete: DeleteRun
     show: ShowRun
     report_queue: ReportQueue
+    forecasts: ForecastQueue
     queue_api: GrpcQueueApi
 
 
@@ -110,6 +111,7 @@ def make_runs(
         change=ChangeState(runs=store, controls=controls, clock=clock),
         delete=DeleteRun(runs=store, record=record, clock=clock),
         show=show,
+        forecasts=show.forecasts,
         report_queue=ReportQueue(depths=PostgresQueue(session), limits=limits, clock=clock),
         queue_api=GrpcQueueApi(
             show=show, change=ChangeLimits(limits), limits=limits, changes=show.changes, clock=clock

@@ -42,6 +42,8 @@ HOT = {
     "paused_runs": "100",
     "user_run_counts": "",
     "queue_depths": "",
+    "pool_demands": "",
+    "keep_pool_demand": "'gpu', 1, '{}', '{}', 480, '2026-06-01'",
     "unfinished_runs": "",
     "past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
     "past_usage": "'glue', 'openai/x', 'generate', '{}'",
@@ -82,7 +84,7 @@ HOT = {
     "batch_of_run": RUN,
     "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
-SMALL_TABLES = {"leadership", "limits", "user_admissions"}
+SMALL_TABLES = {"leadership", "limits", "pool_demands", "user_admissions"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

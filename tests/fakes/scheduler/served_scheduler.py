@@ -14,6 +14,7 @@ import grpc
 import nats
 from nats.aio.client import Client
 
+from proctor.keda import externalscaler_pb2_grpc
 from proctor.v1 import (
     dataset_service_pb2_grpc,
     outcome_pb2,
@@ -110,6 +111,7 @@ class ServedScheduler:
     worker: HandWorker
     stub: scheduler_service_pb2_grpc.SchedulerServiceAsyncStub
     datasets: dataset_service_pb2_grpc.DatasetServiceAsyncStub
+    scaler: externalscaler_pb2_grpc.ExternalScalerAsyncStub
 
     async def upload(self, content: bytes, name: str = "rows.jsonl") -> str:
         """Gives the id of the data set."""
@@ -210,4 +212,5 @@ async def standby_scheduler(
     ):
         stub = scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
         datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
-        yield ServedScheduler(settings, connection, HandWorker(connection), stub, datasets)
+        scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        yield ServedScheduler(settings, connection, HandWorker(connection), stub, datasets, scaler)

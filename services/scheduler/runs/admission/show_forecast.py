@@ -1,7 +1,7 @@
 """When each pending run starts: from the queue, the speed of running runs, and ended runs."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -15,6 +15,7 @@ from services.scheduler.runs.admission.run_estimate import (
     CompletedRun,
     PastRuns,
     TimeEstimate,
+    expected_outcomes,
     order_estimate,
     outcomes_estimate,
     start_estimates,
@@ -79,6 +80,25 @@ class QueueForecast:
     def contains(self, run_id: RunId) -> bool:
         return run_id in self._index or run_id in self._running
 
+    @property
+    def running(self) -> Sequence[Run]:
+        """Runs with a slot."""
+        return [run for run in self.moment.queue.running if not run.is_closing]
+
+    def runs_with_slots_within(self, seconds: float) -> Iterator[Run]:
+        """Runs that have a slot, or are expected to get one by then."""
+        yield from self.running
+        for each, start in zip(self.moment.queue.waiting, self._starts, strict=True):
+            if start is not None and start.seconds <= seconds:
+                yield each.run
+
+    def outcomes_left(self, run: Run) -> float | None:
+        """Outcomes that are not recorded; None where nothing says how many there will be."""
+        if run.is_planned:
+            counts = self._rates.get(run.run_id, RunRate()).counts
+            return max(run.total - (counts.recorded if counts else 0), 0)
+        return expected_outcomes(run.order, self._history_of(run))
+
     def seconds_to_end(self, run: Run) -> float | None:
         """From now, its wait included."""
         index = self._index.get(run.run_id)
@@ -95,7 +115,7 @@ class QueueForecast:
 
     def _forecast(self) -> list[TimeEstimate | None]:
         moment = self.moment
-        with_slots = [run for run in moment.queue.running if not run.is_closing]
+        with_slots = self.running
         ends = [self._remaining(run) for run in with_slots]
         lengths = [self._remaining(each.run) for each in moment.queue.waiting]
         starts = start_estimates(ends, lengths, moment.limits.max_running)

@@ -1,0 +1,1 @@
+"""Generated from protos/proctor/keda by `make protos`; never edited."""

@@ -1,0 +1,67 @@
+"""KEDA's external scaler: as many workers as the pool needs, whatever KEDA has counted."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import grpc
+
+from proctor.keda import externalscaler_pb2 as messages
+from proctor.keda import externalscaler_pb2_grpc
+from services.common.grpc.server import RpcContext
+from services.scheduler.scaling.show_demand import ShowDemand
+
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
+# The metric is the number of workers, so its target per worker is 1.
+_METRIC = "workers"
+_TARGET = 1
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpcExternalScaler(externalscaler_pb2_grpc.ExternalScalerServicer):
+    demand: ShowDemand
+
+    def register(self, server: grpc.aio.Server) -> None:
+        externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self, server)
+
+    async def IsActive(
+        self, request: messages.ScaledObjectRef, context: RpcContext
+    ) -> messages.IsActiveResponse:
+        demand = await self.demand.demand(_pool(request))
+        return messages.IsActiveResponse(result=demand.is_active)
+
+    async def StreamIsActive(
+        self, request: messages.ScaledObjectRef, context: RpcContext
+    ) -> AsyncIterator[messages.IsActiveResponse]:
+        """Only the change to active: KEDA ignores the other, and a repeated one delays its cool-down."""
+        async for _ in self.demand.activations(_pool(request), _pauses):
+            yield messages.IsActiveResponse(result=True)
+
+    async def GetMetricSpec(
+        self, request: messages.ScaledObjectRef, context: RpcContext
+    ) -> messages.GetMetricSpecResponse:
+        spec = messages.MetricSpec(metricName=_METRIC, targetSize=_TARGET, targetSizeFloat=_TARGET)
+        return messages.GetMetricSpecResponse(metricSpecs=[spec])
+
+    async def GetMetrics(
+        self, request: messages.GetMetricsRequest, context: RpcContext
+    ) -> messages.GetMetricsResponse:
+        demand = await self.demand.demand(_pool(request.scaledObjectRef))
+        name = request.metricName or _METRIC
+        value = messages.MetricValue(
+            metricName=name, metricValue=demand.workers, metricValueFloat=demand.workers
+        )
+        return messages.GetMetricsResponse(metricValues=[value])
+
+
+def _pool(request: messages.ScaledObjectRef) -> str:
+    return request.scalerMetadata.get("pool", "")
+
+
+async def _pauses() -> AsyncIterator[None]:
+    while True:
+        yield
+        await asyncio.sleep(_LOOK_SECONDS)

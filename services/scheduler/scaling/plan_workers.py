@@ -1,0 +1,138 @@
+"""The leader computes how many workers each pool needs, and stores it for all replicas."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from proctor.values.providers.pool import Pool
+from services.common.clock import Clock
+from services.common.structured_logs import get_logger
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.runs.admission.show_forecast import ForecastQueue, QueueForecast
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.scaling.pool_demand import PoolDemand, PoolMoment, ScalingRule, next_demand
+from services.scheduler.scaling.ports import DemandStore
+from services.scheduler.workers.worker import Worker, WorkerRegistry
+
+log = get_logger()
+
+# The name of all models of a pool that serves any model of its provider.
+ANY_MODEL = "any"
+_ROUND_SECONDS = 5.0
+_SHORTEST_ROUND_SECONDS = 1.0
+# A run of unknown length needs a worker all the same.
+_UNKNOWN_SAMPLES = 1.0
+
+
+@dataclass(slots=True)
+class PlanWorkers:
+    """Keeps when it saw workers begin to load, beside what it stores."""
+
+    pools: Sequence[Pool]
+    registry: WorkerRegistry
+    tracker: ProgressTracker
+    forecasts: ForecastQueue
+    store: DemandStore
+    clock: Clock
+    rule: ScalingRule
+    _began_to_load: dict[str, float] = field(init=False, default_factory=dict)
+
+    async def lead(self, token: FencingToken) -> NoReturn:
+        """Every few seconds, and soon after the queue has changed."""
+        while True:
+            version = self.tracker.version(ANY_RUN)
+            try:
+                await self.plan(token)
+            except LeadershipLost:
+                raise
+            except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
+                log.warning("needs of pools not computed", error=repr(error))
+            await asyncio.sleep(_SHORTEST_ROUND_SECONDS)
+            await self.tracker.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, self.clock.monotonic())
+
+    async def plan(self, token: FencingToken) -> None:
+        known = (await self.store.demands()).by_pool
+        forecast = await self.forecasts.forecast()
+        demands = []
+        for pool in self.pools:
+            before = known.get(pool.name, PoolDemand(pool.name))
+            after = next_demand(before, self._moment(pool, before, forecast), self._rule_of(pool))
+            if after.workers != before.workers:
+                log.info("workers wanted", pool=pool.name, workers=after.workers, before=before.workers)
+            demands.append(after)
+        await self.store.keep(token, demands, self.clock.now())
+
+    def _rule_of(self, pool: Pool) -> ScalingRule:
+        """A worker of a provider has nothing to load."""
+        return ScalingRule(self.rule.backlog_seconds, 0.0) if pool.serves_any_model else self.rule
+
+    def _moment(self, pool: Pool, before: PoolDemand, forecast: QueueForecast) -> PoolMoment:
+        rule = self._rule_of(pool)
+        ahead = rule.load_seconds if before.load_seconds is None else before.load_seconds
+        samples: defaultdict[str, float] = defaultdict(float)
+        for run in forecast.runs_with_slots_within(ahead):
+            if run.pool == pool.name:
+                left = forecast.outcomes_left(run)
+                samples[_key(pool, run.order.model)] += _UNKNOWN_SAMPLES if left is None else left
+        workers = list(self.registry.table().pool(pool.name).by_key.values())
+        ready = [worker for worker in workers if _is_ready(pool, worker)]
+        return PoolMoment(
+            samples=samples,
+            speeds=dict(self._speeds(pool, ready, forecast.running)),
+            concurrency=pool.concurrency,
+            ready=len(ready),
+            in_flight=sum(worker.in_flight for worker in ready),
+            is_throttled=any(worker.throttled_servers for worker in workers),
+            load_seconds=self._loaded_seconds(pool, workers),
+        )
+
+    def _speeds(
+        self, pool: Pool, ready: Sequence[Worker], running: Iterable[Run]
+    ) -> Iterator[tuple[str, float]]:
+        """Samples per second of one worker, of models whose workers have no room."""
+        now = self.clock.monotonic()
+        rates: defaultdict[str, float] = defaultdict(float)
+        for run in running:
+            if run.pool == pool.name:
+                rates[_key(pool, run.order.model)] += self.tracker.samples_per_second(run.run_id, now) or 0.0
+        for model, rate in rates.items():
+            serving = [worker for worker in ready if model == ANY_MODEL or worker.answers_for(model)]
+            in_flight = sum(worker.in_flight for worker in serving)
+            if serving and rate and 2 * in_flight >= pool.concurrency * len(serving):
+                yield model, rate / len(serving)
+
+    def _loaded_seconds(self, pool: Pool, workers: Sequence[Worker]) -> float | None:
+        """The time that the last worker took which has loaded since the round before."""
+        now, loaded = self.clock.monotonic(), None
+        for worker in workers:
+            if worker.condition.startswith("loading"):
+                self._began_to_load.setdefault(worker.worker_id, now)
+            elif (began := self._began_to_load.pop(worker.worker_id, None)) is not None and _is_ready(
+                pool, worker
+            ):
+                loaded = now - began
+        self._forget_gone()
+        return loaded
+
+    def _forget_gone(self) -> None:
+        live = {worker.worker_id for worker in self.registry.workers()}
+        for worker_id in self._began_to_load.keys() - live:
+            del self._began_to_load[worker_id]
+
+
+def _key(pool: Pool, model: str) -> str:
+    """Models of a provider are too many to show each."""
+    return ANY_MODEL if pool.serves_any_model else model
+
+
+def _is_ready(pool: Pool, worker: Worker) -> bool:
+    return worker.condition.startswith("ready") and (pool.serves_any_model or bool(worker.loaded_model))
+
+
+def models_of(pool: Pool) -> Mapping[str, None]:
+    """The names by which its backlog is shown."""
+    names = (ANY_MODEL,) if pool.serves_any_model else [model.name for model in pool.models]
+    return dict.fromkeys(names)

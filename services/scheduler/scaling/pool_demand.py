@@ -1,0 +1,116 @@
+"""How many workers a pool needs, by its backlog, its speed, its workers and what it needed before.
+
+A backlog takes the same GPU time with few workers as with many, so a worker that is there stays while it has
+work. A new one is worth its load time only if enough work is left once it has loaded.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Of the latest measurement: rows differ in length.
+_LATEST_WEIGHT = 0.3
+# Below this share of their requests the workers that are there have room, and others would find no work.
+_BUSY_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRule:
+    """`backlog_seconds`: what is left once new workers have loaded shall be done in this time.
+
+    `load_seconds` are believed of an engine that has not loaded a model yet.
+    """
+
+    backlog_seconds: float = 600.0
+    load_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMoment:
+    """What is observed of a pool. `samples` are outstanding, by model, of runs that have or soon get a slot.
+
+    `speeds` are samples per second of one worker, of the models whose workers are busy. `load_seconds` is the
+    time that a worker has just taken to load, None if none has.
+    """
+
+    samples: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    concurrency: int = 1
+    ready: int = 0
+    in_flight: int = 0
+    is_throttled: bool = False
+    load_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDemand:
+    """What a pool needs, and what was learned of it. It is stored, so that all replicas give one answer.
+
+    `speeds` are samples per second of one worker by model, as measured so far.
+    """
+
+    pool: str
+    workers: int = 0
+    samples: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    load_seconds: float | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.workers > 0
+
+    def backlog_seconds(self, model: str) -> float | None:
+        """The time that one worker needs for its samples; None while its speed is unknown."""
+        speed = self.speeds.get(model)
+        return self.samples.get(model, 0.0) / speed if speed else None
+
+
+def next_demand(before: PoolDemand, now: PoolMoment, rule: ScalingRule) -> PoolDemand:
+    """The demand after an observation; `before` is that of the observation before."""
+    learned = PoolDemand(
+        pool=before.pool,
+        workers=before.workers,
+        samples=now.samples,
+        speeds=_learned_speeds(before.speeds, now),
+        load_seconds=before.load_seconds if now.load_seconds is None else now.load_seconds,
+    )
+    return PoolDemand(
+        pool=before.pool,
+        workers=_workers(learned, now, rule),
+        samples=learned.samples,
+        speeds=learned.speeds,
+        load_seconds=learned.load_seconds,
+    )
+
+
+def _workers(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
+    outstanding = sum(now.samples.values())
+    if outstanding <= 0:
+        # A worker that holds requests finishes them.
+        return min(learned.workers, 1) if now.in_flight else 0
+    # More than these find no sample to work on.
+    useful = math.ceil(outstanding / now.concurrency)
+    kept = max(learned.workers, 1)
+    return min(max(kept, _grown(learned, now, rule)), useful)
+
+
+def _grown(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
+    """Workers for what is left of the backlog after the time that a new worker takes to load.
+
+    While a model's speed is unknown, one worker shows it.
+    """
+    has_room = now.ready and now.in_flight < _BUSY_SHARE * now.ready * now.concurrency
+    if has_room or now.is_throttled:
+        return 0
+    worker_seconds = sum(learned.backlog_seconds(model) or 0.0 for model in now.samples)
+    load_seconds = rule.load_seconds if learned.load_seconds is None else learned.load_seconds
+    left = worker_seconds - now.ready * load_seconds
+    return math.ceil(left / rule.backlog_seconds) if left > 0 else 0
+
+
+def _learned_speeds(before: Mapping[str, float], now: PoolMoment) -> Mapping[str, float]:
+    speeds = dict(before)
+    for model, speed in now.speeds.items():
+        known = speeds.get(model, speed)
+        speeds[model] = known + _LATEST_WEIGHT * (speed - known)
+    return speeds

@@ -1,0 +1,43 @@
+"""Joins the parts of scaling: what the leader computes, and what every replica answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.values.providers.pool import Pool
+from services.scheduler.postgres import Connections
+from services.scheduler.runs.wiring import RunParts, RunSignals
+from services.scheduler.scaling.grpc_api import GrpcExternalScaler
+from services.scheduler.scaling.plan_workers import PlanWorkers
+from services.scheduler.scaling.pool_demand import ScalingRule
+from services.scheduler.scaling.postgres import PostgresDemands
+from services.scheduler.scaling.show_demand import ShowDemand
+from services.scheduler.settings import SchedulerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingParts:
+    api: GrpcExternalScaler
+    show: ShowDemand
+    leader: PlanWorkers
+
+
+def make_scaling(
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    pools: Sequence[Pool],
+    runs: RunParts,
+    signals: RunSignals,
+) -> ScalingParts:
+    clock, store = connections.clock, PostgresDemands(connections.postgres)
+    show = ShowDemand(pools=pools, store=store, clock=clock)
+    leader = PlanWorkers(
+        pools=pools,
+        registry=signals.registry,
+        tracker=signals.tracker,
+        forecasts=runs.forecasts,
+        store=store,
+        clock=clock,
+        rule=ScalingRule(settings.scale_backlog_seconds, settings.scale_load_seconds),
+    )
+    return ScalingParts(api=GrpcExternalScaler(demand=show), show=show, leader=leader)
