@@ -62,18 +62,25 @@ class LocalStack:
         if self._lock is None:
             return
         self._phase = "stopping"
-        for role in STOP_ORDER:
-            await asyncio.gather(*(child.stop() for child in self._children_of(role)))
+        stopping = [await self._stop_all(role) for role in STOP_ORDER]
         if self._log_keeping is not None:
             self._log_keeping.cancel()
             await asyncio.wait([self._log_keeping])
         remove_stack_state(self.options.state_dir)
         self._lock.release()
         self._lock = None
+        if failures := [failure for of_role in stopping for failure in of_role]:
+            raise failures[0]
 
     async def wait(self) -> None:
         """Returns when the stack has been stopped; raises what broke its supervision, should that happen."""
         await asyncio.gather(*(child.ended() for child in self.children.values()))
+
+    async def _stop_all(self, role: str) -> list[BaseException]:
+        """What went wrong: a child that cannot be stopped must not keep the others running."""
+        children = (child.stop() for child in self._children_of(role))
+        ends = await asyncio.gather(*children, return_exceptions=True)
+        return [end for end in ends if end is not None]
 
     def child(self, name: str) -> SupervisedChild:
         """By its name, or by its role where only one child has it (`worker` for `worker.local`)."""

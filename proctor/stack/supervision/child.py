@@ -17,6 +17,7 @@ LONGEST_BACKOFF_SECONDS = 5.0
 STEADY_AFTER_SECONDS = 20.0
 FIRST_PROBE_PAUSE_SECONDS = 0.02
 LONGEST_PROBE_PAUSE_SECONDS = 0.25
+CANCEL_AGAIN_SECONDS = 1.0
 
 Report = Callable[[str], None]
 Probe = Callable[[], Awaitable[bool]]
@@ -80,8 +81,10 @@ class SupervisedChild:
             self._supervising.result()
 
     async def stop(self) -> None:
-        self._supervising.cancel()
-        await asyncio.wait([self._supervising])
+        # More than once: a library under it may lose a cancellation that comes at the moment of an answer.
+        while not self._supervising.done():
+            self._supervising.cancel()
+            await asyncio.wait([self._supervising], timeout=CANCEL_AGAIN_SECONDS)
         if not self.first_ready.done():
             self.first_ready.cancel()
         self.ready.clear()

@@ -1,5 +1,6 @@
 """A supervised child, with small programs of the system in the place of servers."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -101,3 +102,23 @@ async def test_stopping_one_that_waits_for_its_next_start_ends_it(stack: Stack) 
     await child.stop()
     assert child.pid is None
     assert child.first_ready.cancelled()
+
+
+async def test_stopping_one_whose_probe_loses_a_cancellation_ends_it(stack: Stack) -> None:
+    """As `asyncio.wait_for` of Python 3.11 does where the answer comes at the same moment."""
+    is_asked = asyncio.Event()
+
+    async def lose_a_cancellation() -> bool:
+        is_asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return True
+        return False
+
+    child = stack.child("sleep", "60", probe=lose_a_cancellation)
+    await is_asked.wait()
+    async with asyncio.timeout(10):
+        await child.stop()
+    assert child.pid is None
+    assert child.state == "stopped"
