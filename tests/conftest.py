@@ -1,6 +1,11 @@
-"""What is logged within the tests' own process looks as services log to a terminal: tracebacks are plain."""
+"""For all tests: a process that hangs is ended, and what is logged within it has plain tracebacks."""
 
+import os
+
+import pytest
 import structlog
+
+from tests.harness.watchdog import Watchdog
 
 # structlog's own print every local variable, which takes seconds where one holds all that a test has built.
 structlog.configure(
@@ -10,3 +15,8 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Nothing is captured yet: descriptor 2 is the standard error of the process.
+    config.pluginmanager.register(Watchdog(os.dup(2)))
