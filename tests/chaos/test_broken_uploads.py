@@ -32,6 +32,7 @@ DATASETS = "/admin/datasets"
 # By door: where a file is sent to, and where those that are kept are listed.
 APIS = {"data set": (f"{DATASETS}/upload", DATASETS), "file": ("/v1/files", "/v1/files")}
 MOST_BYTES = 1_000_000
+GONE_LIMIT_SECONDS = 20.0
 Break = Callable[["HalfUpload"], Awaitable[None]]
 
 
@@ -73,7 +74,8 @@ class HalfUpload:
     async def gone(self) -> None:
         """Its sender has gone away, or got the error."""
         self.task.cancel()
-        await asyncio.wait([self.task])
+        _, hanging = await asyncio.wait([self.task], timeout=GONE_LIMIT_SECONDS)
+        assert not hanging, "the upload does not end"
         if not self.task.cancelled():
             self.task.exception()
 
@@ -126,6 +128,7 @@ async def scheduler_killed(stack: StackHarness, upload: HalfUpload) -> None:
     await kill(stack, "scheduler")
     upload.go_on()
     await asyncio.wait([upload.task], timeout=20)
+    assert upload.task.done(), "the upload has no answer"
     assert upload.task.result().status == 503, upload.task.result()
     assert objects(stack)
     async with stack.database() as database:

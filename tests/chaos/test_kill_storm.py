@@ -22,8 +22,6 @@ from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 PROCESSES = ("worker", "scheduler", "results", "gateway", "nats", "postgres")
 KILLS = int(os.environ.get("PROCTOR_STORM_KILLS", "24"))
 SEED = int(os.environ.get("PROCTOR_STORM_SEED", "5"))
@@ -32,6 +30,13 @@ RUNS_AT_ONCE = 3
 MOST_RECORDED_BETWEEN = 400
 PROGRESS_LIMIT_SECONDS = 120.0
 RUN_LIMIT_SECONDS = 120.0 + 5.0 * KILLS
+# Of the test: what it waits for the storm, and then for the runs that are left.
+STORM_LIMIT_SECONDS = 600.0 + 10.0 * KILLS
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(STORM_LIMIT_SECONDS),
+]
 
 _RECORDED = "SELECT coalesce(sum(recorded), 0)::bigint FROM results.task_counts"
 _ARE_CLOSED = "SELECT bool_and(is_closed) FROM scheduler.runs WHERE run_id = ANY ($1::uuid[])"

@@ -13,7 +13,7 @@ NOT_SETTINGS = {"PROCTOR_REFERENCE_DIR", "PROCTOR_"}
 
 def test_reference_is_current() -> None:
     check = [sys.executable, str(ROOT / "docs" / "generate_reference.py"), "--check"]
-    done = subprocess.run(check, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = subprocess.run(check, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 

@@ -1,10 +1,13 @@
 """A test that hangs where pytest-timeout does not look ends its process, and its stack is shown."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.fakes import eventually as polling
 
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
@@ -63,3 +66,19 @@ def test_hanging_process_ends_with_its_stacks(tmp_path: Path, hanging: str, wher
     assert ended.returncode == 1, ended.stdout
     assert "Timeout (0:00:0" in ended.stderr
     assert where in ended.stderr
+
+
+async def test_look_that_hangs_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polling, "LONGEST_LOOK_SECONDS", 0.1)
+    was_cancelled = asyncio.Event()
+
+    async def hang() -> bool:
+        try:
+            return await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            was_cancelled.set()
+            raise
+
+    with pytest.raises(AssertionError, match="a look did not end within 0 s: an answer"):
+        await polling.eventually(hang, "an answer", limit_seconds=0.1)
+    assert was_cancelled.is_set()

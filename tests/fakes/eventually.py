@@ -5,7 +5,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 POLL_EVERY_SECONDS = 0.02
-
+# A look that was begun in time may answer so much later; one that hangs is cancelled.
+LONGEST_LOOK_SECONDS = 30.0
 
 Condition = Callable[[], bool | Awaitable[bool]]
 
@@ -14,8 +15,20 @@ async def eventually(is_true: Condition, what: str, limit_seconds: float = 20.0)
     deadline = time.monotonic() + limit_seconds
     while True:
         answer = is_true()
-        if answer if isinstance(answer, bool) else await answer:
+        if answer if isinstance(answer, bool) else await _looked(answer, deadline, what):
             return
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit_seconds:g} s: {what}")
         await asyncio.sleep(POLL_EVERY_SECONDS)
+
+
+async def _looked(answer: Awaitable[bool], deadline: float, what: str) -> bool:
+    left = deadline - time.monotonic() + LONGEST_LOOK_SECONDS
+    looking = asyncio.timeout(left)
+    try:
+        async with looking:
+            return await answer
+    except TimeoutError as error:
+        if looking.expired():
+            raise AssertionError(f"a look did not end within {left:.0f} s: {what}") from error
+        raise

@@ -1,5 +1,6 @@
 """Chromium, as users have it: pages of a gateway, and what must hold on each of them."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +9,9 @@ from typing import Literal
 
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+
+CLOSE_LIMIT_SECONDS = 30.0
+CHECK_LIMIT_SECONDS = 60.0
 
 Theme = Literal["light", "dark"]
 # Root has no sandbox; the pages are our own.
@@ -42,9 +46,11 @@ class Tab:
     async def check(self) -> None:
         """No console error, nothing wider than the window, nothing that axe finds."""
         assert self.complaints == []
-        too_wide = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert too_wide <= 0, f"{too_wide} pixels are outside of the window"
-        found = await Axe().run(self.page, options=_RULES)
+        # Scripts in a page have no time limit of Playwright's.
+        async with asyncio.timeout(CHECK_LIMIT_SECONDS):
+            too_wide = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert too_wide <= 0, f"{too_wide} pixels are outside of the window"
+            found = await Axe().run(self.page, options=_RULES)
         assert found.violations_count == 0, found.generate_report()
 
 
@@ -62,7 +68,8 @@ async def chromium() -> AsyncIterator[Browser]:
         try:
             yield browser
         finally:
-            await browser.close()
+            async with asyncio.timeout(CLOSE_LIMIT_SECONDS):
+                await browser.close()
 
 
 @asynccontextmanager
@@ -77,7 +84,8 @@ async def tab(browser: Browser, url: str, look: Look | None = None) -> AsyncIter
     try:
         yield await tab_in(context, url)
     finally:
-        await context.close()
+        async with asyncio.timeout(CLOSE_LIMIT_SECONDS):
+            await context.close()
 
 
 async def tab_in(context: BrowserContext, url: str) -> Tab:

@@ -121,10 +121,14 @@ async def submit_all(stack: StackHarness, crowd: Crowd) -> Tally:
     async def be_user(user: str) -> None:
         habit = HABITS[user.split(maxsplit=1)[0]]
         async with ProctorClient(stack.stack.gateway_grpc, user=user) as client:
-            await asyncio.gather(*(order(client, habit) for _ in range(crowd.runs_each)))
+            async with asyncio.TaskGroup() as group:
+                for _ in range(crowd.runs_each):
+                    group.create_task(order(client, habit))
             await order(client, habit)
 
-    await asyncio.gather(*(be_user(user) for user in crowd.users))
+    async with asyncio.TaskGroup() as group:
+        for user in crowd.users:
+            group.create_task(be_user(user))
     return tally
 
 
@@ -157,15 +161,20 @@ async def stir(stack: StackHarness, crowd: Crowd, tally: Tally, seed: int = 4) -
     timed = list(zip(run_ids, seconds, strict=True))
     pauses = (pause(*each) for each in timed[:paused])
     cancels = (cancel(*each) for each in timed[paused : paused + cancelled])
-    await asyncio.gather(*pauses, *cancels)
+    async with asyncio.TaskGroup() as group:
+        for each in (*pauses, *cancels):
+            group.create_task(each)
 
 
 async def _refusal(call: Callable[[], Awaitable[run_pb2.Run]]) -> str:
     """The reason, or nothing where it was done; asked again where the scheduler was away."""
+    deadline = time.monotonic() + LIMIT_SECONDS
     while True:
         try:
             await call()
         except client_errors.Unreachable:
+            if time.monotonic() > deadline:
+                raise
             await asyncio.sleep(PATIENCE_SECONDS)
         except client_errors.Refused as refused:
             return refused.reason

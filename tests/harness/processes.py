@@ -33,6 +33,18 @@ async def end(process: Process, seconds: float = END_SECONDS) -> None:
         await process.wait()
 
 
+async def output_of(process: Process, seconds: float) -> tuple[bytes, bytes]:
+    """What it writes to its pipes until it ends. It is killed where it does not end in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+
+
 @contextmanager
 def killed_at_the_end(process: Popen[AnyStr], *, group: bool = False) -> Iterator[Popen[AnyStr]]:
     """Also where the test fails. `group`: with what it started, where it leads a session of its own."""

@@ -1,5 +1,6 @@
 """More of a service than a local stack starts: the same program and environment at an address of its own."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -7,6 +8,7 @@ from types import MappingProxyType
 
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import SupervisedChild, Surroundings
+from tests.harness.servers import START_SECONDS
 from tests.harness.stack_harness import StackHarness
 
 # Which setting tells where a replica listens.
@@ -31,7 +33,8 @@ async def replica(
     log_path = stack.stack.options.state_dir / "logs" / f"{name}-{service}.log"
     child = SupervisedChild(spec, Surroundings(log_path, report=lambda _: None, on_change=lambda: None))
     try:
-        await child.first_ready
+        async with asyncio.timeout(START_SECONDS):
+            await asyncio.shield(child.first_ready)
         yield child
     finally:
         await child.stop()

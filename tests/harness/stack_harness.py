@@ -1,7 +1,7 @@
 """The whole of Proctor for a test: a local stack on free ports, a model server to ask, and a client."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +12,14 @@ from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import StackOptions, remote_pool
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import Pool, Provider
+from tests.fakes.eventually import eventually
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 
 MODEL = "openai/fake"
+READY_LIMIT_SECONDS = 60.0
+CONNECT_LIMIT_SECONDS = 10.0
+COMMAND_LIMIT_SECONDS = 60.0
 
 # Faults are noticed sooner than in production, so that tests do not wait for them.
 IMPATIENT = {
@@ -60,12 +64,15 @@ class StackHarness:
     @asynccontextmanager
     async def database(self) -> AsyncIterator[asyncpg.Connection]:
         """A connection of the test's own, to count with, once Postgres is there (again)."""
-        await self.stack.child("postgres").ready.wait()
-        connection = await asyncpg.connect(self.stack.postgres_dsn)
+        await eventually(self.stack.child("postgres").ready.is_set, "Postgres is ready", READY_LIMIT_SECONDS)
+        connection = await asyncpg.connect(
+            self.stack.postgres_dsn, timeout=CONNECT_LIMIT_SECONDS, command_timeout=COMMAND_LIMIT_SECONDS
+        )
         try:
             yield connection
         finally:
-            await connection.close()
+            with suppress(TimeoutError):
+                await connection.close(timeout=CONNECT_LIMIT_SECONDS)
 
 
 def keyed_order(**changes: object) -> run_pb2.RunOrder:

@@ -19,6 +19,7 @@ from services.worker.engines.vllm.model_files import (
     read_model_config,
 )
 from tests.fakes.eventually import eventually
+from tests.harness.processes import bound
 
 START_SECONDS = 240.0
 STOP_SECONDS = 10.0
@@ -30,7 +31,7 @@ async def vllm_server(python: Path, served: PoolModel, log: Path) -> AsyncIterat
     [address] = choose_addresses(1)
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *_command(python, served, address),
+            *bound(*_command(python, served, address)),
             env={**os.environ, **_settings(served).environment(is_cpu=_is_cpu(python))},
             stdout=output,
             stderr=output,
@@ -67,7 +68,8 @@ def _settings(served: PoolModel) -> VllmSettings:
 def _is_cpu(python: Path) -> bool:
     """As the worker finds it out."""
     asks = "from importlib.metadata import version; print(version('vllm'))"
-    return "cpu" in subprocess.run([python, "-c", asks], capture_output=True, text=True, check=True).stdout
+    asked = subprocess.run([python, "-c", asks], capture_output=True, text=True, check=True, timeout=60)
+    return "cpu" in asked.stdout
 
 
 async def _is_ready(process: asyncio.subprocess.Process, address: str, log: Path) -> bool:
@@ -89,4 +91,4 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
             await asyncio.wait_for(process.wait(), STOP_SECONDS)
         except TimeoutError:
             os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)

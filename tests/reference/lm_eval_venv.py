@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).parent / "lm_eval_requirements.txt"
+_LIMIT_SECONDS = 540.0
 _READY = "ready"
 _QUIET_AND_OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -35,7 +36,13 @@ def run_in_lm_eval(
     variables.pop("PYTHONPATH", None)
     command = [str(lm_eval_python()), *map(str, arguments)]
     done = subprocess.run(
-        command, input=input_text, env=variables, capture_output=True, text=True, check=False
+        command,
+        input=input_text,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_LIMIT_SECONDS,
     )
     if done.returncode:
         raise RuntimeError(f"{command} exited with {done.returncode}:\n{done.stderr[-4000:]}")
@@ -56,9 +63,9 @@ def _made_venv() -> Path:
 
 def _make(venv: Path) -> None:
     shutil.rmtree(venv, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=_LIMIT_SECONDS)
     pip = [str(_interpreter(venv)), "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS)]
-    subprocess.run(pip, check=True)
+    subprocess.run(pip, check=True, timeout=_LIMIT_SECONDS)
     (venv / _READY).touch()
 
 

@@ -12,7 +12,9 @@ from tests.harness.helm import CHART
 
 def test_readme_lists_the_values_that_there_are() -> None:
     script = str(CHART.parent / "values_reference.py")
-    done = subprocess.run((sys.executable, script, "--check"), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        (sys.executable, script, "--check"), capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -20,7 +20,7 @@ OWN = ("gateway", "scheduler", "results", "worker")
 @pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.vllm"])
 def test_dockerfile_lints(name: str) -> None:
     program = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run((program, ROOT / name), capture_output=True, text=True, check=False)
+    done = subprocess.run((program, ROOT / name), capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout
 
 

@@ -58,5 +58,7 @@ def test_every_file_that_a_template_names_exists() -> None:
 def test_scripts_have_no_fault_that_a_linter_finds() -> None:
     # `python -m oxlint` has no entry point; the program is installed beside python.
     program = Path(sys.executable).with_name("oxlint")
-    done = subprocess.run([program, "--deny-warnings", *SCRIPTS], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "--deny-warnings", *SCRIPTS], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,12 +7,16 @@ import logging
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.harness.described_api import describe_with, things_to_name, walk
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import IMPATIENT, StackOrder, stack_harness
 
 EXAMPLES = os.environ.get("PROCTOR_TEST_API_EXAMPLES", "3")
 SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "40")
+# Schemathesis ends the case that it is at, and the shrinking of one that failed.
+WALK_LIMIT_SECONDS = float(SECONDS) + 240.0
 LIMITS = "/api/v1/queue/limits"
 # As many orders as come, and no limit of reads.
 MANY = {
@@ -21,6 +25,7 @@ MANY = {
 }
 
 
+@pytest.mark.timeout(2 * WALK_LIMIT_SECONDS + 120.0)
 async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_path: Path) -> None:
     order = StackOrder(rows=40, environment=IMPATIENT | MANY)
     with temporary_state_dir() as state_dir:
@@ -28,9 +33,10 @@ async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_
             description = tmp_path / "openapi.json"
             await describe_with(stack, await things_to_name(stack), description)
             size = ("--max-examples", EXAMPLES, "--max-time", SECONDS)
-            found = await walk(stack, description, *size, "--exclude-path", LIMITS)
+            found = await walk(stack, description, WALK_LIMIT_SECONDS, *size, "--exclude-path", LIMITS)
             # Last, because it changes the limits that the others go by.
-            of_limits = await walk(stack, description, "--max-examples", EXAMPLES, "--include-path", LIMITS)
+            only = ("--max-examples", EXAMPLES, "--include-path", LIMITS)
+            of_limits = await walk(stack, description, WALK_LIMIT_SECONDS, *only)
     logging.getLogger(__name__).info("%d cases", found.cases + of_limits.cases)
     assert found.cases > 500
     assert of_limits.cases > 10

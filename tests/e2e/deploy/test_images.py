@@ -33,21 +33,39 @@ pytestmark = pytest.mark.skipif(
 
 
 def buildah(*arguments: str) -> str:
-    done = subprocess.run((*BUILDAH, *arguments), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        (*BUILDAH, *arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=540,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout.strip()
+
+
+def within(name: str, *command: str) -> subprocess.CompletedProcess[bytes]:
+    """What a program in the container of that name wrote."""
+    return subprocess.run(("runc", "exec", name, *command), capture_output=True, check=False, timeout=30)
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file system of the gateway's image, built from the committed files and a wheelhouse."""
     context = tmp_path_factory.mktemp("context")
-    archive = subprocess.run(("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True).stdout
+    archive = subprocess.run(
+        ("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True, timeout=60
+    ).stdout
     with tarfile.open(fileobj=BytesIO(archive)) as files:
         files.extractall(context, filter="data")
     needs = (".[gateway]", "hatchling>=1.27", "cyclonedx-bom>=7,<8")
     wheels = (sys.executable, "-m", "pip", "wheel", "--quiet", "-c", "constraints.txt", "-w", "wheelhouse")
-    subprocess.run((*wheels, *needs), cwd=context, check=True)
+    subprocess.run(
+        (*wheels, *needs),
+        cwd=context,
+        check=True,
+        timeout=540,
+    )
     for wheel in context.glob("wheelhouse/proctor-*.whl"):
         wheel.unlink()
     arguments = {"BASE": BASE, "SERVICE": "gateway", "PIP_NO_INDEX": "1"}
@@ -82,9 +100,9 @@ async def test_service_starts_as_another_user_on_a_read_only_root(root: Path, tm
     running = subprocess.Popen(("runc", "run", "--bundle", str(tmp_path), name), stderr=subprocess.PIPE)  # noqa: ASYNC220
     try:
         await eventually(lambda: http_answers(f"http://127.0.0.1:{PORT}/healthz"), "an answer", 60)
-        write = subprocess.run(("runc", "exec", name, "touch", "/opt/x"), capture_output=True, check=False)  # noqa: ASYNC221
+        write = within(name, "touch", "/opt/x")
         assert b"Read-only file system" in write.stderr
-        user = subprocess.run(("runc", "exec", name, "id", "-u"), capture_output=True, check=True)  # noqa: ASYNC221
+        user = within(name, "id", "-u")
         assert user.stdout.strip() == b"10001"
     finally:
         running.terminate()

@@ -13,6 +13,7 @@ import aiohttp
 
 from tests.e2e.harness.entry_points import API, http
 from tests.harness.keyed_suite import SUITE, TASK
+from tests.harness.processes import bound, output_of
 from tests.harness.stack_harness import MODEL, StackHarness
 
 _CONFIG = Path(__file__).parents[1] / "api" / "schemathesis.toml"
@@ -82,10 +83,11 @@ async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-async def walk(stack: StackHarness, description: Path, *options: str) -> Walk:
-    """Runs Schemathesis over the description with all its checks."""
+async def walk(stack: StackHarness, description: Path, seconds: float, *options: str) -> Walk:
+    """Runs Schemathesis over the description with all its checks; it is killed after `seconds`."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(_CONFIG), "run", str(description)),
+        *bound(sys.executable, "-m", "schemathesis.cli", "--config-file", str(_CONFIG)),
+        *("run", str(description)),
         *("--url", f"http://{stack.stack.gateway_http}", "--checks", "all", "--no-color", *options),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -93,7 +95,7 @@ async def walk(stack: StackHarness, description: Path, *options: str) -> Walk:
         # It writes what it remembers of a failure below its working directory.
         cwd=description.parent,
     )
-    output, _ = await process.communicate()
+    output, _ = await output_of(process, seconds)
     assert process.returncode is not None
     return Walk(process.returncode, output.decode(errors="replace"))
 

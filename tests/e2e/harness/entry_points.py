@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from tests.harness.processes import bound, output_of
 from tests.harness.stack_harness import StackHarness
 
 API = "/api/v1/benchmarking"
@@ -49,12 +50,12 @@ async def proctor(stack: StackHarness, line: str) -> CommandEnd:
 
 async def proctor_with(environment: dict[str, str], line: str, module: str = "proctor.cli") -> CommandEnd:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *shlex.split(line)),
+        *bound(sys.executable, "-m", module, *shlex.split(line)),
         env={"PATH": os.environ["PATH"], **environment},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 120)
+    out, err = await output_of(process, 120)
     assert process.returncode is not None
     return CommandEnd(process.returncode, out.decode(), err.decode())

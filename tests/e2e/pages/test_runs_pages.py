@@ -101,7 +101,7 @@ async def test_killed_gateway_is_watched_again_without_a_reload(site: Site) -> N
             assert await opened.page.evaluate("window.sameDocument")
     finally:
         await site.stack.model_server.control(latency_seconds=0)
-        await site.stack.stack.child("gateway").ready.wait()
+        await eventually(site.stack.stack.child("gateway").ready.is_set, "the gateway is back", 30)
         await site.stack.client.cancel_run(run_id)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.entry_points import proctor_with
+from tests.harness.processes import bound, output_of
 
 NOBODY = "127.0.0.1:9"
 POOL = {
@@ -28,7 +29,7 @@ async def start_alone(service: str, folder: Path, **settings: str) -> tuple[int 
     pools_file = folder / "pools.yaml"
     pools_file.write_text(json.dumps({"pools": [POOL]}))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"services.{service}"),
+        *bound(sys.executable, "-m", f"services.{service}"),
         env={
             "PATH": os.environ["PATH"],
             "PROCTOR_POSTGRES_DSN": f"postgresql://proctor:secret-word@{NOBODY}/proctor",
@@ -41,12 +42,7 @@ async def start_alone(service: str, folder: Path, **settings: str) -> tuple[int 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    try:
-        out, _ = await asyncio.wait_for(process.communicate(), LIMIT_SECONDS)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    out, _ = await output_of(process, LIMIT_SECONDS)
     return process.returncode, out.decode().splitlines()
 
 

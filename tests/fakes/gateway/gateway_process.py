@@ -13,6 +13,7 @@ import aiohttp
 from proctor.stack.supervision.addresses import choose_addresses
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
+from tests.harness.processes import bound
 
 
 @dataclass
@@ -30,9 +31,7 @@ class GatewayProcess:
 
     async def start(self) -> None:
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "services.gateway",
+            *bound(sys.executable, "-m", "services.gateway"),
             env={**os.environ, **self.environment},
             stdout=asyncio.subprocess.DEVNULL,
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.stack.supervision.process import Program
+from tests.harness.processes import output_of
 
 ROOT = Path(__file__).parents[3]
 _PROGRAM = (sys.executable, "-m", "proctor.cli")
@@ -53,12 +54,6 @@ class CommandLine:
 
 
 async def ended(process: asyncio.subprocess.Process) -> Finished:
-    try:
-        async with asyncio.timeout(30):
-            out, err = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        raise
+    out, err = await output_of(process, 30)
     assert process.returncode is not None
     return Finished(process.returncode, out.decode(), err.decode())

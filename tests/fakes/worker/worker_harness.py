@@ -71,7 +71,7 @@ async def crash(server: RunningServer) -> None:
     restarts = server.child.restarts
     os.kill(server.child.pid, signal.SIGKILL)
     await eventually(lambda: server.child.restarts > restarts, "the server is started again")
-    await server.child.ready.wait()
+    await eventually(server.child.ready.is_set, "the server is up again", 30)
 
 
 @dataclass

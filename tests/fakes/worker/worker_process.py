@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.harness.processes import bound
+
 CONCURRENCY = 8
 
 
@@ -30,7 +32,7 @@ def worker_process(
     environment = {**os.environ, **shared, **own}
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "services.worker"], env=environment, stdout=log, stderr=log
+            bound(sys.executable, "-m", "services.worker"), env=environment, stdout=log, stderr=log
         )
     try:
         yield process

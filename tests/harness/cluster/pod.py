@@ -14,6 +14,7 @@ import aiohttp
 
 from proctor.stack.supervision.probes import grpc_serves
 from tests.harness.cluster.volumes import Document, Stores, make_volumes, mount
+from tests.harness.processes import bound
 
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 _PROGRAMS = Path(sys.executable).parent
@@ -21,6 +22,7 @@ _PROGRAMS = Path(sys.executable).parent
 _IMAGE = {"PATH": f"{_PROGRAMS}{os.pathsep}{os.defpath}", "PYTHONUNBUFFERED": "1"}
 # Probes ask this much more often than they say: a test waits for them.
 _HASTE = 5
+_END_LIMIT_SECONDS = 120.0
 
 
 class PodFailed(Exception):
@@ -71,7 +73,7 @@ class Pod:
         """Runs the init containers and starts the one container; returns when its probes pass."""
         for container in self.spec.get("initContainers", ()):
             done = await self._launch(container)
-            if await done.wait() != 0:
+            if await self._ended(done) != 0:
                 raise PodFailed(self._report(f"the init container {container['name']} failed"))
         [container] = self.spec["containers"]
         self.process = await self._launch(container)
@@ -83,7 +85,7 @@ class Pod:
         """A pod that ends by itself: its exit code."""
         [container] = self.spec["containers"]
         self.process = await self._launch(container)
-        return await self.process.wait()
+        return await self._ended(self.process)
 
     async def stop(self) -> int:
         """As the kubelet: SIGTERM, and SIGKILL after the grace period, which is a failure."""
@@ -96,8 +98,17 @@ class Pod:
             return await asyncio.wait_for(self.process.wait(), grace)
         except TimeoutError:
             self.process.kill()
-            await self.process.wait()
+            await asyncio.wait_for(self.process.wait(), grace)
             raise PodFailed(self._report(f"still ran {grace} s after SIGTERM")) from None
+
+    async def _ended(self, process: Process) -> int:
+        """The exit code of what ends by itself."""
+        try:
+            async with asyncio.timeout(_END_LIMIT_SECONDS):
+                return await process.wait()
+        except TimeoutError:
+            process.kill()
+            raise PodFailed(self._report(f"still ran after {_END_LIMIT_SECONDS:g} s")) from None
 
     async def is_alive(self) -> bool:
         [container] = self.spec["containers"]
@@ -115,7 +126,7 @@ class Pod:
             command += ["--addr", self.address]
         with self.log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                *command, env=environment, stdout=log, stderr=log, cwd=root, start_new_session=True
+                *bound(*command), env=environment, stdout=log, stderr=log, cwd=root, start_new_session=True
             )
 
     def _environment(self, container: Document, places: Mapping[str, Path]) -> dict[str, str]:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.common.errors import ErrorKind
+from tests.fakes.eventually import eventually
 from tests.fakes.gateway.dataset_service import FakeDatasets
 from tests.fakes.refusals import refused
-from tests.fakes.stack.command_line import CommandLine
+from tests.fakes.stack.command_line import CommandLine, ended
 
 ID = "ds_" + 32 * "0"
 
@@ -65,14 +66,25 @@ async def test_faults_are_a_table_of_lines_and_fields(proctor: CommandLine, rows
     assert reported.document["faults"][0]["line"] == 2
 
 
+def was_written(pipe: Path, content: bytes) -> bool:
+    """False while it has no reader: a blocking open would wait for ever for a program that has ended."""
+    try:
+        descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return True
+
+
 async def test_pipe_is_uploaded_as_it_comes(
     datasets: FakeDatasets, proctor: CommandLine, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = await proctor.start("datasets", "upload", str(pipe), "--name", "piped.jsonl")
-    pipe.write_bytes(b"one\ntwo\n")
-    assert await process.wait() == 0
+    await eventually(lambda: was_written(pipe, b"one\ntwo\n"), "the pipe is read")
+    assert (await ended(process)).code == 0
     assert (datasets.content, datasets.headers[0].name) == (b"one\ntwo\n", "piped.jsonl")
 
 

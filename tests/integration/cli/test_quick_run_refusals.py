@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.processes import bound, output_of
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -27,14 +29,13 @@ async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None
         "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", *command),
+        *bound(sys.executable, "-m", *command),
         env={**os.environ, **own},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(30):
-        _, complaint = await process.communicate()
+    _, complaint = await output_of(process, 30)
     return process.returncode, complaint.decode()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from proctor.v1 import run_pb2
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.harness.processes import bound, end
 
 ROOT = Path(__file__).parents[3]
 CTRL_C = b"\x03"
@@ -58,7 +59,8 @@ async def watching(harness: GatewayHarness, state_dir: Path) -> AsyncIterator[Sc
     own = {"PROCTOR_STATE_DIR": str(state_dir), "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100"}
     process = await asyncio.create_subprocess_exec(
         # setsid makes the terminal its own: Ctrl-C is a key that is pressed there, not a signal of ours.
-        *("setsid", "--ctty", sys.executable, "-m", "proctor.cli", "watch", "r1", "--gateway", harness.grpc),
+        *bound("setsid", "--ctty", sys.executable, "-m", "proctor.cli"),
+        *("watch", "r1", "--gateway", harness.grpc),
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -70,9 +72,7 @@ async def watching(harness: GatewayHarness, state_dir: Path) -> AsyncIterator[Sc
         await screen.shows("40/100")
         yield screen
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await end(process)
         screen.close()
 
 

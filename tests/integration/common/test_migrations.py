@@ -22,6 +22,7 @@ from services.common.migrations import (
 )
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
+from tests.harness.processes import bound, output_of
 from tests.harness.servers import postgres_server
 
 TABLE = "CREATE TABLE cars (wheels integer NOT NULL DEFAULT 4);"
@@ -152,7 +153,7 @@ async def test_command_migrates_for_a_service_whose_role_may_not(dsn: str, schem
         await check_schema(serving, schema, SCHEMAS[schema])
 
     environment = {"PROCTOR_POSTGRES_DSN": dsn}
-    command = (sys.executable, "-m", f"services.{schema}", "migrate")
+    command = bound(sys.executable, "-m", f"services.{schema}", "migrate")
     process = await asyncio.create_subprocess_exec(*command, env=environment)
     assert await asyncio.wait_for(process.wait(), 60) == 0
 
@@ -167,11 +168,11 @@ async def test_command_migrates_for_a_service_whose_role_may_not(dsn: str, schem
 async def test_failed_command_says_why_and_ends_with_one() -> None:
     environment = {"PROCTOR_POSTGRES_DSN": "postgresql://nobody:SECRET@127.0.0.1:1/none"}
     environment["PROCTOR_LOG_LEVEL"] = "LOUD"
-    command = (sys.executable, "-m", "services.results", "migrate")
+    command = bound(sys.executable, "-m", "services.results", "migrate")
     process = await asyncio.create_subprocess_exec(
         *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    output, _ = await output_of(process, 60)
     assert process.returncode == 1
     assert b"PROCTOR_LOG_LEVEL is LOUD" in output
     assert b"SECRET" not in output

@@ -91,7 +91,8 @@ async def nats_with(folder: Path, settings: Mapping[str, object], tls_ready: Pat
 
 async def accepts(host: str, port: int) -> bool:
     try:
-        _, writer = await asyncio.open_connection(host, port)
+        async with asyncio.timeout(2):
+            _, writer = await asyncio.open_connection(host, port)
     except OSError:
         return False
     writer.close()
@@ -155,7 +156,7 @@ def make_certificate(certificate: Path, key: Path) -> None:
     kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
     name = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
     command = ("openssl", "req", *kind, *name, "-keyout", str(key), "-out", str(certificate))
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
 @pytest.mark.parametrize(

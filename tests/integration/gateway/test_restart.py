@@ -10,6 +10,7 @@ from proctor.v1 import run_pb2
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeScheduler
 from tests.fakes.gateway.gateway_process import gateway_process
+from tests.harness.processes import bound, output_of
 
 
 async def test_watch_goes_on_after_the_gateway_was_killed_and_restarted() -> None:
@@ -46,15 +47,12 @@ async def test_gateway_that_is_stopped_ends_with_code_0_during_a_watch() -> None
 async def test_port_that_is_taken_is_one_sentence() -> None:
     async with gateway_process(FakeScheduler()) as gateway:
         second = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "services.gateway",
+            *bound(sys.executable, "-m", "services.gateway"),
             env={**os.environ, **gateway.environment},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        async with asyncio.timeout(20):
-            out, _ = await second.communicate()
+        out, _ = await output_of(second, 20)
     assert second.returncode == 1
     assert b"the port is taken" in out
     assert b"Traceback" not in out

@@ -17,6 +17,7 @@ from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch
 from tests.fakes.results.results_harness import ResultsHarness, harness_settings, results_harness
+from tests.harness.processes import bound, output_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -96,7 +97,7 @@ async def replica(harness: ResultsHarness) -> AsyncIterator[asyncio.subprocess.P
         "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "2",
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "services.results", env=environment, stdout=asyncio.subprocess.PIPE
+        *bound(sys.executable, "-m", "services.results"), env=environment, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:
@@ -106,7 +107,7 @@ async def replica(harness: ResultsHarness) -> AsyncIterator[asyncio.subprocess.P
     finally:
         if process.returncode is None:
             process.kill()
-        await process.communicate()
+        await output_of(process, 20)
 
 
 async def test_what_a_killed_replica_held_is_recorded_by_another(harness: ResultsHarness) -> None:

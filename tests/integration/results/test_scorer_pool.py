@@ -25,6 +25,7 @@ from services.results.scoring.scorer_pool import USUAL_PATIENCE, ScorerPool
 from services.results.scoring.scorer_process import ScoringLimits
 from services.results.watched_process import Patience
 from tests.fakes.eventually import eventually
+from tests.harness.processes import bound
 
 pytestmark = pytest.mark.asyncio
 
@@ -228,12 +229,13 @@ asyncio.run(main())
 
 
 async def test_a_process_ends_with_a_service_that_is_killed() -> None:
-    service = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTS_ONE, stdout=PIPE)
+    service = await asyncio.create_subprocess_exec(*bound(sys.executable, "-c", STARTS_ONE), stdout=PIPE)
     assert service.stdout is not None
-    process = Path(f"/proc/{int(await service.stdout.readline())}")
-    assert process.exists()
-    service.kill()
-    await service.wait()
+    async with asyncio.timeout(30):
+        process = Path(f"/proc/{int(await service.stdout.readline())}")
+        assert process.exists()
+        service.kill()
+        await service.wait()
     await eventually(lambda: not process.exists() or "Z" in _state(process), "it ends")
 
 

@@ -19,6 +19,7 @@ from proctor.stack.options import StackOptions, remote_pool
 from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.state import is_locked, read_stack_state
+from proctor.stack.supervision.child import SupervisedChild
 from proctor.values.providers.pool import Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.standin_service import standin_modules
@@ -108,6 +109,24 @@ async def test_stop_leaves_no_process_and_no_state(state_dir: Path, reports: lis
     assert not is_locked(state_dir)
     assert read_stack_state(state_dir) is None
     assert not [line for line in reports if "killed" in line]
+
+
+async def test_child_that_cannot_be_stopped_keeps_no_other_running(
+    state_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = SupervisedChild.stop
+
+    async def stop_in_vain(child: SupervisedChild) -> None:
+        await stop(child)
+        if child.name == "nats":
+            raise TimeoutError
+
+    monkeypatch.setattr(SupervisedChild, "stop", stop_in_vain)
+    with pytest.raises(TimeoutError):
+        async with running_stack(stores_only(state_dir)) as stack:
+            processes = family(pids_of(stack))
+    assert none_alive(processes)
+    assert not is_locked(state_dir)
 
 
 async def test_services_stop_in_order(state_dir: Path, reports: list[str]) -> None:

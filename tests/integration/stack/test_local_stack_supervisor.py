@@ -20,6 +20,7 @@ from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.stop import stop_stack
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.processes import bound
 
 REPOSITORY = Path(__file__).parents[3]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
@@ -46,7 +47,7 @@ def start(state_dir: Path) -> Iterator[Start]:
     yield start_one
     for supervisor in started:
         supervisor.process.kill()
-        supervisor.process.wait()
+        supervisor.process.wait(10)
 
 
 class Supervisor:
@@ -65,7 +66,7 @@ class Supervisor:
         self.output_path = state_dir.parent / "output"
         with self.output_path.open("ab") as output:
             self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "tests.fakes.stack.stack_program"],
+                bound(*prefix, sys.executable, "-m", "tests.fakes.stack.stack_program"),
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,

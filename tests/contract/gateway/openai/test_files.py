@@ -19,6 +19,7 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.gateway_process import gateway_process
 from tests.fakes.gateway.http_calls import call
 from tests.fakes.gateway.openai_client import openai_client
+from tests.harness.processes import bound, output_of
 
 FILES = "/v1/files"
 LINES = b'{"custom_id": "a"}\n{"custom_id": "b"}\n'
@@ -163,9 +164,9 @@ async def test_curl_uploads_and_resumes(harness: GatewayHarness, files: FakeFile
 
 async def curl(*arguments: str) -> bytes:
     process = await asyncio.create_subprocess_exec(
-        "curl", "-sS", "--fail-with-body", *arguments, stdout=asyncio.subprocess.PIPE
+        *bound("curl", "-sS", "--fail-with-body", *arguments), stdout=asyncio.subprocess.PIPE
     )
-    output, _ = await process.communicate()
+    output, _ = await output_of(process, 60)
     assert process.returncode == 0, output
     return output
 

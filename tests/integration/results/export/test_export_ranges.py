@@ -22,6 +22,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import gateway_harness
 from tests.fakes.results.recorded_run import answered, batch, choice_sample, failed, plan_of
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
+from tests.harness.processes import bound, output_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -178,7 +179,7 @@ async def test_curl_goes_on_with_a_file_that_was_cut_off(
 
 async def curl(*arguments: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        "curl", "-fsS", *arguments, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
+        *bound("curl", "-fsS", *arguments), stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
     )
-    _, reported = await process.communicate()
+    _, reported = await output_of(process, 60)
     assert process.returncode == 0, reported.decode()

@@ -14,6 +14,7 @@ import pytest
 from services.worker.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command, Ended
+from tests.harness.processes import bound, killed_at_the_end
 from tests.integration.worker.sandboxes.conftest import MIB, SMALL
 
 _SLEEPERS = """
@@ -189,8 +190,12 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_sweeps() -> None:
     """The process engine alone: sandboxes, their processes and their control groups."""
     program = Path(__file__).with_name("killed_worker.py")
     root = str(Path(__file__).resolve().parents[4])
-    with subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": root}
+    with killed_at_the_end(
+        subprocess.Popen(
+            bound(sys.executable, str(program)),
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": root},
+        )
     ) as worker:
         assert worker.stdout is not None
         processes = [int(one) for one in worker.stdout.readline().split()]
@@ -202,7 +207,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_sweeps() -> None:
         assert time.monotonic() < deadline
     swept = subprocess.run(
         [sys.executable, str(program), "sweep"], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": root}, timeout=60,
     )  # fmt: skip
     left = [
         one for one in Path("/sys/fs/cgroup").rglob("proctor-sandbox-*") if f"-{processes[0]}-" in one.name

@@ -17,6 +17,7 @@ import pytest
 
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.observed_processes import command_line_of
+from tests.harness.processes import bound, killed_at_the_end
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 VLLM_PYTHON = Path(os.environ.get("PROCTOR_VLLM_PYTHON") or REPOSITORY / ".venv-vllm" / "bin" / "python")
@@ -34,13 +35,15 @@ def running(models: Path, what: str) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with (models.parent / f"{what}.log").open("w") as log:
         process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            bound(*command),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
         )
-        try:
+        with killed_at_the_end(process, group=True):
             yield process
-        finally:
-            process.kill()
-            process.communicate()
 
 
 @pytest.fixture(scope="module")
