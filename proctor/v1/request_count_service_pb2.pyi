@@ -4,6 +4,7 @@ isort:skip_file
 Request counting for the gateway's rate limit per user. Internal: not exposed to clients."""
 
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 import builtins as _builtins
 import sys
@@ -49,17 +50,29 @@ class CountRequestResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REMAINING_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    RESETS_IN_FIELD_NUMBER: _builtins.int
     remaining: _builtins.int
     """Requests that the user may still send in this minute."""
+    limit: _builtins.int
+    """Requests that a user may send in a minute; 0 means no limit. By it the gateway counts while the scheduler is away."""
+    @_builtins.property
+    def resets_in(self) -> _duration_pb2.Duration:
+        """How long this minute still lasts."""
+
     def __init__(
         self,
         *,
         remaining: _builtins.int = ...,
+        limit: _builtins.int | None = ...,
+        resets_in: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "resets_in", b"resets_in"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["remaining", b"remaining"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "remaining", b"remaining", "resets_in", b"resets_in"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
 
 Global___CountRequestResponse: _TypeAlias = CountRequestResponse  # noqa: Y015

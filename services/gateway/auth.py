@@ -2,8 +2,7 @@
 
 With API keys configured, each call outside of the public ones presents one, and the user is the holder of the
 key. Without keys the user is the name in X-Proctor-User, else `local`, and is an operator: this is the single
-person of a local stack. gRPC calls carry the same names in their metadata. The scheduler counts requests for
-all replicas of the gateway.
+person of a local stack. gRPC calls carry the same names in their metadata.
 """
 
 import secrets
@@ -34,12 +33,15 @@ from services.gateway.errors.gateway_errors import (
     TooManyCalls,
 )
 from services.gateway.permissions import Permission
+from services.gateway.request_counts import Counted, RequestCounts
 
 USER_HEADER = "X-Proctor-User"
 # Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
 log = get_logger()
 _TIMEOUT_SECONDS = 1.0
+# Between two tries requests do not wait for a scheduler that hangs.
+_ASK_AGAIN_SECONDS = 1.0
 # What an upload holds in memory: a chunk that was read, and one that is being sent.
 STREAMED_BYTES = 2 * 1024 * 1024
 
@@ -121,21 +123,35 @@ Now = Annotated[datetime, Depends(_now)]
 
 
 class RequestLimit:
-    """Counts requests of users."""
+    """Counts requests of users: the scheduler does for all replicas, and each for itself while it is away."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
         self._scheduler = scheduler
+        self._clock = clock
+        self._counts = RequestCounts(clock)
+        self._ask_from = clock.monotonic()
 
     async def count(self, user: str, *, is_read: bool) -> None:
-        """Raises `TOO_MANY_REQUESTS` above the limit. While the scheduler is away, requests pass."""
+        """Raises `TOO_MANY_REQUESTS` above the limit."""
+        if self._clock.monotonic() < self._ask_from:
+            self._counts.count(user, is_read=is_read)
+            return
         try:
-            await self._scheduler.request_counts.CountRequest(
+            response = await self._scheduler.request_counts.CountRequest(
                 CountRequestRequest(user=user, is_read=is_read), timeout=_TIMEOUT_SECONDS
             )
         except DomainError as error:
             if error.kind is ErrorKind.EXHAUSTED:
+                self._counts.note_refusal(user, is_read=is_read)
                 raise
-            log.info("request not counted", user=user, reason=error.reason)
+            log.info("request counted by the gateway alone", user=user, reason=error.reason)
+            self._ask_from = self._clock.monotonic() + _ASK_AGAIN_SECONDS
+            self._counts.count(user, is_read=is_read)
+            return
+        # A scheduler of an older release names no limit.
+        if response.HasField("limit"):
+            seconds = response.resets_in.ToTimedelta().total_seconds()
+            self._counts.note(user, Counted(response.limit, response.remaining, seconds), is_read=is_read)
 
 
 class CallSlots:

@@ -79,7 +79,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
         admission = Admission(
             identity=Identity(settings.api_keys, settings.operators),
-            limit=RequestLimit(scheduler),
+            limit=RequestLimit(scheduler, SystemClock()),
             slots=_call_slots(settings),
         )
         services = public_services(scheduler_channel, results_channel, admission)

@@ -13,12 +13,15 @@ import pytest_asyncio
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
 from tests.chaos.faults.stack_faults import faulted_stack, kill
+from tests.e2e.harness.entry_points import http
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROCESSES = ("worker", "scheduler", "results", "gateway", "nats", "postgres")
+LIMITS, SUITES = "/api/v1/queue/limits", "/api/v1/suites"
+MOST_REQUESTS = 5
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
@@ -85,3 +88,30 @@ async def test_stopping_a_worker_in_the_middle_asks_nothing_again_but_what_was_o
     await eventually(lambda: worker.restarts > restarts, "the worker has ended", 30)
     await assert_right(run)
     assert (await stack.model_server.stats())["requests"] <= run.total + open_requests
+
+
+async def test_rate_limit_holds_while_the_scheduler_is_killed(stack: StackHarness) -> None:
+    """Of many requests no more pass than those of one minute, and of the one in which they began."""
+    children = stack.stack.children.values()
+    await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
+    headers = {"X-Proctor-User": "stubborn", "Content-Type": "application/yaml"}
+    statuses: list[int] = []
+
+    async def ask(times: int) -> None:
+        for _ in range(times):
+            answer = await http(stack, "POST", f"{SUITES}?dry_run=true", data="suite: any", headers=headers)
+            statuses.append(answer.status)
+
+    assert (await http(stack, "PATCH", LIMITS, json={"max_requests_per_minute": MOST_REQUESTS})).status == 200
+    try:
+        await ask(1)
+        await kill(stack, "scheduler")
+        await ask(4 * MOST_REQUESTS)
+        await eventually(stack.stack.child("scheduler").ready.is_set, "the scheduler is back", 60)
+        await ask(4 * MOST_REQUESTS)
+    finally:
+        await eventually(stack.stack.child("scheduler").ready.is_set, "the scheduler is back", 60)
+        reset = await http(stack, "PATCH", LIMITS, json={"max_requests_per_minute": 1_000_000})
+    assert reset.status == 200
+    passed = [status for status in statuses if status != 429]
+    assert MOST_REQUESTS <= len(passed) <= 2 * MOST_REQUESTS, statuses

@@ -131,6 +131,13 @@ class TooManyCalls(GatewayError):
     reason = "TOO_MANY_REQUESTS"
 
 
+class TooManyRequests(GatewayError):
+    """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "TOO_MANY_REQUESTS"
+
+
 class GatewayFull(GatewayError):
     """The gateway has {limit} requests in progress. Try again in a moment."""
 

@@ -10,6 +10,7 @@ from proctor.client.errors import ServerFault
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
+from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
@@ -228,6 +229,21 @@ async def test_requests_that_lead_nowhere_or_cannot_be_read_count_too(harness: G
     assert harness.scheduler.queue.requests == {"local": 3}
 
 
-async def test_requests_pass_while_the_scheduler_is_away(harness: GatewayHarness) -> None:
-    harness.scheduler.queue.is_counting = False
+async def test_requests_are_counted_while_the_scheduler_is_away_and_after_it(harness: GatewayHarness) -> None:
+    """It answers again within the minute: what it does not know of is part of the limit."""
+    harness.scheduler.queue.most_requests = 5
     assert (await call(harness, "GET", QUEUE))[0] == 200
+    harness.scheduler.queue.is_counting = False
+    assert [(await call(harness, "GET", QUEUE))[0] for _ in range(5)] == [200] * 4 + [429]
+    _, problem, response = await call(harness, "GET", QUEUE)
+    assert problem["reason"] == "TOO_MANY_REQUESTS"
+    assert int(response.headers["Retry-After"]) == problem["retry_after"] > 0
+    assert "5 requests of this minute" in problem["detail"]
+    assert (await call(harness, "GET", QUEUE, headers={"X-Proctor-User": "bob"}))[0] == 200
+    harness.scheduler.queue.is_counting = True
+
+    async def is_asked_again() -> bool:
+        assert (await call(harness, "GET", QUEUE))[0] == 429
+        return harness.scheduler.queue.requests["local"] > 1
+
+    await eventually(is_asked_again, "the scheduler counts again")

@@ -4,6 +4,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import grpc
@@ -15,6 +16,9 @@ from proctor.v1 import request_count_service_pb2_grpc as count_grpc
 from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.refusals import refused
+
+# While a test lasts.
+_NO_NEW_MINUTE = timedelta(minutes=20)
 
 
 def first_limits() -> queue_pb2.QueueLimits:
@@ -89,4 +93,6 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
             facts = {"user": request.user, "limit": str(self.most_requests), "retry_after_seconds": "12"}
             sentence = f"User {request.user} has made the {self.most_requests} requests of this minute."
             raise refused(ErrorKind.EXHAUSTED, "TOO_MANY_REQUESTS", sentence, **facts)
-        return count_pb2.CountRequestResponse(remaining=left)
+        response = count_pb2.CountRequestResponse(remaining=left, limit=self.most_requests)
+        response.resets_in.FromTimedelta(_NO_NEW_MINUTE)
+        return response

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from services.scheduler.changes.user_change import Author
-from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits, TooManyRequests
+from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance, allowance
 
 
 @dataclass
@@ -25,18 +25,13 @@ class InMemoryLimits:
         self.now = replace(self.now, **back | is_given)
         return self.now
 
-    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
+    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> RequestAllowance:
         limit = self.now.max_reads_per_minute if is_read else self.now.max_requests_per_minute
-        if not limit:
-            return 2**31 - 1
         this_minute = now.replace(second=0, microsecond=0)
         minute, count = self.requests.get((user, is_read), (this_minute, 0))
         count = 1 if minute < this_minute else count + 1
         self.requests[user, is_read] = (max(minute, this_minute), count)
-        if limit < count:
-            seconds = int((this_minute + timedelta(minutes=1) - now).total_seconds()) + 1
-            raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
-        return limit - count
+        return allowance(limit, count, user, this_minute + timedelta(minutes=1) - now)
 
     async def forget_requests(self, before: datetime) -> None:
         self.requests = {

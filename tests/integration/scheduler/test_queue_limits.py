@@ -19,6 +19,7 @@ from services.scheduler.runs.limits.queue_limits import (
     LimitName,
     LimitStore,
     QueueLimits,
+    RequestAllowance,
     TooManyRequests,
 )
 from tests.fakes.principals import by
@@ -79,29 +80,35 @@ async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> N
 
 async def test_request_beyond_the_limit_is_refused_until_the_minute_is_over(store: LimitStore) -> None:
     now = START.replace(second=48)
-    assert [await store.count_request("ann", now) for _ in range(5)] == [4, 3, 2, 1, 0]
+    assert [(await store.count_request("ann", now)).remaining for _ in range(5)] == [4, 3, 2, 1, 0]
     with pytest.raises(TooManyRequests) as refusal:
         await store.count_request("ann", now)
     assert refusal.value.facts == {"user": "ann", "limit": 5, "retry_after_seconds": 13}
-    assert await store.count_request("bob", now) == 4
-    assert await store.count_request("ann", now + 12 * SECOND) == 4
+    assert (await store.count_request("bob", now)).remaining == 4
+    assert (await store.count_request("ann", now + 12 * SECOND)).remaining == 4
+
+
+async def test_allowance_shows_the_limit_and_the_rest_of_the_minute(store: LimitStore) -> None:
+    now = START.replace(second=48)
+    assert await store.count_request("ann", now) == RequestAllowance(5, 4, 12 * SECOND)
+    assert await store.count_request("ann", now, is_read=True) == RequestAllowance(7, 6, 12 * SECOND)
 
 
 async def test_reads_have_a_limit_of_their_own(store: LimitStore) -> None:
-    reads = [await store.count_request("ann", START, is_read=True) for _ in range(7)]
+    reads = [(await store.count_request("ann", START, is_read=True)).remaining for _ in range(7)]
     assert reads == [6, 5, 4, 3, 2, 1, 0]
-    assert await store.count_request("ann", START) == 4
+    assert (await store.count_request("ann", START)).remaining == 4
     with pytest.raises(TooManyRequests) as refusal:
         await store.count_request("ann", START, is_read=True)
     assert refusal.value.facts["limit"] == 7
-    assert await store.count_request("ann", START) == 3
+    assert (await store.count_request("ann", START)).remaining == 3
 
 
 async def test_no_limit_of_reads_refuses_none(pool: asyncpg.Pool) -> None:
     limits = QueueLimits(max_requests_per_minute=1, max_reads_per_minute=0)
     for store in (PostgresLimits(PostgresSession(pool, QUERIES), limits), InMemoryLimits(limits)):
         for _ in range(3):
-            await store.count_request("reader", START, is_read=True)
+            assert (await store.count_request("reader", START, is_read=True)).limit == 0
 
 
 async def test_clock_that_is_behind_begins_no_new_minute(store: LimitStore) -> None:
@@ -116,13 +123,14 @@ async def test_requests_at_the_same_time_are_all_counted(store: LimitStore) -> N
     await store.change(LimitChanges(max_requests_per_minute=30), by())
     calls = [store.count_request("ann", START) for _ in range(40)]
     answers = await asyncio.gather(*calls, return_exceptions=True)
-    assert sorted(answer for answer in answers if isinstance(answer, int)) == list(range(30))
+    left = [answer.remaining for answer in answers if isinstance(answer, RequestAllowance)]
+    assert sorted(left) == list(range(30))
 
 
 async def test_old_counts_are_forgotten_and_those_of_this_minute_stay(store: LimitStore) -> None:
     for _ in range(3):
         await store.count_request("ann", START)
     await store.forget_requests(START + 30 * SECOND)
-    assert await store.count_request("ann", START) == 1
+    assert (await store.count_request("ann", START)).remaining == 1
     await store.forget_requests(START + 120 * SECOND)
-    assert await store.count_request("ann", START) == 4
+    assert (await store.count_request("ann", START)).remaining == 4

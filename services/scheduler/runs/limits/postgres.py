@@ -12,12 +12,12 @@ from services.scheduler.runs.limits.queue_limits import (
     LimitChanges,
     LimitName,
     QueueLimits,
-    TooManyRequests,
+    RequestAllowance,
+    allowance,
     changed_text,
 )
 
 _MINUTE = timedelta(minutes=1)
-_UNLIMITED = 2**31 - 1
 
 
 class PostgresLimits:
@@ -49,19 +49,15 @@ class PostgresLimits:
 
         return await self._session.run(set_limits)
 
-    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
+    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> RequestAllowance:
+        minute = now.astimezone(UTC).replace(second=0, microsecond=0)
+        resets_in = minute + _MINUTE - now
         most_reads = self._settings.max_reads_per_minute
         if is_read and not most_reads:
-            return _UNLIMITED
-        minute = now.astimezone(UTC).replace(second=0, microsecond=0)
+            return allowance(0, 0, user, resets_in)
         [row] = await self._session.fetch("count_request", user, minute, is_read)
         changed: int = row["changed_limit"] or self._settings.max_requests_per_minute
-        limit = most_reads if is_read else changed
-        left: int = limit - row["requests"]
-        if left < 0:
-            seconds = int((minute + _MINUTE - now).total_seconds()) + 1
-            raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
-        return left
+        return allowance(most_reads if is_read else changed, row["requests"], user, resets_in)
 
     async def forget_requests(self, before: datetime) -> None:
         await self._session.execute("delete_old_request_counts", before - _MINUTE)

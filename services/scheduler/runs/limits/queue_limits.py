@@ -11,6 +11,7 @@ from proctor.values.run import EVERYBODY
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.changes.user_change import Author
 
+UNLIMITED = 2**31 - 1
 _MAX_TEXT = 1024
 
 
@@ -81,6 +82,25 @@ def _text(value: object) -> str:
     return str(value)
 
 
+@dataclass(frozen=True, slots=True)
+class RequestAllowance:
+    """What a user has left of the `limit` of this minute, which is over in `resets_in`. 0 is no limit."""
+
+    limit: int
+    remaining: int
+    resets_in: timedelta
+
+
+def allowance(limit: int, requests: int, user: str, resets_in: timedelta) -> RequestAllowance:
+    """After so many requests of the user. Raises `TooManyRequests`."""
+    if not limit:
+        return RequestAllowance(0, UNLIMITED, resets_in)
+    if requests > limit:
+        seconds = int(resets_in.total_seconds()) + 1
+        raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
+    return RequestAllowance(limit, limit - requests, resets_in)
+
+
 class LimitStore(Protocol):
     """Limits that hold for all replicas, and the requests of users."""
 
@@ -94,8 +114,8 @@ class LimitStore(Protocol):
         The limits as they are then; once it returns, nothing is decided by the old ones any more."""
         ...
 
-    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> int:
-        """Requests, or reads, that the user has left in this minute. Raises `TooManyRequests`."""
+    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> RequestAllowance:
+        """Counts a request, or a read, of the user. Raises `TooManyRequests`."""
         ...
 
     async def forget_requests(self, before: datetime) -> None:

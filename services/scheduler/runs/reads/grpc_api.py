@@ -127,4 +127,6 @@ class GrpcQueueApi(
     ) -> count_messages.CountRequestResponse:
         user, now = request.user or DEFAULT_USER, self.clock.now()
         left = await self.limits.count_request(user, now, is_read=request.is_read)
-        return count_messages.CountRequestResponse(remaining=left)
+        response = count_messages.CountRequestResponse(remaining=left.remaining, limit=left.limit)
+        response.resets_in.FromTimedelta(left.resets_in)
+        return response

@@ -1,0 +1,89 @@
+"""Requests that a replica of the gateway counts for itself while the scheduler cannot count them for all."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import ceil
+
+from services.common.clock import Clock
+from services.gateway.errors.gateway_errors import TooManyRequests
+
+# Until the scheduler has answered once: the defaults of its settings.
+FIRST_REQUESTS_PER_MINUTE = 100
+FIRST_READS_PER_MINUTE = 3000
+_MINUTE_SECONDS = 60.0
+# Names are free without keys: those beyond share the allowance of one.
+_MOST_COUNTS = 20_000
+_OTHER_USERS = ""
+
+# A user, and whether the requests are reads.
+Key = tuple[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The scheduler's answer: the limit (0: none), what is left of it, and how long the minute lasts."""
+
+    limit: int
+    remaining: int
+    resets_in_seconds: float
+
+
+@dataclass(slots=True)
+class RequestCounts:
+    """The counts of this minute: those that the scheduler reported, and of requests that it does not know of.
+
+    While it is away the limits that it reported last still hold. Once it is back, both counts are added.
+    """
+
+    clock: Clock
+    limits: dict[bool, int] = field(
+        default_factory=lambda: {False: FIRST_REQUESTS_PER_MINUTE, True: FIRST_READS_PER_MINUTE}
+    )
+    _reported: dict[Key, int] = field(default_factory=dict)
+    _own: Counter[Key] = field(default_factory=Counter)
+    _ends_at: float = 0.0
+
+    def note(self, user: str, counted: Counted, *, is_read: bool) -> None:
+        """Of a request that the scheduler has counted. Raises `TooManyRequests`."""
+        self._turn()
+        self.limits[is_read] = counted.limit
+        self._ends_at = self.clock.monotonic() + counted.resets_in_seconds
+        key = self._key((user, is_read))
+        self._reported[key] = counted.limit - counted.remaining
+        self._check(user, key)
+
+    def note_refusal(self, user: str, *, is_read: bool) -> None:
+        """The scheduler has refused a request, and so would refuse all others of this minute."""
+        self._turn()
+        self._reported[self._key((user, is_read))] = self.limits[is_read]
+
+    def count(self, user: str, *, is_read: bool) -> None:
+        """Counts a request that the scheduler does not know of. Raises `TooManyRequests`."""
+        self._turn()
+        key = self._key((user, is_read))
+        self._own[key] += 1
+        try:
+            self._check(user, key)
+        except TooManyRequests:
+            self._own[key] -= 1
+            raise
+
+    def _check(self, user: str, key: Key) -> None:
+        limit = self.limits[key[1]]
+        if limit and self._reported.get(key, 0) + self._own[key] > limit:
+            seconds = max(ceil(self._ends_at - self.clock.monotonic()), 1)
+            raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
+
+    def _key(self, key: Key) -> Key:
+        """The given one, or the one that those beyond the bound share."""
+        is_known = key in self._reported or key in self._own
+        is_full = len(self._reported) + len(self._own) >= _MOST_COUNTS
+        return (_OTHER_USERS, key[1]) if is_full and not is_known else key
+
+    def _turn(self) -> None:
+        """Begins a new minute where one is over."""
+        over = self.clock.monotonic() - self._ends_at
+        if over >= 0:
+            self._reported.clear()
+            self._own.clear()
+            self._ends_at += _MINUTE_SECONDS * (over // _MINUTE_SECONDS + 1)
