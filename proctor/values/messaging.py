@@ -59,6 +59,11 @@ def heartbeat_key(pool: str, worker_id: str) -> str:
     return f"{pool}.{worker_id}"
 
 
+def switch_key(pool: str) -> str:
+    """In the bucket SWITCHES: the worker of the pool that switched its model last."""
+    return pool
+
+
 def work_stream_name(pool: str) -> str:
     """The stream of all shards of a pool."""
     return f"WORK_{pool}"

@@ -244,21 +244,22 @@ def connect_parts(around: WorkerResources, engine: Engine, limiters: RateLimiter
         ack_wait_seconds=settings.ack_wait_seconds,
         may_start=context.run_states.may_start,
     )
-    consumer = ConsumeShards(
-        source=source,
-        loader=loader,
-        processor=ProcessShard(executor=executor, batcher=batcher, context=context, clock=clock),
-        context=context,
-        selector=_make_selector(around, NatsWorkerRegistry(jetstream, identity), source, loader),
-    )
     sources = HeartbeatSources(
-        consumer=consumer,
+        context=context,
         loader=loader,
         concurrency=executor.concurrency,
         rate_limiters=limiters,
         clock=clock,
     )
     heartbeat = NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
+    registry = NatsWorkerRegistry(jetstream, identity, heartbeat)
+    consumer = ConsumeShards(
+        source=source,
+        loader=loader,
+        processor=ProcessShard(executor=executor, batcher=batcher, context=context, clock=clock),
+        context=context,
+        selector=_make_selector(around, registry, source, loader),
+    )
     _watch(executor.concurrency, loader, limiters)
     return Parts(context, consumer, batcher, engines, heartbeat)
 

@@ -73,10 +73,12 @@ def _worker_rights(pool: str) -> Rights:
             messaging.OUTCOMES_OF_ALL_RUNS,
             messaging.ALL_RATES,
             f"$KV.WORKERS.{messaging.heartbeat_key(pool, '>')}",
+            f"$KV.SWITCHES.{messaging.switch_key(pool)}",
             *_pulled(messaging.work_stream_name(pool)),
             *_watched("RUNS"),
             *_watched("QUOTAS"),
             *_watched("WORKERS"),
+            *_stream("KV_SWITCHES", "INFO", "MSG.GET"),
         ),
         (messaging.model_list_subject(pool),),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import APIError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KeyValue
 
 from services.common.lifecycle import cancellation_kept
@@ -47,6 +47,21 @@ class Bucket:
     async def put(self, key: str, value: bytes) -> None:
         """Sets a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
         await (await self._open()).put(key, value)
+
+    async def revision(self, key: str) -> int:
+        """Of the key's last change; 0 where it has no value. Raises one of TRANSIENT_NATS."""
+        try:
+            return int((await (await self._open()).get(key)).revision or 0)
+        except NotFoundError:
+            return 0
+
+    async def update(self, key: str, value: bytes, *, revision: int) -> bool:
+        """Sets a key unless it was changed after the revision: then False. Raises one of TRANSIENT_NATS."""
+        try:
+            await (await self._open()).update(key, value, last=revision)
+        except KeyWrongLastSequenceError:
+            return False
+        return True
 
     async def delete(self, key: str) -> None:
         """Removes a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""

@@ -21,6 +21,7 @@ OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,
 RUNS_BUCKET = BucketSpec(name="RUNS")
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=15.0)
 QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
+SWITCHES_BUCKET = BucketSpec(name="SWITCHES")
 
 
 def work_stream(pool: str) -> StreamSpec:
@@ -106,7 +107,7 @@ def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamC
             max_bytes=max_bytes,
             num_replicas=limits.replicas,
         )
-    for bucket in (RUNS_BUCKET, WORKERS_BUCKET, QUOTAS_BUCKET):
+    for bucket in (RUNS_BUCKET, WORKERS_BUCKET, QUOTAS_BUCKET, SWITCHES_BUCKET):
         # A key-value bucket is a stream of this form.
         yield api.StreamConfig(
             name=f"KV_{bucket.name}",

@@ -1,11 +1,9 @@
 """The worker's main loop: pull shards of the loaded model, process them, switch models."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proctor.values.priority import Priority
-from proctor.values.run import RunId
 from services.worker.consumer.in_flight import Abandoned, ShardMessage
 from services.worker.consumer.ports import ShardSource
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
@@ -13,8 +11,6 @@ from services.worker.consumer.select_model import SelectModel
 from services.worker.models.load_models import ModelLoader
 
 _SELECT_MODEL_SECONDS = 1.0
-# By then a heartbeat has reported to the peers which model this worker switches to.
-_ANNOUNCED_SECONDS = 0.5
 # Work that no change of a run's state announced is found after this time.
 _LONGEST_PAUSE_SECONDS = 20.0
 
@@ -50,34 +46,24 @@ class ConsumeShards:
     context: WorkerContext
     selector: SelectModel
     _selected: str | None = field(default=None, init=False)
-    _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     # How often the states of runs have changed.
     _changes: int = field(default=0, init=False)
     _load_checks: QuietChecks = field(default_factory=lambda: QuietChecks(_SELECT_MODEL_SECONDS), init=False)
-
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping.is_set()
-
-    @property
-    def refused_runs(self) -> Mapping[tuple[RunId, int], str]:
-        """Run and epoch to the provider's own reason why it refuses every request of it."""
-        return self.context.refused_runs.reasons
 
     async def run(self) -> None:
         """Consumes until `stop`, then until no shard is in flight."""
         if self.loader.serves_any:
             await self.loader.describe()
         else:
-            self._selected = await self.selector.select(is_idle=True) or self.loader.models[0]
+            self._selected = await self.selector.claim(is_idle=True) or self.loader.models[0]
         async with asyncio.TaskGroup() as shards:
-            while not self._stopping.is_set():
+            while not self.context.stopping.is_set():
                 if self.loader.serves_any or await self._load_selected():
                     await self._consume(shards)
 
     def stop(self) -> None:
         """Pulls nothing new."""
-        self._stopping.set()
+        self.context.stopping.set()
         self.context.prefetch.close()
 
     def abandon_ended(self) -> None:
@@ -103,10 +89,10 @@ class ConsumeShards:
         """Whether a model is loaded; waits a little where no model that could be loaded has work."""
         may_load = self._selected is not None and self.loader.may_load(self._selected)
         if not may_load and self._load_checks.is_due((self._changes, len(self.loader.cannot_load))):
-            self._selected = await self._select_and_announce(self._stopping)
+            self._selected = await self._claimed_model()
             may_load = self._selected is not None
         if self._selected is None or not may_load:
-            await _is_set_within(self._stopping, _SELECT_MODEL_SECONDS)
+            await _is_set_within(self.context.stopping, _SELECT_MODEL_SECONDS)
             return False
         await self.context.prefetch.until_empty()
         is_loaded = await self.loader.load(self._selected)
@@ -117,7 +103,7 @@ class ConsumeShards:
     async def _consume(self, shards: asyncio.TaskGroup) -> None:
         """Pulls until prefetching is closed: for a model switch, a new engine, or the end."""
         models = (None,) if self.loader.serves_any else self.loader.ready_models
-        if not self._stopping.is_set():
+        if not self.context.stopping.is_set():
             self.context.prefetch.open()
         async with asyncio.TaskGroup() as pulls:
             for priority in Priority:
@@ -160,23 +146,13 @@ class ConsumeShards:
         while not await _is_set_within(self.context.prefetch.closed, checks.first_seconds):
             if not checks.is_due((self._changes, self.context.prefetch.is_idle())):
                 continue
-            other = await self._select_and_announce(self.context.prefetch.closed)
+            other = await self._claimed_model()
             if other is not None:
                 self._selected = other
                 self.context.prefetch.close()
 
-    async def _select_and_announce(self, cancelled: asyncio.Event) -> str | None:
-        """The model to switch to, once the peers know of it and none of them has precedence."""
-        model = await self.selector.select(is_idle=self.context.prefetch.is_idle())
-        if model is None:
-            return None
-        self.loader.switching_to = model
-        is_cancelled = await _is_set_within(cancelled, _ANNOUNCED_SECONDS)
-        is_idle = self.context.prefetch.is_idle()
-        if is_cancelled or not await self.selector.is_still_best(model, is_idle=is_idle):
-            self.loader.switching_to = None
-            return None
-        return model
+    async def _claimed_model(self) -> str | None:
+        return await self.selector.claim(is_idle=self.context.prefetch.is_idle())
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -14,9 +14,9 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
-from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ConcurrencyLimit
 from services.worker.consumer.ports import PeerWorker
+from services.worker.consumer.process_shard import WorkerContext
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.models.load_models import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters
@@ -41,7 +41,7 @@ class WorkerIdentity:
 class HeartbeatSources:
     """The parts of a worker that a heartbeat reports about."""
 
-    consumer: ConsumeShards
+    context: WorkerContext
     loader: ModelLoader
     concurrency: ConcurrencyLimit
     rate_limiters: RateLimiters
@@ -66,13 +66,17 @@ class NatsHeartbeat:
             loader.cannot_load,
             loader.switching_to,
             loader.ready_models,
-            self._sources.consumer.refused_runs,
+            self._sources.context.refused_runs.reasons,
             self._sources.rate_limiters.throttled_servers(),
         )
         if content == self._reported and self._clock.monotonic() < self._sent_at + every_seconds:
             return
-        await self._bucket.put(self._identity.heartbeat_key, self._status().SerializeToString())
+        await self.send()
         self._reported, self._sent_at = content, self._clock.monotonic()
+
+    async def send(self) -> None:
+        """Returns when NATS holds the heartbeat. Raises one of TRANSIENT_NATS."""
+        await self._bucket.put(self._identity.heartbeat_key, self._status().SerializeToString())
 
     async def delete(self) -> None:
         """The worker leaves: no one has to wait until its last heartbeat expires."""
@@ -91,7 +95,7 @@ class NatsHeartbeat:
     @property
     def _state(self) -> str:
         loader = self._sources.loader
-        if self._sources.consumer.is_stopping:
+        if self._sources.context.stopping.is_set():
             return "draining"
         if loader.is_loading:
             return "loading"
@@ -101,7 +105,7 @@ class NatsHeartbeat:
 
     def _status(self) -> work_messages_pb2.WorkerStatus:
         pool, sources, loader = self._identity.pool, self._sources, self._sources.loader
-        refused_runs = sources.consumer.refused_runs
+        refused_runs = sources.context.refused_runs.reasons
         # Everything that an outcome from here may report as its environment.
         environment = loader.environment and {**loader.environment, "choice_instruction": INSTRUCTION_VERSION}
         status = work_messages_pb2.WorkerStatus(
@@ -129,9 +133,11 @@ class NatsHeartbeat:
 
 
 class NatsWorkerRegistry:
-    def __init__(self, jetstream: JetStream, identity: WorkerIdentity) -> None:
+    def __init__(self, jetstream: JetStream, identity: WorkerIdentity, heartbeat: NatsHeartbeat) -> None:
         self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
+        self._switches = Bucket(jetstream, streams.SWITCHES_BUCKET)
         self._identity = identity
+        self._heartbeat = heartbeat
 
     async def peers(self) -> Sequence[PeerWorker]:
         """Reads all heartbeats of the pool: called only when there is a model to switch to."""
@@ -143,11 +149,28 @@ class NatsWorkerRegistry:
         heartbeats.pop(self._identity.heartbeat_key, None)
         statuses = map(work_messages_pb2.WorkerStatus.FromString, heartbeats.values())
         return [
-            PeerWorker(
-                tuple(status.ready_models),
-                status.loading_model,
-                has_precedence=status.worker_id < self._identity.worker_id,
-            )
+            PeerWorker(tuple(status.ready_models), status.loading_model)
             for status in statuses
             if status.condition != "draining"
         ]
+
+    async def last_switch(self) -> int | None:
+        try:
+            return await self._switches.revision(self._switch_key)
+        except TRANSIENT_NATS as error:
+            log.info("switches unknown", error=repr(error))
+            return None
+
+    async def report_switch(self, *, after: int) -> bool:
+        """First the heartbeat: who reads the new revision reads this switch as well."""
+        try:
+            await self._heartbeat.send()
+            worker = self._identity.worker_id.encode()
+            return await self._switches.update(self._switch_key, worker, revision=after)
+        except TRANSIENT_NATS as error:
+            log.info("switch not reported", error=repr(error))
+            return False
+
+    @property
+    def _switch_key(self) -> str:
+        return messaging.switch_key(self._identity.pool.name)

@@ -24,14 +24,10 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class PeerWorker:
-    """Another worker of the pool: what it serves, and the model that it switches to.
-
-    If two workers switch to the same model at once, the one with `has_precedence` continues.
-    """
+    """Another worker of the pool: what it serves, and the model that it switches to."""
 
     ready_models: tuple[str, ...] = ()
     loading_model: str = ""
-    has_precedence: bool = False
 
     def serves(self, model: str) -> bool:
         return not self.loading_model and model in self.ready_models
@@ -53,3 +49,12 @@ class ShardSource(Protocol):
 class WorkerRegistry(Protocol):
     async def peers(self) -> Sequence[PeerWorker]:
         """The other live workers of the pool that are not draining, by their last heartbeat."""
+
+    async def last_switch(self) -> int | None:
+        """The revision of the latest model switch in the pool; None where it is unknown."""
+
+    async def report_switch(self, *, after: int) -> bool:
+        """Reports to the peers which model this worker switches to.
+
+        False where another worker has switched after that revision: what was decided by it no longer holds.
+        """

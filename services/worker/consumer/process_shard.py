@@ -1,7 +1,7 @@
 """Processes one shard: check, execute or quarantine, acknowledge or forward, and write one log line."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proctor.values.outcome import Failure, FailureClass
@@ -62,6 +62,8 @@ class WorkerContext:
     prefetch: Prefetch
     run_states: RunStates
     refused_runs: RefusedRuns
+    # Set once the worker pulls nothing new.
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)

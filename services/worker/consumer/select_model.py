@@ -8,6 +8,9 @@ from services.common.clock import Clock
 from services.worker.consumer.ports import Backlog, PeerWorker, ShardSource, WorkerRegistry
 from services.worker.models.load_models import ModelLoader
 
+# After so many the others of a large pool go first, and the next look decides.
+_CLAIMS_AT_ONCE = 3
+
 
 @dataclass(frozen=True, slots=True)
 class SwitchPolicy:
@@ -36,12 +39,21 @@ class SelectModel:
         backlogs = await self._backlogs()
         return self._pick(backlogs, await self.registry.peers(), is_idle=is_idle) if backlogs else None
 
-    async def is_still_best(self, model: str, *, is_idle: bool) -> bool:
-        """Checks again once the peers know of the switch: those without precedence over this worker yield."""
-        peers = [
-            peer for peer in await self.registry.peers() if peer.has_precedence or not peer.loading_model
-        ]
-        return self._pick(await self._backlogs(), peers, is_idle=is_idle) == model
+    async def claim(self, *, is_idle: bool) -> str | None:
+        """As `select`, and the model is this worker's to load: the peers count with it.
+
+        Of workers that decide by the same state of the pool one gets its model; the others decide again.
+        """
+        for _ in range(_CLAIMS_AT_ONCE):
+            last_switch = await self.registry.last_switch()
+            model = await self.select(is_idle=is_idle)
+            if model is None or last_switch is None:
+                return None
+            self.loader.switching_to = model
+            if await self.registry.report_switch(after=last_switch):
+                return model
+            self.loader.switching_to = None
+        return None
 
     def _pick(self, backlogs: Sequence[Backlog], peers: Sequence[PeerWorker], *, is_idle: bool) -> str | None:
         if not is_idle:

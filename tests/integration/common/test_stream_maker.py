@@ -15,7 +15,7 @@ from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.worker.worker_harness import POOL, always
 from tests.harness.servers import POOLS, RunningServer
 
-NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS"}
+NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS", "KV_SWITCHES"}
 
 
 @pytest.fixture

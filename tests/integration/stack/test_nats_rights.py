@@ -25,6 +25,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import (
     RUNS_BUCKET,
+    SWITCHES_BUCKET,
     WORKERS_BUCKET,
     StreamMaker,
     outcome_consumer,
@@ -143,6 +144,7 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", f"$JS.API.STREAM.UPDATE.{MINE}"),
         ("worker-a", "$JS.API.CONSUMER.CREATE.OUTCOMES.mine"),
         ("worker-a", "$KV.WORKERS.b.w"),
+        ("worker-a", "$KV.SWITCHES.b"),
         ("worker-a", "work.b.m.high.r"),
         ("worker-a", f"$JS.API.STREAM.INFO.{OTHERS}"),
         ("worker-a", f"$JS.API.STREAM.MSG.GET.{OTHERS}"),
@@ -187,6 +189,9 @@ async def test_each_service_does_its_part(server: NatsServer) -> None:
     await Bucket(JetStream(scheduler.client), RUNS_BUCKET).put("r", b"running")
     assert await Bucket(JetStream(worker.client), RUNS_BUCKET).entries() == {"r": b"running"}
     await Bucket(JetStream(worker.client), WORKERS_BUCKET).put("a.w", b"alive")
+    switches = Bucket(JetStream(worker.client), SWITCHES_BUCKET)
+    assert await switches.update("a", b"w", revision=await switches.revision("a"))
+    assert not await switches.update("a", b"w", revision=0)
     for reader in (scheduler, worker):
         assert await Bucket(JetStream(reader.client), WORKERS_BUCKET).entries("a.>") == {"a.w": b"alive"}
     for each in (scheduler, worker, results):

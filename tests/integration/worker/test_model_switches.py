@@ -16,7 +16,6 @@ from services.common.clock import SystemClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.worker.consumer.nats import NatsShardSource
-from services.worker.consumer.nats_registry import NatsWorkerRegistry, WorkerIdentity
 from services.worker.settings import WorkerSettings
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.scripted_engine import ScriptedEngine
@@ -88,11 +87,12 @@ async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: Wor
     await eventually(is_gone, "what is acknowledged waits no more")
 
 
-async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(harness: WorkerHarness) -> None:
+async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(
+    nats: RunningServer, harness: WorkerHarness
+) -> None:
     bucket = Bucket(harness.jetstream, streams.WORKERS_BUCKET)
     for worker, pool, condition in (
         ("w1", "local", "ready"),
-        ("w2", "local", "ready"),
         ("w3", "local", "draining"),
         ("w4", "else", "ready"),
     ):
@@ -100,8 +100,9 @@ async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(harness: 
             worker_id=worker, pool=pool, condition=condition, ready_models=[A]
         )
         await bucket.put(messaging.heartbeat_key(pool, worker), status.SerializeToString())
-    peers = await NatsWorkerRegistry(harness.jetstream, WorkerIdentity("w2", POOL)).peers()
-    assert [(peer.ready_models, peer.has_precedence) for peer in peers] == [((A,), True)]
+    async with worker_in_process(nats.address, NotingEngine(A), pool=POOL, worker_id="w2") as parts:
+        peers = await parts.consumer.selector.registry.peers()
+    assert [peer.ready_models for peer in peers] == [(A,)]
 
 
 async def test_busy_worker_switches_after_its_residency_and_every_sample_is_answered_once(
@@ -136,6 +137,31 @@ async def test_one_of_two_idle_workers_switches_for_one_shard(
             return [status.loaded_model for status in reported] == [A, A]
 
         await eventually(both_tell, "both workers tell what they have loaded")
+        await harness.send(work_shard(1, range(8), model=B), pool=POOL)
+        await harness.until_answered(8)
+        await harness.until_settled()
+    assert sorted(engine.loads for engine in engines) == [[A], [A, B]]
+
+
+async def test_one_of_two_idle_workers_switches_though_heartbeats_take_long(
+    nats: RunningServer, harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each sees of the other is older than its decision."""
+    put = Bucket.put
+
+    async def put_late(bucket: Bucket, key: str, value: bytes) -> None:
+        await asyncio.sleep(1.5)
+        await put(bucket, key, value)
+
+    engines = [NotingEngine(A, B), NotingEngine(A, B)]
+    async with AsyncExitStack() as opened:
+        for number, engine in enumerate(engines):
+            worker = worker_in_process(
+                nats.address, engine, pool=POOL, settings=QUICK, worker_id=f"w{number}"
+            )
+            await opened.enter_async_context(worker)
+        await eventually(lambda: [engine.loads for engine in engines] == [[A], [A]], "both have loaded A")
+        monkeypatch.setattr(Bucket, "put", put_late)
         await harness.send(work_shard(1, range(8), model=B), pool=POOL)
         await harness.until_answered(8)
         await harness.until_settled()

@@ -1,7 +1,6 @@
 """To which model a worker switches, and when it keeps its own."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from proctor.values.priority import Priority
@@ -22,6 +21,9 @@ class Pool:
         self.seconds = 0.0
         self.waiting: dict[str, Backlog] = {}
         self.peer_workers: list[PeerWorker] = []
+        # Switches of peers that come between a look at the pool and the report of an own switch.
+        self.rivals: list[PeerWorker] = []
+        self.switches: int | None = 0
         engine = ScriptedEngine(loadable=(A, B, C))
         self.loader = ModelLoader(engine, ((A,), (B,), (C,)), self, retry_seconds=60)
         self.selector = SelectModel(
@@ -44,7 +46,21 @@ class Pool:
         return [self.waiting[model] for model in models if model in self.waiting]
 
     async def peers(self) -> Sequence[PeerWorker]:
-        return self.peer_workers
+        return list(self.peer_workers)
+
+    async def last_switch(self) -> int | None:
+        return self.switches
+
+    async def report_switch(self, *, after: int) -> bool:
+        assert self.loader.switching_to
+        assert self.switches is not None
+        if self.rivals:
+            self.peer_workers.append(self.rivals.pop(0))
+            self.switches += 1
+        if self.switches != after:
+            return False
+        self.switches += 1
+        return True
 
     def wait_for(self, model: str, *, since: float, waiting: int = 1) -> None:
         self.waiting[model] = Backlog(model, waiting, START + timedelta(seconds=since))
@@ -122,15 +138,40 @@ async def test_work_of_a_worker_that_died_is_taken_over_though_it_was_delivered(
     assert await pool.selector.select(is_idle=True) == B
 
 
-async def test_of_two_that_switch_to_a_model_at_once_one_goes_on() -> None:
+async def test_model_that_a_rival_took_first_is_left_to_it() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0)
-    assert await pool.selector.select(is_idle=True) == B
-    rival = PeerWorker((A,), B)
-    pool.peer_workers = [rival]
-    assert await pool.selector.is_still_best(B, is_idle=True)
-    pool.peer_workers = [replace(rival, has_precedence=True)]
-    assert not await pool.selector.is_still_best(B, is_idle=True)
+    pool.rivals = [PeerWorker((A,), B)]
+    assert await pool.selector.claim(is_idle=True) is None
+    assert pool.loader.switching_to is None
+    assert pool.switches == 1
+
+
+async def test_who_was_late_takes_the_next_model() -> None:
+    pool = await pool_at_a()
+    pool.wait_for(B, since=0)
+    pool.wait_for(C, since=1)
+    pool.rivals = [PeerWorker((A,), B)]
+    assert await pool.selector.claim(is_idle=True) == C
+    assert pool.loader.switching_to == C
+    assert pool.switches == 2
+
+
+async def test_worker_among_many_rivals_gives_way_until_its_next_look() -> None:
+    pool = await pool_at_a()
+    pool.seconds = 10
+    pool.wait_for(B, since=0, waiting=100)
+    pool.rivals = [PeerWorker((A,), B)] * 5
+    assert await pool.selector.claim(is_idle=True) is None
+    assert await pool.selector.claim(is_idle=True) == B
+
+
+async def test_no_switch_without_knowledge_of_other_switches() -> None:
+    pool = await pool_at_a()
+    pool.wait_for(B, since=0)
+    pool.switches = None
+    assert await pool.selector.claim(is_idle=True) is None
+    assert pool.loader.switching_to is None
 
 
 async def test_model_that_cannot_be_loaded_is_passed_over() -> None:
