@@ -18,11 +18,11 @@ from services.scheduler.batches.stored_batch import (
     run_id_of,
     window_of,
 )
+from services.scheduler.limits.queue_limits import LimitStore
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
-from services.scheduler.runs.limits.queue_limits import LimitStore
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.checking.row_fields import ENDPOINTS
 from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound

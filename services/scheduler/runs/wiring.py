@@ -10,6 +10,9 @@ from proctor.values.providers.pools_file import PoolsFile
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.scheduler.changes.postgres import PostgresChanges
+from services.scheduler.limits.change_limits import ChangeLimits
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import Connections
 from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -22,9 +25,6 @@ from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
-from services.scheduler.runs.limits.change_limits import ChangeLimits
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.grpc_api import GrpcQueueApi
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.run_list import RecordedCounts

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from services.scheduler.changes.user_change import Author
-from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance, allowance
+from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance, allowance
 
 
 @dataclass

@@ -14,6 +14,7 @@ from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import OpenableRecord
@@ -23,7 +24,6 @@ from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.uploads.storage.store_parts import LoadRows

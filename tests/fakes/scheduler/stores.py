@@ -11,6 +11,8 @@ from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 from services.scheduler.planning.ports import ShardStore
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import QUERIES
@@ -20,8 +22,6 @@ from services.scheduler.runs.admission.show_forecast import QueueStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.run_list import RunLists

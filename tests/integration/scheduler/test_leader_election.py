@@ -13,13 +13,13 @@ from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import PostgresLeaderElection
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.scheduler.runs.admission.postgres import PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.surroundings import START
 from tests.harness.servers import RunningServer, postgres_server

@@ -12,9 +12,8 @@ import pytest_asyncio
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.postgres import PostgresSession
-from services.scheduler.postgres import QUERIES
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import (
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import (
     LimitChanges,
     LimitName,
     LimitStore,
@@ -22,6 +21,7 @@ from services.scheduler.runs.limits.queue_limits import (
     RequestAllowance,
     TooManyRequests,
 )
+from services.scheduler.postgres import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits

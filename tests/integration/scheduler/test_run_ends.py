@@ -12,12 +12,12 @@ from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import SetClock

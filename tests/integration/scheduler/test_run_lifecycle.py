@@ -11,12 +11,12 @@ import pytest_asyncio
 
 from proctor.values.run import RunId, RunKind, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, refuse_used_by_run
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites

@@ -12,11 +12,11 @@ import pytest_asyncio
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY, RunId, RunState
+from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding
-from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory

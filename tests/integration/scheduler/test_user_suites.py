@@ -27,11 +27,11 @@ from services.common.grpc.errors import remote_error
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite

@@ -26,10 +26,10 @@ from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches, refuse_used_file
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, refuse_used_by_run
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects

@@ -13,14 +13,14 @@ from proctor.values.run import RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.report_queue import QueueDepth
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows
 from services.scheduler.runs.lifecycle.run import SUMMARISING
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 
 
 class PostgresQueue:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.run_estimate import TimeEstimate
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 
 
 @dataclass(frozen=True, slots=True)

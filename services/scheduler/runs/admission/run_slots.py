@@ -9,8 +9,8 @@ from typing import Protocol
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 
 # A lower bound for any limit: a run that is admitted again reconciles before it sends anything.
 SHORTEST_RUN_TIME = timedelta(seconds=5)

@@ -13,6 +13,8 @@ from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import write_as_leader
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
     QueueFull,
@@ -29,8 +31,6 @@ from services.scheduler.runs.lifecycle.postgres_rows import (
     to_json,
 )
 from services.scheduler.runs.lifecycle.run import SUMMARISING, PlannedTask, Run, RunEnding, states_before
-from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun

@@ -18,10 +18,10 @@ from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
+from services.scheduler.limits.change_limits import ChangeLimits
+from services.scheduler.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
-from services.scheduler.runs.limits.change_limits import ChangeLimits
-from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
 from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.workers.proto import WORKER

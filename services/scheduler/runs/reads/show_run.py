@@ -9,12 +9,12 @@ from proctor.values.run import RunCounts, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.changes.user_change import ChangeList
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_queue import RunWait, UserRunCounts
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RecordedCounts, RunCursor, RunFilter, RunLists
 from services.scheduler.runs.reads.run_snapshot import (
     RunForecast,

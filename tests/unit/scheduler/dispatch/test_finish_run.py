@@ -8,10 +8,10 @@ import pytest
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
+from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.errors import RunNotPausable
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord

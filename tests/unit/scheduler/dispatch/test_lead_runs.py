@@ -13,8 +13,8 @@ from services.scheduler.dispatch.dispatch_shards import CreditRule, PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
+from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows

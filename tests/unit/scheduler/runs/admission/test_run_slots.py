@@ -7,6 +7,7 @@ import pytest
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.run_slots import (
     LONGEST_PLANNING,
     RunSlot,
@@ -15,7 +16,6 @@ from services.scheduler.runs.admission.run_slots import (
     assign_slots,
     expected_slots,
 )
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from tests.fakes.scheduler.surroundings import START
 
 SECOND = timedelta(seconds=1)

@@ -8,8 +8,8 @@ from statistics import median, quantiles
 
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import ScoringMethod
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.run import Run, RunEnding
-from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns

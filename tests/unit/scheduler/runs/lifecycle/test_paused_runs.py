@@ -8,9 +8,9 @@ import pytest
 from proctor.values.priority import Priority
 from proctor.values.run import RunState
 from services.scheduler.dispatch.dispatch_shards import CreditRule
+from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable, RunNotPaused
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 

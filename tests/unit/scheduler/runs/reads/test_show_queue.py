@@ -6,10 +6,10 @@ import pytest
 
 from proctor.values.priority import Priority
 from services.common.checked_fields import InvalidParameter
+from services.scheduler.limits.change_limits import ChangeLimits
+from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.change_limits import ChangeLimits
-from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.reads.run_list import RunFilter
 from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order

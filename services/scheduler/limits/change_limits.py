@@ -8,8 +8,8 @@ from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY
 from services.common.checked_fields import refuse
 from services.scheduler.changes.user_change import Author
+from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 from services.scheduler.requests import user_problem
-from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 
 _MOST_RUNNING = 10_000
 _MOST_PENDING = 100_000
