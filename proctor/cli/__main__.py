@@ -23,6 +23,7 @@ from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, status, up
 from proctor.cli.stack.nats_users import nats_users
 from proctor.cli.stack.open_page import open_page
+from proctor.cli.storage import storage
 from proctor.cli.suites.commands import suites_group
 
 app = typer.Typer(epilog=EXIT_CODES_HELP, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -35,7 +36,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     _RUNS: (results, cancel, retry, export, rescore),
     "The queue": (queue, pause, resume, limits),
     "Compare": (compare, side_by_side, leaderboard, history),
-    _CATALOGUE: (models,),
+    _CATALOGUE: (models, storage),
     "Operate": (changes, nats_users),
 }
 for panel, commands in _PANELS.items():

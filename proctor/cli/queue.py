@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
+from rich.filesize import decimal
 from rich.text import Text
 
 from proctor.cli.gateway import Session
@@ -22,8 +23,9 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.wire.enums import word_of, words_of
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
-# The widest range of the contract; the scheduler checks the limit itself.
+# The widest ranges of the contract; the scheduler checks the limit itself.
 _INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
 # The step of a run whose figures are computed, with the share that is done behind it.
 _SUMMARISING = "summarising"
 _YEAR_SECONDS = 365 * 24 * 3600.0
@@ -35,6 +37,9 @@ _LIMITS = {
     "time-limit": "run_time_limit",
     "min-run-time": "min_run_time",
     "priority": "priorities",
+    "max-bytes": "max_stored_bytes_per_user",
+    "max-files": "max_stored_files_per_user",
+    "max-rows": "max_stored_rows_per_user",
 }
 
 
@@ -73,6 +78,18 @@ class LimitOptions:
         ),
     ] = None
     priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None
+    max_bytes: Annotated[
+        int | None, typer.Option(min=1, max=_INT64_MAX, help="Bytes that a user may store.")
+    ] = None
+    max_files: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=_INT64_MAX, help="Data sets, files, batch outputs and suites that a user may store."
+        ),
+    ] = None
+    max_rows: Annotated[
+        int | None, typer.Option(min=1, max=_INT64_MAX, help="Rows that a user may store.")
+    ] = None
     reset: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help=f"Return a limit to its setting: {', '.join(_LIMITS)}."),
@@ -85,6 +102,9 @@ async def limits(session: Session, options: LimitOptions) -> None:
         max_running_runs=options.max_running,
         max_pending_runs_per_user=options.max_pending,
         max_requests_per_minute=options.max_requests,
+        max_stored_bytes_per_user=options.max_bytes,
+        max_stored_files_per_user=options.max_files,
+        max_stored_rows_per_user=options.max_rows,
     )
     for field, seconds in (
         (changes.run_time_limit, options.time_limit),
@@ -172,6 +192,9 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
         ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests"),
         ("time that a run may take", _time(limits.run_time_limit), "--time-limit"),
         ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),
+        ("storage of a user", decimal(limits.max_stored_bytes_per_user), "--max-bytes"),
+        ("stored files of a user", f"{limits.max_stored_files_per_user:,}", "--max-files"),
+        ("stored rows of a user", f"{limits.max_stored_rows_per_user:,}", "--max-rows"),
     ]
     for each in limits.priorities:
         user = "all others" if each.user == "*" else each.user

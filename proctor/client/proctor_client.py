@@ -18,6 +18,8 @@ from proctor.v1 import (
     outcome_pb2,
     results_service_pb2,
     run_pb2,
+    storage_service_pb2,
+    storage_service_pb2_grpc,
     summary_pb2,
 )
 from proctor.v1 import queue_service_pb2 as queue_pb2
@@ -104,6 +106,7 @@ class ProctorClient:
         self._scheduler = scheduler_grpc.SchedulerServiceStub(channel)
         self._results = results_grpc.ResultsServiceStub(channel)
         self._changes = change_service_pb2_grpc.ChangeServiceStub(channel)
+        self._storage = storage_service_pb2_grpc.StorageServiceStub(channel)
         self.suites = SuiteClient(self._calls, user)
         self.comparisons = ComparisonClient(self._calls)
         self.leaderboard = LeaderboardClient(self._calls)
@@ -164,6 +167,11 @@ class ProctorClient:
     ) -> change_service_pb2.ListChangesResponse:
         """Who changed what, latest first."""
         return await self._calls.call(self._changes.ListChanges, request)
+
+    async def storage(self, user: str = "") -> storage_service_pb2.GetStorageResponse:
+        """What a user stores and may store; without a name, the caller."""
+        request = storage_service_pb2.GetStorageRequest(user=user)
+        return await self._calls.call(self._storage.GetStorage, request)
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         request = scheduler_pb2.ListSuitesRequest()

@@ -136,6 +136,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
     ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 55
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
+    ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
+    """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -254,4 +256,6 @@ ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
 """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
 ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
+ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
+"""RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -60,12 +60,21 @@ class QueueLimits(_message.Message):
     RUN_TIME_LIMIT_FIELD_NUMBER: _builtins.int
     MIN_RUN_TIME_FIELD_NUMBER: _builtins.int
     PRIORITIES_FIELD_NUMBER: _builtins.int
+    MAX_STORED_BYTES_PER_USER_FIELD_NUMBER: _builtins.int
+    MAX_STORED_FILES_PER_USER_FIELD_NUMBER: _builtins.int
+    MAX_STORED_ROWS_PER_USER_FIELD_NUMBER: _builtins.int
     max_running_runs: _builtins.int
     """Run slots: runs that may run at the same time, at least 1."""
     max_pending_runs_per_user: _builtins.int
     """Pending and paused runs per user, at least 1."""
     max_requests_per_minute: _builtins.int
     """Requests per user and minute over all APIs, at least 1."""
+    max_stored_bytes_per_user: _builtins.int
+    """Bytes that the data sets, files, batch outputs and suites of a user may take, at least 1."""
+    max_stored_files_per_user: _builtins.int
+    """Data sets, files, batch outputs and versions of suites of a user, at least 1."""
+    max_stored_rows_per_user: _builtins.int
+    """Rows of the data sets and files of a user, at least 1."""
     @_builtins.property
     def run_time_limit(self) -> _duration_pb2.Duration:
         """Total time that a run may be running before it fails as timed out, above 0."""
@@ -87,10 +96,13 @@ class QueueLimits(_message.Message):
         run_time_limit: _duration_pb2.Duration | None = ...,
         min_run_time: _duration_pb2.Duration | None = ...,
         priorities: _abc.Iterable[Global___UserPriority] | None = ...,
+        max_stored_bytes_per_user: _builtins.int | None = ...,
+        max_stored_files_per_user: _builtins.int | None = ...,
+        max_stored_rows_per_user: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "min_run_time", b"min_run_time", "run_time_limit", b"run_time_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "run_time_limit", b"run_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "min_run_time", b"min_run_time", "priorities", b"priorities", "run_time_limit", b"run_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "priorities", b"priorities", "run_time_limit", b"run_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_pending_runs_per_user: _TypeAlias = _typing.Literal["max_pending_runs_per_user"]  # noqa: Y015
     _WhichOneofArgType__max_pending_runs_per_user: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user"]  # noqa: Y015
@@ -98,12 +110,24 @@ class QueueLimits(_message.Message):
     _WhichOneofArgType__max_requests_per_minute: _TypeAlias = _typing.Literal["_max_requests_per_minute", b"_max_requests_per_minute"]  # noqa: Y015
     _WhichOneofReturnType__max_running_runs: _TypeAlias = _typing.Literal["max_running_runs"]  # noqa: Y015
     _WhichOneofArgType__max_running_runs: _TypeAlias = _typing.Literal["_max_running_runs", b"_max_running_runs"]  # noqa: Y015
+    _WhichOneofReturnType__max_stored_bytes_per_user: _TypeAlias = _typing.Literal["max_stored_bytes_per_user"]  # noqa: Y015
+    _WhichOneofArgType__max_stored_bytes_per_user: _TypeAlias = _typing.Literal["_max_stored_bytes_per_user", b"_max_stored_bytes_per_user"]  # noqa: Y015
+    _WhichOneofReturnType__max_stored_files_per_user: _TypeAlias = _typing.Literal["max_stored_files_per_user"]  # noqa: Y015
+    _WhichOneofArgType__max_stored_files_per_user: _TypeAlias = _typing.Literal["_max_stored_files_per_user", b"_max_stored_files_per_user"]  # noqa: Y015
+    _WhichOneofReturnType__max_stored_rows_per_user: _TypeAlias = _typing.Literal["max_stored_rows_per_user"]  # noqa: Y015
+    _WhichOneofArgType__max_stored_rows_per_user: _TypeAlias = _typing.Literal["_max_stored_rows_per_user", b"_max_stored_rows_per_user"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_pending_runs_per_user) -> _WhichOneofReturnType__max_pending_runs_per_user | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_requests_per_minute) -> _WhichOneofReturnType__max_requests_per_minute | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_running_runs) -> _WhichOneofReturnType__max_running_runs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stored_bytes_per_user) -> _WhichOneofReturnType__max_stored_bytes_per_user | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stored_files_per_user) -> _WhichOneofReturnType__max_stored_files_per_user | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stored_rows_per_user) -> _WhichOneofReturnType__max_stored_rows_per_user | None: ...
 
 Global___QueueLimits: _TypeAlias = QueueLimits  # noqa: Y015
 

@@ -25,6 +25,7 @@ from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.v1.results_service_pb2 import GetSummaryRequest, ListOutcomesRequest, ListOutcomesResponse
 from proctor.values.run import Principal
@@ -155,6 +156,7 @@ class Scheduler:
         self.datasets: dataset_grpc.DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(calls)
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(calls)
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(calls)
+        self.storage: storage_grpc.StorageServiceAsyncStub = storage_grpc.StorageServiceStub(calls)
         self.request_counts: request_count_grpc.RequestCountServiceAsyncStub = (
             request_count_grpc.RequestCountServiceStub(calls)
         )

@@ -28,6 +28,7 @@ from proctor.v1 import (
     rescore_service_pb2,
     results_service_pb2,
     scheduler_service_pb2,
+    storage_service_pb2,
     suite_service_pb2,
 )
 from proctor.v1.answer_service_pb2 import MarkAnswersRequest
@@ -60,6 +61,7 @@ _SCHEDULER_FILES = (
     dataset_service_pb2,
     file_service_pb2,
     batch_service_pb2,
+    storage_service_pb2,
 )
 _RESULTS_FILES = (
     answer_service_pb2,

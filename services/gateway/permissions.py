@@ -20,6 +20,7 @@ from services.gateway.paths import (
     OPENAI_MODELS,
     QUEUE,
     READING_METHODS,
+    STORAGE,
     SUITES,
     UPLOADS,
 )
@@ -62,6 +63,7 @@ METHODS: Mapping[str, Permission] = {
     "GetLimits": _READ,
     "SetLimits": Permission.OPERATOR,
     "ListChanges": _READ,
+    "GetStorage": _READ,
     # Suites.
     "ListSuites": _READ,
     "ShowSample": _READ,
@@ -136,6 +138,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/openapi.json"): Permission.PUBLIC,
     ("GET", ME): _READ,
     ("GET", CHANGES): "ListChanges",
+    ("GET", STORAGE): "GetStorage",
     ("POST", f"{BENCHMARKING}/run"): "SubmitRun",
     ("GET", f"{BENCHMARKING}/results"): "ListRuns",
     ("GET", f"{BENCHMARKING}/results/{{job_id}}"): "GetSummary",

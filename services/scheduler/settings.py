@@ -79,6 +79,12 @@ class SchedulerSettings(BaseSettings):
     """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)
     """Time that a run executes before a run of another user may preempt it."""
+    max_stored_bytes_per_user: int = Field(default=100_000_000_000, ge=1)
+    """Bytes that the data sets, files, batch outputs and suites of one user may take."""
+    max_stored_files_per_user: int = Field(default=10_000, ge=1)
+    """Data sets, files, batch outputs and versions of suites of one user."""
+    max_stored_rows_per_user: int = Field(default=200_000_000, ge=1)
+    """Rows of the data sets and files of one user."""
     highest_priorities: dict[str, Priority] = Field(default_factory=dict)
     """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
 

@@ -31,6 +31,7 @@ from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.leadership.postgres_clock import PostgresClock
+from services.scheduler.limits.wiring import make_limits
 from services.scheduler.metrics import LEADING
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
@@ -50,6 +51,8 @@ from services.scheduler.suites import grpc_api as suites_grpc_api
 from services.scheduler.suites.wiring import make_suites
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from services.scheduler.uploads import grpc_api as uploads_grpc_api
+from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import make_uploads
 from services.scheduler.workers.wiring import make_workers
@@ -60,6 +63,7 @@ SERVICE_NAMES = (
     suites_grpc_api.SERVICE_NAME,
     *queue_grpc_api.SERVICE_NAMES,
     *uploads_grpc_api.SERVICE_NAMES,
+    quotas_grpc_api.SERVICE_NAME,
     batches_grpc_api.SERVICE_NAME,
     changes_grpc_api.SERVICE_NAME,
     scaling_grpc_api.SERVICE_NAME,
@@ -155,12 +159,17 @@ class SchedulerParts:
         self._settings, self._connections, self._pools = settings, connections, definitions.pools
         self._tracker, clock = ProgressTracker(), connections.clock
         self._record = GrpcRunRecord(connections.results, max_failed_share=settings.max_failed_share)
-        self._suites = make_suites(settings, connections, definitions.suites)
+        limits = make_limits(settings, connections)
+        storage = PostgresStorage(connections.postgres, limits=limits)
+        self._suites = make_suites(
+            settings, connections, definitions.suites, check_storage=storage.check_suite
+        )
         self._uploads = make_uploads(
             settings,
             connections,
             refuse_used_dataset=refuse_used_by_run,
             refuse_used_file=refuse_used_file,
+            storage=storage,
         )
         self._rate_limits = make_rate_limits(settings, connections)
         self.workers = make_workers(
@@ -182,12 +191,14 @@ class SchedulerParts:
             allowed_base_urls=definitions.allowed_base_urls,
         )
         self._runs = make_runs(
-            settings, connections, sources=sources, signals=self._signals, record=self._record
+            connections, limits=limits, sources=sources, signals=self._signals, record=self._record
+        )
+        self._batches = make_batches(
+            settings, connections, runs=self._runs, uploads=self._uploads, storage=storage
         )
         self._scaling = make_scaling(
             settings, connections, pools=definitions.pools.pools, runs=self._runs, signals=self._signals
         )
-        self._batches = make_batches(settings, connections, runs=self._runs, uploads=self._uploads)
 
     def apis(self) -> list[Registration]:
         runs = self._runs

@@ -20,6 +20,8 @@ from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present, subject_of
 from services.gateway.paths import QUEUE
 
+_MOST_STORED = 2**50
+_MOST_STORED_FILES = 10_000_000
 _YEAR_SECONDS = 365 * 24 * 3600
 # What a duration of a contract is rounded to here.
 _MICROSECOND = 1e-6
@@ -91,6 +93,13 @@ class Limits(BaseModel):
     highest_priorities: dict[str, str] = Field(
         description='User → the highest priority of its orders; "*" stands for all other users'
     )
+    max_stored_bytes_per_user: int = Field(
+        description="Of data sets, files, batch outputs and suites, as stored"
+    )
+    max_stored_files_per_user: int = Field(
+        description="Data sets, files, batch outputs and versions of suites of a user"
+    )
+    max_stored_rows_per_user: int = Field(description="Rows of the data sets and files of a user")
 
 
 class LimitsShown(Limits):
@@ -109,6 +118,9 @@ class LimitsPatch(RequestBody):
     highest_priorities: Annotated[dict[Text, Priority] | None, Keywords({"maxProperties": 1000})] = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
     )
+    max_stored_bytes_per_user: int | None = Field(default=None, ge=1, le=_MOST_STORED)
+    max_stored_files_per_user: int | None = Field(default=None, ge=1, le=_MOST_STORED_FILES)
+    max_stored_rows_per_user: int | None = Field(default=None, ge=1, le=_MOST_STORED)
 
     def to_proto(self) -> queue_pb2.SetLimitsRequest:
         limits = queue_pb2.QueueLimits(
@@ -121,6 +133,9 @@ class LimitsPatch(RequestBody):
                 queue_pb2.UserPriority(user=user, highest=number_of(priority))
                 for user, priority in (self.highest_priorities or {}).items()
             ],
+            max_stored_bytes_per_user=self.max_stored_bytes_per_user,
+            max_stored_files_per_user=self.max_stored_files_per_user,
+            max_stored_rows_per_user=self.max_stored_rows_per_user,
         )
         nulls = [name for name in sorted(self.model_fields_set) if getattr(self, name) is None]
         return queue_pb2.SetLimitsRequest(

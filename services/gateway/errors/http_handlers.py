@@ -4,7 +4,7 @@ DomainError
 ├── kind INVALID      → 400 (422 for a parameter out of range, a suite or a file with faults, 404 for a row)
 ├── kind NOT_FOUND    → 404
 ├── kind CONFLICT     → 409
-├── kind EXHAUSTED    → 429 with Retry-After
+├── kind EXHAUSTED    → 429 with Retry-After (413 for a storage quota)
 ├── kind UNAVAILABLE  → 503 with Retry-After
 ├── kind UNAUTHENTICATED → 401 with WWW-Authenticate
 ├── kind FORBIDDEN    → 403
@@ -57,6 +57,8 @@ _STATUS_OF_REASON = {
     "ROW_NOT_FOUND": 404,
     "DATASET_TOO_LARGE": 413,
     "FILE_TOO_LARGE": 413,
+    # Clients repeat 429, 409 and 507 by themselves, and none of them would help.
+    "STORAGE_QUOTA_EXCEEDED": 413,
     # An upload that took too long; runs report it in their state.
     "DEADLINE_REACHED": 408,
 }

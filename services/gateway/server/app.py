@@ -10,7 +10,18 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from services.common.clock import Clock
-from services.gateway.api import answers, batches, changes, exports, leaderboard, me, models, queue, rescoring
+from services.gateway.api import (
+    answers,
+    batches,
+    changes,
+    exports,
+    leaderboard,
+    me,
+    models,
+    queue,
+    rescoring,
+    storage,
+)
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
@@ -40,6 +51,7 @@ _ROUTERS = (
     queue.router,
     me.router,
     changes.router,
+    storage.router,
     suites.router,
     models.router,
     datasets.router,

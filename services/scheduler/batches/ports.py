@@ -15,8 +15,8 @@ class BatchStore(Protocol):
     async def add(self, batch: Batch, request_id: str) -> Batch:
         """Stores the batch and its run, both or none; or gives that of the user's first call with this id.
 
-        Raises `BatchRequestTaken` where that ordered something else; `QueueFull` or `PriorityNotAllowed`, by
-        the limits of this moment; `DatasetNotFound` where the file has gone.
+        Raises `BatchRequestTaken` where that ordered something else; `QueueFull`, `PriorityNotAllowed` or
+        `StorageQuotaExceeded`, by the limits of this moment; `DatasetNotFound` where the file has gone.
         """
         ...
 

@@ -22,15 +22,18 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user, 
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
 from services.scheduler.uploads.errors import FileInUse
 from services.scheduler.uploads.postgres import add_file_in, request_of
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
+from services.scheduler.uploads.quotas.storage_use import LEAST_FILE
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
 class PostgresBatches:
-    def __init__(self, session: PostgresSession, runs: PostgresRuns) -> None:
+    def __init__(self, session: PostgresSession, runs: PostgresRuns, storage: PostgresStorage) -> None:
         self._session = session
         self._runs = runs
+        self._storage = storage
 
     async def add(self, batch: Batch, request_id: str) -> Batch:
         request = request_of(batch.user, request_id) if request_id else None
@@ -40,6 +43,8 @@ class PostgresBatches:
             ordered = await transaction.fetchval("find_submitted_batch", request)
             if ordered is None:
                 if batch.run is not None:
+                    # Its files are written in the end, whatever their size, so there must be room now.
+                    await self._storage.check_room(transaction, batch.user, LEAST_FILE)
                     await self._runs.add_in(transaction, batch.run, "")
                 await transaction.execute("add_batch", *_batch_values(batch), request)
             return await _found(transaction, BatchId(ordered or batch.batch_id))

@@ -12,6 +12,7 @@ from services.scheduler.batches.submit_batch import SubmitBatch
 from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.stored_file import FileId
 from services.scheduler.uploads.wiring import UploadParts
 
@@ -23,9 +24,15 @@ class BatchParts:
 
 
 def make_batches(
-    settings: SchedulerSettings, connections: Connections, runs: RunParts, uploads: UploadParts
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    runs: RunParts,
+    uploads: UploadParts,
+    storage: PostgresStorage,
 ) -> BatchParts:
-    batches, clock = PostgresBatches(connections.postgres, runs=runs.store), connections.clock
+    batches = PostgresBatches(connections.postgres, runs=runs.store, storage=storage)
+    clock = connections.clock
     api = GrpcBatchApi(
         submit=SubmitBatch(
             batches=batches,

@@ -14,6 +14,10 @@ from services.scheduler.requests import user_problem
 _MOST_RUNNING = 10_000
 _MOST_PENDING = 100_000
 _MOST_REQUESTS = 1_000_000
+# What any object store holds, and far below what Postgres counts to.
+_MOST_BYTES = 2**50
+_MOST_FILES = 10_000_000
+_MOST_ROWS = 2**50
 _LONGEST = timedelta(days=365)
 _MOST_PRIORITIES = 1000
 
@@ -32,6 +36,9 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
         ("max_running_runs", changes.max_running, _MOST_RUNNING),
         ("max_pending_runs_per_user", changes.max_pending_per_user, _MOST_PENDING),
         ("max_requests_per_minute", changes.max_requests_per_minute, _MOST_REQUESTS),
+        ("max_stored_bytes_per_user", changes.max_stored_bytes_per_user, _MOST_BYTES),
+        ("max_stored_files_per_user", changes.max_stored_files_per_user, _MOST_FILES),
+        ("max_stored_rows_per_user", changes.max_stored_rows_per_user, _MOST_ROWS),
     )
     for field, count, most in counts:
         if count is not None and not 1 <= count <= most:

@@ -84,6 +84,9 @@ def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> Queue
         min_run_time=seconds("min_run_time_seconds", settings.min_run_time),
         priorities=dict(changed_priorities) or settings.priorities,
         max_reads_per_minute=settings.max_reads_per_minute,
+        max_stored_bytes_per_user=row["max_stored_bytes_per_user"] or settings.max_stored_bytes_per_user,
+        max_stored_files_per_user=row["max_stored_files_per_user"] or settings.max_stored_files_per_user,
+        max_stored_rows_per_user=row["max_stored_rows_per_user"] or settings.max_stored_rows_per_user,
     )
 
 
@@ -95,4 +98,7 @@ def _changed_values(changes: LimitChanges) -> tuple[int | float | list[str] | No
         changes.run_time_limit.total_seconds() if changes.run_time_limit is not None else None,
         changes.min_run_time.total_seconds() if changes.min_run_time is not None else None,
         [name.value for name in changes.reset],
+        changes.max_stored_bytes_per_user,
+        changes.max_stored_files_per_user,
+        changes.max_stored_rows_per_user,
     )

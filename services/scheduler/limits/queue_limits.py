@@ -1,4 +1,4 @@
-"""Limits that decide which runs execute and which wait, changes of them by an operator, and their store."""
+"""Limits of the whole system: of runs, requests and storage. Operators change them while it runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +30,9 @@ class QueueLimits:
     priorities: Mapping[str, Priority] = field(default_factory=dict)
     # 0 means no limit.
     max_reads_per_minute: int = 3000
+    max_stored_bytes_per_user: int = 100_000_000_000
+    max_stored_files_per_user: int = 10_000
+    max_stored_rows_per_user: int = 200_000_000
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """Priorities that the user may order, the highest first."""
@@ -48,6 +51,9 @@ class LimitName(StrEnum):
     RUN_TIME_LIMIT = "run_time_limit"
     MIN_RUN_TIME = "min_run_time"
     PRIORITIES = "priorities"
+    MAX_STORED_BYTES_PER_USER = "max_stored_bytes_per_user"
+    MAX_STORED_FILES_PER_USER = "max_stored_files_per_user"
+    MAX_STORED_ROWS_PER_USER = "max_stored_rows_per_user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,9 @@ class LimitChanges:
     run_time_limit: timedelta | None = None
     min_run_time: timedelta | None = None
     priorities: Mapping[str, Priority] = field(default_factory=dict)
+    max_stored_bytes_per_user: int | None = None
+    max_stored_files_per_user: int | None = None
+    max_stored_rows_per_user: int | None = None
     reset: frozenset[LimitName] = frozenset()
 
 

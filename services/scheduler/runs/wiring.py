@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Protocol
 
 from proctor.values.providers.base_urls import BaseUrl
@@ -12,7 +11,6 @@ from services.common.nats.bucket import Bucket
 from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import Connections
 from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -29,7 +27,6 @@ from services.scheduler.runs.reads.grpc_api import GrpcQueueApi
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.run_list import RecordedCounts
 from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.workers.worker import WorkerRegistry
@@ -75,15 +72,14 @@ class RunParts:
 
 
 def make_runs(
-    settings: SchedulerSettings,
     connections: Connections,
     *,
+    limits: PostgresLimits,
     sources: OrderSources,
     signals: RunSignals,
     record: RecordOfRuns,
 ) -> RunParts:
     session, clock = connections.postgres, connections.clock
-    limits = PostgresLimits(session, settings=_queue_limits(settings))
     store = PostgresRuns(session, limits=limits)
     controls = NatsRunControls(
         connection=connections.jetstream.connection,
@@ -144,16 +140,4 @@ def _make_show(
         clock=clock,
         forecasts=forecasts,
         changes=PostgresChanges(session),
-    )
-
-
-def _queue_limits(settings: SchedulerSettings) -> QueueLimits:
-    return QueueLimits(
-        max_running=settings.max_running_runs,
-        max_pending_per_user=settings.max_pending_runs_per_user,
-        max_requests_per_minute=settings.max_requests_per_minute,
-        max_reads_per_minute=settings.max_reads_per_minute,
-        run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
-        min_run_time=timedelta(seconds=settings.min_run_time_seconds),
-        priorities=settings.highest_priorities,
     )

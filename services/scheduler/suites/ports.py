@@ -67,7 +67,10 @@ class UserSuiteStore(Protocol):
     """Users' suites by name and version."""
 
     async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:
-        """New content becomes the next version; known content keeps its version."""
+        """New content becomes the next version; known content keeps its version.
+
+        Raises `StorageQuotaExceeded`.
+        """
         ...
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:

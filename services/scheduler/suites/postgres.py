@@ -1,6 +1,6 @@
 """Suites of users in Postgres."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 import asyncpg
@@ -12,10 +12,14 @@ from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.suite import AddedSuite, StoredSuite
 
+# Raises why a user's version of so many bytes does not fit, in the transaction that added it.
+CheckStorage = Callable[[PostgresTransaction, str, int], Awaitable[None]]
+
 
 class PostgresUserSuites:
-    def __init__(self, session: PostgresSession) -> None:
+    def __init__(self, session: PostgresSession, check_storage: CheckStorage) -> None:
         self._session = session
+        self._check_storage = check_storage
 
     async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:
         digest = document.digest
@@ -30,6 +34,7 @@ class PostgresUserSuites:
             )
             paths, contents = list(document.files), list(document.files.values())
             await transaction.execute("add_suite_files", suite, version, paths, contents)
+            await self._check_storage(transaction, user, document.size_bytes)
             return AddedSuite(StoredSuite(suite, version, digest))
 
         return await self._session.run(add)

@@ -10,7 +10,7 @@ from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.grpc_api import GrpcSuiteApi
 from services.scheduler.suites.ports import InstalledSuites, SuiteCatalogue
-from services.scheduler.suites.postgres import PostgresUserSuites
+from services.scheduler.suites.postgres import CheckStorage, PostgresUserSuites
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
 from services.scheduler.suites.rows.hub_rows import HubRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource, RowSource
@@ -25,9 +25,12 @@ class SuiteParts:
 
 
 def make_suites(
-    settings: SchedulerSettings, connections: Connections, installed: InstalledSuites
+    settings: SchedulerSettings,
+    connections: Connections,
+    installed: InstalledSuites,
+    check_storage: CheckStorage,
 ) -> SuiteParts:
-    of_users = PostgresUserSuites(connections.postgres)
+    of_users = PostgresUserSuites(connections.postgres, check_storage)
     cache = FileSuiteCache(settings.suite_cache_dir)
     hub = HubRows(settings.hub_token_datasets, settings.max_hub_bytes)
     rows = FirstAvailableSource(own_files=FileRows(), hub_places=(MirrorRows(settings.data_dir), hub))

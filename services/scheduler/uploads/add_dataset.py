@@ -19,9 +19,10 @@ from services.scheduler.uploads.dataset import (
     RowFacts,
 )
 from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_objects
-from services.scheduler.uploads.errors import UploadRequestTaken
+from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import DatasetStore, ObjectStore
+from services.scheduler.uploads.quotas.storage_use import LEAST_FILE, StorageQuota, StorageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,15 @@ class AddDataset:
     objects: ObjectStore
     clock: Clock
     uploads: Uploads
+    storage: StorageSource
 
     async def add(
         self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes]
     ) -> AddedDataset:
-        """May return before the last chunk was read. Raises `UploadRequestTaken`, `TooManyUploads`."""
+        """May return before the last chunk was read.
+
+        Raises `UploadRequestTaken`, `TooManyUploads`, `StorageQuotaExceeded`.
+        """
         check_header(header.name, header.user)
         known = None
         if header.request_id:
@@ -56,8 +61,10 @@ class AddDataset:
             if header.digest == known.content.digest:
                 return AddedDataset(known)
         with self.uploads.slot(header.user):
+            quota = (await self.storage.of(header.user)).quota
+            quota.check(LEAST_FILE)
             await self.datasets.register_prefix(prefix_of(dataset_id))
-            checked = await self._check(dataset_id, header, chunks)
+            checked = await self._check(dataset_id, header, chunks, quota)
             if checked.facts is not None:
                 return await self._store(dataset_id, header, checked, checked.facts)
             if known is not None:
@@ -66,12 +73,12 @@ class AddDataset:
             return AddedDataset(None, checked.faults, checked.fault_count)
 
     async def _check(
-        self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes]
+        self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes], quota: StorageQuota
     ) -> CheckedFile:
         """Deletes the stored objects if the file is rejected or the upload fails."""
         prefix, checked = prefix_of(dataset_id), None
         try:
-            check = partial(self.checking.check, header, prefix=prefix)
+            check = partial(self.checking.check, header, prefix=prefix, quota=quota)
             checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))
             return checked
         finally:
@@ -82,16 +89,31 @@ class AddDataset:
         self, dataset_id: DatasetId, header: DatasetHeader, checked: CheckedFile, facts: RowFacts
     ) -> AddedDataset:
         prefix = prefix_of(dataset_id)
-        content = DatasetContent(checked.digest, checked.format, checked.size_bytes, facts, prefix)
+        content = content_of(checked, facts, prefix)
         dataset = Dataset(dataset_id, header.name, header.user, self.clock.now(), content)
-        # If this fails, the data set may be stored or not; if not, its objects are collected later.
-        stored = await self.datasets.add(dataset, header.request_id)
+        try:
+            # If this fails, the data set may be stored or not; if not, its objects are collected later.
+            stored = await self.datasets.add(dataset, header.request_id)
+        except StorageQuotaExceeded:
+            await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+            raise
         if stored.content.prefix != prefix:
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
         check_same_name(stored.name, header.name, header.request_id)
         if (stored.content.digest, stored.content.format) != (checked.digest, checked.format):
             raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
         return AddedDataset(stored)
+
+
+def content_of(checked: CheckedFile, facts: RowFacts, prefix: str) -> DatasetContent:
+    return DatasetContent(
+        digest=checked.digest,
+        format=checked.format,
+        size_bytes=checked.size_bytes,
+        facts=facts,
+        prefix=prefix,
+        stored_bytes=checked.stored_bytes,
+    )
 
 
 def check_same_name(stored: str, name: str, request_id: str) -> None:

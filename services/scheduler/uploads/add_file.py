@@ -8,13 +8,25 @@ from functools import partial
 
 from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
-from services.scheduler.uploads.add_dataset import check_header, check_same_name
+from services.scheduler.uploads.add_dataset import check_header, check_same_name, content_of
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
-from services.scheduler.uploads.errors import DatasetTooLarge, FileTooLarge, UploadRequestTaken
+from services.scheduler.uploads.errors import (
+    DatasetTooLarge,
+    FileTooLarge,
+    StorageQuotaExceeded,
+    UploadRequestTaken,
+)
 from services.scheduler.uploads.ports import FileStore, ObjectStore
+from services.scheduler.uploads.quotas.storage_use import (
+    LEAST_FILE,
+    NO_QUOTA,
+    StorageQuota,
+    StorageSource,
+    StorageUse,
+)
 from services.scheduler.uploads.storage.store_parts import ByteWriter
 from services.scheduler.uploads.stored_file import (
     FileFaults,
@@ -45,11 +57,13 @@ class CheckBatchFile:
     objects: ObjectStore
     max_bytes: int
 
-    def check(self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId) -> CheckedBatchFile:
-        """Raises `FileTooLarge`."""
+    def check(
+        self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId, quota: StorageQuota = NO_QUOTA
+    ) -> CheckedBatchFile:
+        """Raises `FileTooLarge` or `StorageQuotaExceeded`."""
         parts = ByteWriter(self.objects, bytes_prefix(file_id))
-        stored = self._stored(header.name, chunks, parts)
-        checked = self._checked(header, stored, file_id)
+        stored = self._stored(header.name, _within(quota, chunks), parts)
+        checked = self._checked(header, stored, file_id, quota)
         for _ in stored:
             # The rest after a fault that ends the check is stored as well.
             pass
@@ -64,20 +78,26 @@ class CheckBatchFile:
             parts.add(chunk)
             yield chunk
 
-    def _checked(self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId) -> CheckedFile:
+    def _checked(
+        self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId, quota: StorageQuota
+    ) -> CheckedFile:
         as_dataset = DatasetHeader(header.name, header.user, DatasetFormat.JSONL)
         try:
-            return self.checking.check(as_dataset, chunks, rows_prefix(file_id))
+            return self.checking.check(as_dataset, chunks, rows_prefix(file_id), quota)
         except DatasetTooLarge as error:
             raise FileTooLarge(name=header.name, limit=self.max_bytes, when=" unpacked") from error
 
 
+def _within(quota: StorageQuota, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        quota.check(StorageUse(bytes=size))
+        yield chunk
+
+
 def _content_of(checked: CheckedFile, file_id: FileId) -> DatasetContent | None:
-    if checked.facts is None:
-        return None
-    return DatasetContent(
-        checked.digest, checked.format, checked.size_bytes, checked.facts, rows_prefix(file_id)
-    )
+    return content_of(checked, checked.facts, rows_prefix(file_id)) if checked.facts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +107,32 @@ class AddFile:
     objects: ObjectStore
     clock: Clock
     uploads: Uploads
+    storage: StorageSource
 
     async def add(self, file_id: FileId, header: FileHeader, chunks: AsyncIterator[bytes]) -> StoredFile:
-        """May return before the last chunk was read. Raises `UploadRequestTaken`, `TooManyUploads`."""
+        """May return before the last chunk was read.
+
+        Raises `UploadRequestTaken`, `TooManyUploads`, `StorageQuotaExceeded`.
+        """
         _check_header(header)
         if header.request_id:
             known = await self.files.find_by_request(header.request_id, header.user)
             if known is not None:
                 check_same_name(known.name, header.name, header.request_id)
         with self.uploads.slot(header.user):
+            quota = (await self.storage.of(header.user)).quota
+            quota.check(LEAST_FILE)
             await self.files.register_prefixes((bytes_prefix(file_id), rows_prefix(file_id)))
-            checked = await self._check(file_id, header, chunks)
+            checked = await self._check(file_id, header, chunks, quota)
             return await self._store(file_id, header, checked)
 
     async def _check(
-        self, file_id: FileId, header: FileHeader, chunks: AsyncIterator[bytes]
+        self, file_id: FileId, header: FileHeader, chunks: AsyncIterator[bytes], quota: StorageQuota
     ) -> CheckedBatchFile:
         """Deletes the stored rows if there are faults, and all objects if the upload fails."""
         unused: Sequence[str] = (bytes_prefix(file_id), rows_prefix(file_id))
         try:
-            check = partial(self.checking.check, header, file_id=file_id)
+            check = partial(self.checking.check, header, file_id=file_id, quota=quota)
             checked = await self.uploads.run_check(chunks, check, self.objects, unused)
             unused = () if checked.content else (rows_prefix(file_id),)
             return checked
@@ -127,8 +153,12 @@ class AddFile:
             content=checked.content,
             faults=checked.faults,
         )
-        # If this fails, the file may be stored or not; if not, its objects are collected later.
-        stored = await self.files.add(file, header.request_id)
+        try:
+            # If this fails, the file may be stored or not; if not, its objects are collected later.
+            stored = await self.files.add(file, header.request_id)
+        except StorageQuotaExceeded:
+            await self._delete((file.prefix, rows_prefix(file_id)))
+            raise
         if stored.file_id != file_id:
             await self._delete((file.prefix, rows_prefix(file_id)))
         elif file.content and stored.content and stored.content.prefix != file.content.prefix:

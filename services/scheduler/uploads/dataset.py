@@ -8,6 +8,7 @@ from typing import NewType
 import orjson
 
 from proctor.values.contract_enum import ContractEnum
+from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 DatasetId = NewType("DatasetId", str)
 
@@ -51,7 +52,7 @@ class RowFacts:
 class DatasetContent:
     """Rows stored under `prefix` in the object store, shared by data sets and files with the same content.
 
-    `digest` is the SHA-256 of the `size_bytes` uploaded bytes.
+    `digest` is the SHA-256 of the `size_bytes` uploaded bytes. The rows take `stored_bytes`, packed.
     """
 
     digest: str
@@ -59,6 +60,12 @@ class DatasetContent:
     size_bytes: int
     facts: RowFacts
     prefix: str
+    stored_bytes: int
+
+    @property
+    def use(self) -> StorageUse:
+        """Of each data set that has the content, however many share it."""
+        return StorageUse(bytes=self.stored_bytes, files=1, rows=self.facts.row_count)
 
 
 @dataclass(frozen=True, slots=True)

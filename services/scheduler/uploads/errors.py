@@ -127,3 +127,10 @@ class FileTooLarge(DomainError):
 
     kind = ErrorKind.INVALID
     reason = "FILE_TOO_LARGE"
+
+
+class StorageQuotaExceeded(DomainError):
+    """{user} stores {used} of {limit} {unit}, and {added} more do not fit. Delete some or ask an operator."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "STORAGE_QUOTA_EXCEEDED"

@@ -57,7 +57,7 @@ class DatasetStore(Protocol):
     async def add(self, dataset: Dataset, request_id: str) -> Dataset:
         """Returns the data set as stored: that of the user's first call with this request id.
 
-        Its content is the existing one if the same file is already stored.
+        Its content is the existing one if the same file is already stored. Raises `StorageQuotaExceeded`.
         """
         ...
 
@@ -97,7 +97,10 @@ class FileStore(Protocol):
         ...
 
     async def add(self, file: StoredFile, request_id: str) -> StoredFile:
-        """Returns the file as stored: that of the user's first call with this request id."""
+        """Returns the file as stored: that of the user's first call with this request id.
+
+        Raises `StorageQuotaExceeded`.
+        """
         ...
 
     async def find_by_request(self, request_id: str, user: str) -> StoredFile | None:

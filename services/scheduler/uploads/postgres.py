@@ -27,6 +27,7 @@ from services.scheduler.uploads.errors import (
     FileNotFound,
 )
 from services.scheduler.uploads.faults import DatasetFault, FaultKind
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileId,
@@ -50,9 +51,10 @@ class _RepeatedRequest(Exception):
 
 
 class PostgresDatasets:
-    def __init__(self, session: PostgresSession, refuse_used: RefuseUsed) -> None:
+    def __init__(self, session: PostgresSession, refuse_used: RefuseUsed, storage: PostgresStorage) -> None:
         self._session = session
         self._refuse_used = refuse_used
+        self._storage = storage
 
     async def register_prefix(self, prefix: str) -> None:
         await self._session.execute("add_unreferenced_prefix", prefix)
@@ -67,6 +69,7 @@ class PostgresDatasets:
             if row is None:
                 raise _RepeatedRequest
             stored = dataset_from_row(row)
+            await self._storage.check_added(transaction, dataset.user, stored.content.use)
             await transaction.execute("delete_unreferenced_prefix", stored.content.prefix)
             return stored
 
@@ -154,7 +157,12 @@ def dataset_from_row(row: asyncpg.Record) -> Dataset:
 def content_from_row(row: asyncpg.Record) -> DatasetContent:
     facts = RowFacts(row["row_count"], row["target_count"], tuple(row["models"]), row["endpoint"])
     return DatasetContent(
-        row["digest"], DatasetFormat(row["format"]), row["size_bytes"], facts, row["prefix"]
+        digest=row["digest"],
+        format=DatasetFormat(row["format"]),
+        size_bytes=row["size_bytes"],
+        facts=facts,
+        prefix=row["prefix"],
+        stored_bytes=row["stored_bytes"],
     )
 
 
@@ -169,6 +177,7 @@ def content_values(content: DatasetContent) -> tuple[object, ...]:
         facts.target_count,
         list(facts.models),
         facts.endpoint,
+        content.stored_bytes,
     )
 
 
@@ -178,17 +187,23 @@ def _dataset_values(dataset: Dataset) -> tuple[object, ...]:
 
 
 class PostgresFiles:
-    def __init__(self, session: PostgresSession, refuse_used: RefuseUsed) -> None:
+    def __init__(self, session: PostgresSession, refuse_used: RefuseUsed, storage: PostgresStorage) -> None:
         self._session = session
         self._refuse_used = refuse_used
+        self._storage = storage
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
         rows = [(prefix,) for prefix in prefixes]
         await self._session.run(lambda transaction: transaction.executemany("add_unreferenced_prefix", rows))
 
     async def add(self, file: StoredFile, request_id: str) -> StoredFile:
+        async def add(transaction: PostgresTransaction) -> StoredFile:
+            stored = await add_file_in(transaction, file, request_id)
+            await self._storage.check_added(transaction, file.user, stored.use)
+            return stored
+
         try:
-            return await self._session.run(lambda transaction: add_file_in(transaction, file, request_id))
+            return await self._session.run(add)
         except _RepeatedRequest:
             earlier = await self.find_by_request(request_id, file.user)
             if earlier is None:
@@ -245,7 +260,10 @@ class PostgresFiles:
 
 
 async def add_file_in(transaction: PostgresTransaction, file: StoredFile, request_id: str = "") -> StoredFile:
-    """Adds a file within a transaction of the caller. Its prefixes are then referenced."""
+    """Adds a file within a transaction of the caller. Its prefixes are then referenced.
+
+    The quota of its user is not checked: what a batch has paid for is kept.
+    """
     content = file.content
     if content:
         await transaction.execute("store_content", *content_values(content))

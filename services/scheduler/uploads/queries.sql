@@ -1,8 +1,10 @@
 -- `SELECT *` reads the views dataset_rows and file_rows, which list their columns (migrations/0003_uploads.sql).
 
--- name: store_content: Store a content, or find that of the same file, and lock it ($1 digest, $2 format, $3 prefix, $4 bytes, $5 rows, $6 rows with a target, $7 models, $8 endpoint)
-INSERT INTO dataset_contents (digest, format, prefix, size_bytes, row_count, target_count, models, endpoint)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+-- name: store_content: Store a content, or find that of the same file, and lock it ($1 digest, $2 format, $3 prefix, $4 bytes, $5 rows, $6 rows with a target, $7 models, $8 endpoint, $9 bytes of the rows as stored)
+INSERT INTO dataset_contents (
+    digest, format, prefix, size_bytes, row_count, target_count, models, endpoint, stored_bytes
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (digest, format) DO UPDATE SET digest = excluded.digest;
 
 -- name: add_dataset: Store a data set, unless the same request has stored one ($1 data set, $2 name, $3 user, $4 time, $5 digest, $6 format, $7 request)
@@ -14,7 +16,8 @@ ON CONFLICT DO NOTHING;
 SELECT * FROM dataset_rows WHERE dataset_id = $1;
 
 -- name: get_named_content: Return the rows of a data set, or of a file that has any ($1 data set or file)
-SELECT name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint
+SELECT name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
+       coalesce(stored_bytes, content.size_bytes) AS stored_bytes
 FROM (
     SELECT name, digest, format FROM datasets WHERE dataset_id = $1
     UNION ALL
@@ -40,7 +43,7 @@ SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 
 -- name: lock_content_of_dataset: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
 SELECT name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
-       endpoint
+       endpoint, coalesce(stored_bytes, size_bytes) AS stored_bytes
 FROM datasets
 JOIN dataset_contents USING (digest, format)
 WHERE dataset_id = $1
@@ -104,3 +107,27 @@ DELETE FROM files WHERE file_id = $1;
 
 -- name: expired_files: Return expired files, earliest expiry first ($1 time, $2 most, $3 how many to leave out at the beginning)
 SELECT file_id FROM files WHERE expires_at <= $1 ORDER BY expires_at, file_id LIMIT $2 OFFSET $3;
+
+-- name: lock_storage: Let one transaction after the other check what a user stores ($1 user)
+SELECT pg_advisory_xact_lock(hashtext('proctor storage'), hashtext($1));
+
+-- name: storage_of_user: Sum up what a user stores; a file that has expired counts no more ($1 user)
+SELECT 'datasets' AS kind, count(*) AS files, coalesce(sum(stored_bytes), 0)::bigint AS bytes,
+       coalesce(sum(row_count), 0)::bigint AS rows
+FROM dataset_rows
+WHERE username = $1
+UNION ALL
+SELECT CASE purpose WHEN 'batch' THEN 'files' ELSE purpose END, count(*),
+       sum(file_bytes + coalesce(stored_bytes, 0))::bigint, coalesce(sum(row_count), 0)::bigint
+FROM file_rows
+WHERE username = $1 AND (expires_at IS NULL OR expires_at > now())
+GROUP BY purpose
+UNION ALL
+SELECT 'suites', count(*), coalesce(sum(octet_length(document) + files.bytes), 0)::bigint, 0
+FROM user_suite_versions AS version
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(octet_length(content)), 0) AS bytes
+    FROM user_suite_files AS file
+    WHERE file.suite = version.suite AND file.version = version.version
+) AS files
+WHERE username = $1;

@@ -9,6 +9,7 @@ from typing import NewType
 from proctor.values.contract_enum import ContractEnum
 from services.scheduler.uploads.dataset import DatasetContent
 from services.scheduler.uploads.faults import DatasetFault
+from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 FileId = NewType("FileId", str)
 
@@ -56,6 +57,12 @@ class StoredFile:
     expires_at: datetime | None = None
     content: DatasetContent | None = None
     faults: FileFaults = FileFaults()
+
+    @property
+    def use(self) -> StorageUse:
+        """Its bytes, and its rows if it has any."""
+        rows = self.content.use if self.content else StorageUse(files=1)
+        return rows + StorageUse(bytes=self.size_bytes)
 
     def has_expired(self, now: datetime) -> bool:
         """It may still be stored: until it is deleted, and as long as a batch reads it."""

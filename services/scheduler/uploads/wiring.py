@@ -15,6 +15,8 @@ from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteDataset, DeleteFile
 from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
+from services.scheduler.uploads.quotas.grpc_api import GrpcStorageApi
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import LoadRows
@@ -33,7 +35,7 @@ class UploadParts:
     datasets: PostgresDatasets
     files: PostgresFiles
     objects: ObstoreObjects
-    apis: tuple[GrpcDatasetApi, GrpcFileApi]
+    apis: tuple[GrpcDatasetApi, GrpcFileApi, GrpcStorageApi]
     cleanups: tuple[CollectOrphanedObjects, DeleteFile]
 
 
@@ -43,10 +45,11 @@ def make_uploads(
     *,
     refuse_used_dataset: RefuseUsed,
     refuse_used_file: RefuseUsed,
+    storage: PostgresStorage,
 ) -> UploadParts:
     session, clock = connections.postgres, connections.clock
-    datasets = PostgresDatasets(session, refuse_used=refuse_used_dataset)
-    files = PostgresFiles(session, refuse_used=refuse_used_file)
+    datasets = PostgresDatasets(session, refuse_used=refuse_used_dataset, storage=storage)
+    files = PostgresFiles(session, refuse_used=refuse_used_file, storage=storage)
     objects = ObstoreObjects(settings.object_store)
     uploads = Uploads(
         UploadLimits(settings.max_uploads, settings.max_uploads_per_user, settings.max_upload_seconds)
@@ -59,6 +62,7 @@ def make_uploads(
             objects=objects,
             clock=clock,
             uploads=uploads,
+            storage=storage,
         ),
         show=ShowDataset(datasets=datasets, loading=LoadRows(objects)),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
@@ -70,6 +74,7 @@ def make_uploads(
             objects=objects,
             clock=clock,
             uploads=uploads,
+            storage=storage,
         ),
         show=ShowFile(files=files, objects=objects, clock=clock),
         delete=delete_file,
@@ -81,7 +86,7 @@ def make_uploads(
         datasets=datasets,
         files=files,
         objects=objects,
-        apis=(dataset_api, file_api),
+        apis=(dataset_api, file_api, GrpcStorageApi(storage=storage)),
         cleanups=(collector, delete_file),
     )
 

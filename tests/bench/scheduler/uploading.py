@@ -29,6 +29,7 @@ from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.wiring import DATASET_READERS
 from services.scheduler.wiring import THREAD_SWITCH_SECONDS
+from tests.fakes.scheduler.upload_stores import EmptyStorage
 
 GIGABYTE = 1_000_000_000
 PIECE_BYTES = 256 * 1024
@@ -141,6 +142,7 @@ async def _measured(file: MadeFile) -> Uploaded:
             objects,
             SystemClock(),
             Uploads(UploadLimits(1, 1, 3600)),
+            EmptyStorage(),
         )
         before, started = _peak_mib(), _cpu_seconds()
         watching = asyncio.ensure_future(late.watch())

@@ -23,6 +23,9 @@ LIMITS = {
     "run_time_limit_seconds": 10800.0,
     "min_run_time_seconds": 60.0,
     "highest_priorities": {"*": "normal"},
+    "max_stored_bytes_per_user": 100_000_000_000,
+    "max_stored_files_per_user": 10_000,
+    "max_stored_rows_per_user": 200_000_000,
 }
 
 
@@ -99,6 +102,20 @@ async def test_null_takes_a_limit_back_to_the_setting(harness: GatewayHarness) -
     assert (await call(harness, "PATCH", f"{QUEUE}/limits", json=back))[:2] == (200, expected)
 
 
+async def test_storage_of_the_caller_or_of_a_named_user_is_shown(harness: GatewayHarness) -> None:
+    used = {"bytes": 1_500_000, "files": 3, "rows": 1_200}
+    shown = {
+        "user": "ann",
+        "used": used,
+        "limit": {"bytes": 100_000_000_000, "files": 10_000, "rows": 200_000_000},
+        "shares": [{"kind": "datasets", "used": used}],
+    }
+    headers = {"X-Proctor-User": "ann"}
+    assert (await call(harness, "GET", "/api/v1/storage", headers=headers))[:2] == (200, shown)
+    status, body, _ = await call(harness, "GET", "/api/v1/storage?user=bob", headers=headers)
+    assert (status, body["user"]) == (200, "bob")
+
+
 async def test_limits_are_shown_and_only_those_given_are_changed(harness: GatewayHarness) -> None:
     assert (await call(harness, "GET", f"{QUEUE}/limits"))[:2] == (200, {**LIMITS, "last_change": None})
     changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
@@ -120,6 +137,8 @@ async def test_limits_are_shown_and_only_those_given_are_changed(harness: Gatewa
         ({"highest_priorities": {}}, "highest_priorities"),
         ({"highest_priorities": {"ann": "urgent"}}, "highest_priorities.ann"),
         ({"max_running": 3}, "max_running"),
+        ({"max_stored_bytes_per_user": 0}, "max_stored_bytes_per_user"),
+        ({"max_stored_bytes_per_user": 2**50 + 1}, "max_stored_bytes_per_user"),
     ],
 )
 async def test_a_bad_limit_is_refused_by_name(

@@ -39,6 +39,7 @@ from tests.fakes.gateway.results_services import (
     FakeLeaderboard,
     FakeRescoring,
 )
+from tests.fakes.gateway.storage_service import FakeStorage
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
 
@@ -58,6 +59,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     runs: dict[str, run_pb2.Run] = field(default_factory=dict)
     suites: FakeSuites = field(default_factory=FakeSuites)
     queue: FakeQueue = field(default_factory=FakeQueue)
+    storage: FakeStorage = field(default_factory=FakeStorage)
     datasets: FakeDatasets = field(default_factory=FakeDatasets)
     files: FakeFiles = field(default_factory=FakeFiles)
     batches: FakeBatches = field(default_factory=FakeBatches)
@@ -307,6 +309,7 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
         suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
         fake.queue.register(server)
+        fake.storage.register(server)
         fake.datasets.register(server)
         fake.files.register(server)
         fake.batches.register(server, fake.files)

@@ -23,7 +23,12 @@ _NO_NEW_MINUTE = timedelta(minutes=20)
 
 def first_limits() -> queue_pb2.QueueLimits:
     limits = queue_pb2.QueueLimits(
-        max_running_runs=3, max_pending_runs_per_user=10, max_requests_per_minute=100
+        max_running_runs=3,
+        max_pending_runs_per_user=10,
+        max_requests_per_minute=100,
+        max_stored_bytes_per_user=100_000_000_000,
+        max_stored_files_per_user=10_000,
+        max_stored_rows_per_user=200_000_000,
     )
     limits.run_time_limit.FromSeconds(3 * 3600)
     limits.min_run_time.FromSeconds(60)

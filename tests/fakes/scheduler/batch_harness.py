@@ -22,7 +22,10 @@ from proctor.v1 import (
     dataset_service_pb2_grpc,
     file_service_pb2,
     file_service_pb2_grpc,
+    queue_service_pb2_grpc,
     scheduler_service_pb2_grpc,
+    storage_service_pb2_grpc,
+    suite_service_pb2_grpc,
 )
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
@@ -43,7 +46,10 @@ if TYPE_CHECKING:
     from proctor.v1.change_service_pb2_grpc import ChangeServiceAsyncStub
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
     from proctor.v1.file_service_pb2_grpc import FileServiceAsyncStub
+    from proctor.v1.queue_service_pb2_grpc import QueueServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
+    from proctor.v1.storage_service_pb2_grpc import StorageServiceAsyncStub
+    from proctor.v1.suite_service_pb2_grpc import SuiteServiceAsyncStub
 
 POOLS = """
 pools: [{name: remote, engine: openai, concurrency: 1, provider: openai, base_url: 'http://127.0.0.1:1'}]
@@ -70,6 +76,9 @@ class BatchHarness:
     postgres: str
     results_address: str
     changes: ChangeServiceAsyncStub
+    queue: QueueServiceAsyncStub
+    storage: StorageServiceAsyncStub
+    suites: SuiteServiceAsyncStub
 
     def objects(self) -> list[str]:
         """All that lies in the object store, also what the library would not list."""
@@ -223,6 +232,9 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
             postgres.address,
             address,
             change_service_pb2_grpc.ChangeServiceStub(channel),
+            queue_service_pb2_grpc.QueueServiceStub(channel),
+            storage_service_pb2_grpc.StorageServiceStub(channel),
+            suite_service_pb2_grpc.SuiteServiceStub(channel),
         )
 
 

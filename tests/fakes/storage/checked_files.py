@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile, SizeLimits
-from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader, DatasetRow
+from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, DatasetRow
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.memory_objects import MemoryObjects
@@ -47,7 +48,7 @@ class CheckedFiles:
 
     def rows(self, checked: CheckedFile, first_row: int = 0) -> list[DatasetRow]:
         assert checked.facts is not None, checked.faults
-        content = DatasetContent(checked.digest, checked.format, checked.size_bytes, checked.facts, PREFIX)
+        content = content_of(checked, checked.facts, PREFIX)
         return list(LoadRows(self.objects).rows_from(content, first_row))
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckFile
-from services.scheduler.uploads.dataset import DatasetContent, DatasetHeader, NamedContent
+from services.scheduler.uploads.dataset import DatasetHeader, NamedContent
 from services.scheduler.uploads.errors import DatasetNotFound
 from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
@@ -25,7 +26,7 @@ class UploadedContents:
         checking = CheckFile(DATASET_READERS, self.objects, NO_LIMITS)
         checked = checking.check(DatasetHeader(name, "ann"), [jsonl(lines)], prefix)
         assert checked.facts is not None, checked.faults
-        content = DatasetContent(checked.digest, checked.format, checked.size_bytes, checked.facts, prefix)
+        content = content_of(checked, checked.facts, prefix)
         self.contents[dataset_id] = NamedContent(name, content)
         return dataset_id
 

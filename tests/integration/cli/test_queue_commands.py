@@ -68,6 +68,20 @@ async def test_empty_queue_says_so(proctor: CommandLine) -> None:
     assert "Nothing runs or waits; at most 3 may run at a time." in (await proctor("queue")).out
 
 
+async def test_storage_is_shown_with_its_limit_which_operators_change(proctor: CommandLine) -> None:
+    shown = " ".join((await proctor("storage")).out.split())
+    for row in ("storage of local", "data sets 1.5 MB 3 1,200", "limit 100.0 GB 10,000 200,000,000"):
+        assert row in shown
+    assert (await proctor("storage", "bob", "--json")).document["user"] == "bob"
+    options = ("--max-bytes", "5000000000", "--max-files", "7", "--max-rows", "8")
+    changed = (await proctor("limits", *options, "--json")).document
+    names = ("max_stored_bytes_per_user", "max_stored_files_per_user", "max_stored_rows_per_user")
+    assert [changed[name] for name in names] == [5_000_000_000, 7, 8]
+    assert "5.0 GB --max-bytes" in " ".join((await proctor("limits")).out.split())
+    back = (await proctor("limits", "--reset", "max-bytes", "--json")).document
+    assert back["max_stored_bytes_per_user"] == 100_000_000_000
+
+
 async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     assert "1:00 --min-run-time" in " ".join((await proctor("limits")).out.split())
     options = ("--max-running", "1", "--time-limit", "90", "--priority", "ann=high", "--priority", "*=low")

@@ -15,7 +15,7 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns, refuse_used_by_run
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.suites.errors import SuiteInUse
@@ -28,6 +28,7 @@ from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler.upload_stores import datasets_in, storage_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -49,7 +50,7 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
 @pytest_asyncio.fixture(loop_scope="module")
 async def datasets(pool: asyncpg.Pool) -> PostgresDatasets:
     await in_postgres(pool)
-    return PostgresDatasets(PostgresSession(pool, QUERIES), refuse_used_by_run)
+    return datasets_in(PostgresSession(pool, QUERIES))
 
 
 async def in_postgres(pool: asyncpg.Pool) -> Stores:
@@ -182,7 +183,9 @@ async def test_suite_of_a_deleted_run_can_be_deleted(pool: asyncpg.Pool) -> None
         INSERT INTO user_suite_versions VALUES ('mine', 1, 'd', '', 'mine.yaml', 'local', now());
         """
     )
-    suites = PostgresUserSuites(PostgresSession(pool, QUERIES))
+    suites = PostgresUserSuites(
+        PostgresSession(pool, QUERIES), storage_in(PostgresSession(pool, QUERIES)).check_suite
+    )
     run = await ended(stores, await add(stores, replace(new_run(suite="mine"), suite_version=1)))
     with pytest.raises(SuiteInUse):
         await suites.delete("mine", 1, by())
@@ -221,7 +224,7 @@ async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
 
 async def test_run_is_not_added_over_a_data_set_that_was_deleted(pool: asyncpg.Pool) -> None:
     stores = await in_postgres(pool)
-    await PostgresDatasets(PostgresSession(pool, QUERIES), refuse_used_by_run).delete(OTHER, by())
+    await datasets_in(PostgresSession(pool, QUERIES)).delete(OTHER, by())
     with pytest.raises(DatasetNotFound):
         await add(stores, dataset_run(dataset_id=OTHER))
 

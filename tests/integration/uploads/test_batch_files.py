@@ -23,15 +23,14 @@ from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
-from services.scheduler.batches.postgres import PostgresBatches, refuse_used_file
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns, refuse_used_by_run
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
-from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.eventually import eventually
@@ -49,6 +48,7 @@ from tests.fakes.scheduler.batch_harness import (
     state_word,
 )
 from tests.fakes.scheduler.batch_results import RecordedRun
+from tests.fakes.scheduler.upload_stores import datasets_in, files_in, storage_in
 from tests.fakes.storage.s3_server import BUCKET, s3_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -270,10 +270,10 @@ class Finishing:
 
     def __init__(self, harness: BatchHarness, sessions: PostgresSession, channel: grpc.aio.Channel) -> None:
         runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
-        self.store = PostgresBatches(sessions, runs)
+        self.store = PostgresBatches(sessions, runs, storage_in(sessions))
         self.objects = ObstoreObjects(harness.folder.as_uri())
         self.sessions = sessions
-        files = PostgresFiles(sessions, refuse_used_file)
+        files = files_in(sessions)
         self.use_case = FinishBatch(
             self.store, files, GrpcBatchLines(channel), self.objects, SystemClock(), 60.0
         )
@@ -319,7 +319,10 @@ async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -
         # What it had stored is loose, and swept.
         clock = _LaterClock()
         collector = CollectOrphanedObjects(
-            PostgresDatasets(other.sessions, refuse_used_by_run), other.objects, clock, 60.0
+            datasets_in(other.sessions),
+            other.objects,
+            clock,
+            60.0,
         )
         await collector.collect()
         assert [name for given in other.given for name in harness.objects_of(given)] == []

@@ -27,15 +27,14 @@ from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
-from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, prefix_of
-from services.scheduler.uploads.postgres import PostgresDatasets
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
 from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.scheduler.upload_stores import datasets_in
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import OpenUpload, cut, upload
 from tests.harness.servers import nats_server, postgres_server
@@ -309,7 +308,7 @@ async def test_what_a_killed_upload_left_is_swept_and_nothing_else(harness: Stan
     put(harness.folder / left / "rows-000001.jsonl.zst#1")
     before = harness.files()
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
-        datasets = PostgresDatasets(PostgresSession(pool, QUERIES), refuse_used_by_run)
+        datasets = datasets_in(PostgresSession(pool, QUERIES))
         objects = ObstoreObjects(harness.folder.as_uri())
         await datasets.register_prefix(left)
         await CollectOrphanedObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).collect()
@@ -329,7 +328,7 @@ async def test_what_the_store_did_not_let_go_of_is_swept_later(harness: Stand) -
     for path, content in held.items():
         put(path, content)
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
-        datasets = PostgresDatasets(PostgresSession(pool, QUERIES), refuse_used_by_run)
+        datasets = datasets_in(PostgresSession(pool, QUERIES))
         objects = ObstoreObjects(harness.folder.as_uri())
         await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
     assert harness.files_of(gone) == []

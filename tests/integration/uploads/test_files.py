@@ -17,11 +17,8 @@ from proctor.v1 import dataset_service_pb2
 from proctor.v1 import file_service_pb2 as messages
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool
-from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.postgres import QUERIES, SCHEMA
-from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteFile
-from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import PART_BYTES
 from tests.fakes.eventually import eventually
@@ -35,6 +32,7 @@ from tests.fakes.scheduler.batch_harness import (
     refused,
     upload_requests,
 )
+from tests.fakes.scheduler.upload_stores import datasets_in, files_in
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import cut, upload
 
@@ -260,7 +258,7 @@ async def test_file_goes_when_its_time_is_over_but_not_while_a_batch_uses_it(har
     batch = await harness.create(used.file_id)
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         objects = ObstoreObjects(harness.folder.as_uri())
-        files = PostgresFiles(PostgresSession(pool, QUERIES), refuse_used_file)
+        files = files_in(PostgresSession(pool, QUERIES))
         await DeleteFile(files, objects, SystemClock()).delete_expired()
         assert harness.objects_of(going.file_id)
         await DeleteFile(files, objects, _LaterClock()).delete_expired()
@@ -297,12 +295,10 @@ async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None
     path.write_bytes(b"x")
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         objects, sessions = ObstoreObjects(harness.folder.as_uri()), PostgresSession(pool, QUERIES)
-        collector = CollectOrphanedObjects(
-            PostgresDatasets(sessions, refuse_used_by_run), objects, _LaterClock(), 60.0
-        )
+        collector = CollectOrphanedObjects(datasets_in(sessions), objects, _LaterClock(), 60.0)
         await collector.collect()
         assert path.exists()
-        await PostgresFiles(sessions, refuse_used_file).register_prefixes((left,))
+        await files_in(sessions).register_prefixes((left,))
         await collector.collect()
     assert not path.exists()
     assert harness.objects_of(kept.file_id)

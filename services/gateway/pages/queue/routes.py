@@ -22,6 +22,9 @@ _LIMITS = (
     "max_requests_per_minute",
     "run_time_limit_seconds",
     "min_run_time_seconds",
+    "max_stored_bytes_per_user",
+    "max_stored_files_per_user",
+    "max_stored_rows_per_user",
 )
 
 router = APIRouter(prefix="/queue", include_in_schema=False)

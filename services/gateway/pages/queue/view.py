@@ -133,6 +133,33 @@ def _limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
             "seconds that a run keeps its slot",
             "0",
         ),
+        *_storage_limits(limits),
+    ]
+
+
+def _storage_limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
+    return [
+        Limit(
+            "max_stored_bytes_per_user",
+            "Storage of a user",
+            str(limits.max_stored_bytes_per_user),
+            "bytes of data sets, files, batch outputs and suites",
+            "1",
+        ),
+        Limit(
+            "max_stored_files_per_user",
+            "Stored files of a user",
+            str(limits.max_stored_files_per_user),
+            "data sets, files, batch outputs and versions of suites",
+            "1",
+        ),
+        Limit(
+            "max_stored_rows_per_user",
+            "Stored rows of a user",
+            str(limits.max_stored_rows_per_user),
+            "of data sets and files",
+            "1",
+        ),
     ]
 
 

@@ -10,12 +10,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
 from services.gateway.auth import Now, User
 from services.gateway.backends import BackendHealth, SchedulerCalls
 from services.gateway.http.presentation import moment
 from services.gateway.pages.page import PageOf, theme_of
 from services.gateway.paths import KEY_COOKIE
 
+_KINDS = {"datasets": "Data sets", "files": "Files", "batch_output": "Batch outputs", "suites": "Suites"}
 _PACKAGES = ("proctor", "fastapi", "uvicorn", "grpcio", "protobuf")
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
@@ -34,6 +36,16 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """What the user stores of one kind, or all of it, or may store."""
+
+    name: str
+    bytes: int
+    files: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsView:
     user: str
     # With a key that the browser keeps.
@@ -42,6 +54,7 @@ class SettingsView:
     health: Mapping[str, str]
     sources: Sequence[Source]
     aliases: Mapping[str, str]
+    storage: Sequence[Storage]
     versions: Mapping[str, str]
     now: datetime
 
@@ -51,8 +64,10 @@ async def show_settings(
     request: Request, page: PageOf, scheduler: SchedulerCalls, user: User, now: Now
 ) -> Response:
     health: BackendHealth = request.app.state.health
-    listed, states = await asyncio.gather(
-        scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()), health.check()
+    listed, stored, states = await asyncio.gather(
+        scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
+        scheduler.storage.GetStorage(storage_pb2.GetStorageRequest()),
+        health.check(),
     )
     counts = {source.pool: 0 for source in listed.sources}
     for model in listed.models:
@@ -69,7 +84,14 @@ async def show_settings(
             for each in listed.sources
         ],
         aliases=dict(sorted(listed.aliases.items())),
+        storage=_storage(stored),
         versions={name: version(name) for name in _PACKAGES},
         now=now,
     )
     return page.show("settings/settings", view)
+
+
+def _storage(stored: storage_pb2.GetStorageResponse) -> list[Storage]:
+    rows = [(_KINDS.get(share.kind, share.kind), share.used) for share in stored.shares]
+    rows += [("All", stored.used), ("Limit", stored.limit)]
+    return [Storage(name, use.bytes, use.files, use.rows) for name, use in rows]

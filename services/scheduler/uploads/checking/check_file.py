@@ -31,6 +31,7 @@ from services.scheduler.uploads.faults import (
     nul_path,
 )
 from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.store_parts import RowWriter
 
 # A packed file may expand to so much, or to so many times its size.
@@ -58,7 +59,7 @@ class LineRules:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """`facts` is None if there are faults; else the rows are stored."""
+    """`facts` is None if there are faults; else the rows are stored, in `stored_bytes`."""
 
     digest: str
     size_bytes: int
@@ -66,6 +67,7 @@ class CheckedFile:
     facts: RowFacts | None
     faults: tuple[DatasetFault, ...] = ()
     fault_count: int = 0
+    stored_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,20 @@ class CheckFile:
     limits: SizeLimits
     rules: LineRules = LineRules()
 
-    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str) -> CheckedFile:
-        """Stores rows under the prefix up to the first fault; the caller deletes them if there are faults."""
+    def check(
+        self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str, quota: StorageQuota = NO_QUOTA
+    ) -> CheckedFile:
+        """Stores rows under the prefix up to the first fault; the caller deletes them if there are faults.
+
+        Raises `DatasetTooLarge`, or `StorageQuotaExceeded` soon after the rows no longer fit.
+        """
         digest = hashlib.sha256()
         uploaded = _Measured(_hashed(chunks, digest), self.limits.uploaded_bytes)
         unpacked = _Measured(
             _no_bomb(decompressed_chunks(uploaded), uploaded), self.limits.unpacked_bytes, " unpacked"
         )
-        checking = _Checking(RowWriter(self.objects, prefix), self.limits, self.rules)
+        rows = _QuotaRows(RowWriter(self.objects, prefix), quota)
+        checking = _Checking(rows, self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
             first, rest = beginning(unpacked, PEEKED_BYTES)
@@ -100,7 +108,15 @@ class CheckFile:
         finally:
             checking.close()
         faults = checking.faults
-        return CheckedFile(digest.hexdigest(), uploaded.size, form, facts, tuple(faults.first), faults.count)
+        return CheckedFile(
+            digest=digest.hexdigest(),
+            size_bytes=uploaded.size,
+            format=form,
+            facts=facts,
+            faults=tuple(faults.first),
+            fault_count=faults.count,
+            stored_bytes=rows.writer.stored_bytes,
+        )
 
 
 def _hashed(chunks: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
@@ -136,10 +152,33 @@ def _no_bomb(chunks: Iterable[bytes], uploaded: _Measured) -> Iterator[bytes]:
         yield chunk
 
 
+class _QuotaRows:
+    """Stores rows while they fit. Raises `StorageQuotaExceeded`."""
+
+    def __init__(self, writer: RowWriter, quota: StorageQuota) -> None:
+        self.writer = writer
+        self._quota = quota
+        self._checked_bytes = 0
+
+    def add(self, line: bytes) -> None:
+        self.writer.add(line)
+        # Once for many rows.
+        if self.writer.stored_bytes != self._checked_bytes:
+            self._check()
+
+    def end(self) -> None:
+        self.writer.end()
+        self._check()
+
+    def _check(self) -> None:
+        self._checked_bytes = self.writer.stored_bytes
+        self._quota.check(StorageUse(bytes=self._checked_bytes, rows=self.writer.row_count))
+
+
 class _Checking:
     """One pass over the values of a file."""
 
-    def __init__(self, rows: RowWriter, limits: SizeLimits, rules: LineRules) -> None:
+    def __init__(self, rows: _QuotaRows, limits: SizeLimits, rules: LineRules) -> None:
         self.faults = FaultList()
         self._rows = rows
         self._limits = limits

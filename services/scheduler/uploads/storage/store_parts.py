@@ -131,15 +131,19 @@ def index_key(prefix: str) -> str:
 
 
 class RowWriter:
-    """Compresses lines and stores them part by part; holds the frames of at most one part. Blocks."""
+    """Compresses lines and stores them part by part; holds the frames of at most one part. Blocks.
+
+    `row_count` and `stored_bytes` are of the frames that are complete, and of the index in the end.
+    """
 
     def __init__(self, objects: ObjectStore, prefix: str) -> None:
+        self.row_count = 0
+        self.stored_bytes = 0
         self._objects = objects
         self._prefix = prefix
         self._compressor = ZstdCompressor(level=_LEVEL)
         self._lines: list[bytes] = []
         self._line_bytes = 0
-        self._rows = 0
         self._part: list[bytes] = []
         self._part_bytes = 0
         self._parts = 0
@@ -160,12 +164,15 @@ class RowWriter:
             self._end_frame()
         if self._part:
             self._end_part()
-        self._objects.put(index_key(self._prefix), [FrameIndex(self._frames).to_json()])
+        index = FrameIndex(self._frames).to_json()
+        self._objects.put(index_key(self._prefix), [index])
+        self.stored_bytes += len(index)
 
     def _end_frame(self) -> None:
         frame = self._compressor.compress(b"\n".join(self._lines) + b"\n")
-        self._frames.append(Frame(self._rows, self._parts, self._part_bytes, len(frame)))
-        self._rows += len(self._lines)
+        self._frames.append(Frame(self.row_count, self._parts, self._part_bytes, len(frame)))
+        self.row_count += len(self._lines)
+        self.stored_bytes += len(frame)
         # Copied, because the frame keeps its larger buffer.
         self._part.append(bytes(memoryview(frame)))
         self._part_bytes += len(frame)

@@ -6,6 +6,7 @@ import pytest
 
 from services.scheduler.batches.stored_batch import window_of
 from services.scheduler.batches.submit_batch import problems_of_file
+from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckFile, LineRules
 from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader
 from services.scheduler.uploads.stored_file import FileFaults, FileId, FilePurpose, StoredFile
@@ -56,7 +57,7 @@ def file_of(content: bytes, most: int | None = None) -> StoredFile:
     checked = checking.check(DatasetHeader("x.jsonl", "ann", DatasetFormat.JSONL), iter([content]), PREFIX)
     kept: DatasetContent | None = None
     if checked.facts:
-        kept = DatasetContent(checked.digest, checked.format, len(content), checked.facts, PREFIX)
+        kept = content_of(checked, checked.facts, PREFIX)
     faults = FileFaults(checked.faults, checked.fault_count)
     return StoredFile(
         FileId("file-1"),

@@ -26,9 +26,11 @@ from services.scheduler.uploads.errors import (
     UploadSilent,
     UploadTooSlow,
 )
+from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.scheduler.upload_stores import EmptyStorage
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
 
@@ -69,9 +71,9 @@ async def sent(chunks: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIte
 class Greedy:
     """A check that a file has made take all the memory there is."""
 
-    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str) -> None:
+    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str, quota: StorageQuota) -> None:
         held = [bytes(2**30) for _ in chunks for _ in range(100)]
-        raise AssertionError(header, prefix, len(held))
+        raise AssertionError(header, prefix, quota, len(held))
 
 
 class Adding:
@@ -84,6 +86,7 @@ class Adding:
         uploads: int = 1,
         per_user: int = 1,
         checking: "Greedy | None" = None,
+        limit: StorageUse = NO_QUOTA.limit,
     ) -> None:
         self.objects = MemoryObjects(refuse_after=refuse_after)
         self.datasets = KeptDatasets()
@@ -93,6 +96,7 @@ class Adding:
             self.objects,
             SetClock(),
             Uploads(UploadLimits(uploads, per_user, seconds, silent_seconds)),
+            EmptyStorage(limit),
         )
 
     async def add(self, chunks: AsyncIterator[bytes], user: str = "ann") -> AddedDataset:

@@ -1,0 +1,42 @@
+"""What users store, and how much they may store."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from proctor.v1 import storage_service_pb2 as messages
+from services.gateway.backends import SchedulerCalls
+from services.gateway.errors.http_problem import problems
+from services.gateway.http.parameters import Text
+from services.gateway.http.presentation import present
+from services.gateway.paths import STORAGE
+
+UserName = Annotated[Text, Query(max_length=128, description="Name of a user; left out: the caller")]
+
+
+class StorageAmount(BaseModel):
+    bytes: int = Field(description="As stored: rows are packed")
+    files: int = Field(description="Data sets, files, batch outputs and versions of suites")
+    rows: int = Field(description="Rows of data sets and files")
+
+
+class StorageShare(BaseModel):
+    kind: str = Field(description="datasets, files, batch_output or suites")
+    used: StorageAmount
+
+
+class Storage(BaseModel):
+    user: str
+    used: StorageAmount
+    limit: StorageAmount = Field(description="The most that a user may store; operators change it")
+    shares: list[StorageShare] = Field(description="By kind, without those of which nothing is stored")
+
+
+router = APIRouter(tags=["users"])
+
+
+@router.get(STORAGE, responses=problems(422, 503), summary="What a user stores, and may store")
+async def show_storage(scheduler: SchedulerCalls, user: UserName = "") -> Storage:
+    stored = await scheduler.storage.GetStorage(messages.GetStorageRequest(user=user))
+    return present(Storage, stored)

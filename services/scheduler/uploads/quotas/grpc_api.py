@@ -1,0 +1,45 @@
+"""StorageService: converts, reads, converts."""
+
+# ruff: noqa: N802 - names are those of the generated service
+
+from dataclasses import dataclass
+
+import grpc
+
+from proctor.v1 import storage_service_pb2 as messages
+from proctor.v1 import storage_service_pb2_grpc
+from proctor.wire.convert import Codec
+from services.common.checked_fields import refuse
+from services.common.grpc.principal import principal_of
+from services.common.grpc.server import RpcContext
+from services.scheduler.requests import user_problem
+from services.scheduler.uploads.quotas.storage_use import StorageSource, StorageUse
+
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["StorageService"].full_name
+_USE = Codec(StorageUse, messages.StorageUse)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpcStorageApi(storage_service_pb2_grpc.StorageServiceServicer):
+    """What users store."""
+
+    storage: StorageSource
+
+    def register(self, server: grpc.aio.Server) -> None:
+        storage_service_pb2_grpc.add_StorageServiceServicer_to_server(self, server)
+
+    async def GetStorage(
+        self, request: messages.GetStorageRequest, context: RpcContext
+    ) -> messages.GetStorageResponse:
+        user = request.user or principal_of(context.invocation_metadata()).name
+        refuse(user_problem(user))
+        stored = await self.storage.of(user)
+        return messages.GetStorageResponse(
+            user=user,
+            used=_USE.to_proto(stored.quota.used),
+            limit=_USE.to_proto(stored.limit),
+            shares=[
+                messages.StorageShare(kind=kind, used=_USE.to_proto(used))
+                for kind, used in sorted(stored.shares.items())
+            ],
+        )
