@@ -11,6 +11,8 @@ STORAGE = "/api/v1/storage"
 ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
+# The page, where a form uploads.
+DATASETS_PAGE = "/datasets"
 DATASET_RUNS = f"{ADMIN}/benchmarks"
 # The base_url of clients of the OpenAI protocol.
 OPENAI = "/v1"

@@ -23,7 +23,7 @@ from services.gateway.grpc_proxy import ForwardedService, public_services
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.runs.live import LiveRuns
-from services.gateway.paths import FILES, SUITES, UPLOADS
+from services.gateway.paths import DATASETS_PAGE, FILES, SUITES, UPLOADS
 from services.gateway.server.app import HttpParts, PageParts, http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.server.middleware import BodyLimit
@@ -141,9 +141,10 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
     by_path = {
         SUITES: settings.max_suite_body_bytes,
         UPLOADS: settings.max_upload_bytes,
+        DATASETS_PAGE: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,
     }
-    return BodyLimit(settings.max_body_bytes, by_path, streamed=(UPLOADS, FILES))
+    return BodyLimit(settings.max_body_bytes, by_path, streamed=(UPLOADS, DATASETS_PAGE, FILES))
 
 
 async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedService]) -> GrpcServer:

@@ -23,6 +23,7 @@ ENTRIES = (
     Entry("/compare", "Compare", "c"),
     Entry("/history", "History", "h"),
     Entry("/leaderboard", "Leaderboard", "l"),
+    Entry("/datasets", "Data sets", "d"),
     Entry("/queue", "Queue", "q"),
     Entry("/settings", "Settings", ","),
 )

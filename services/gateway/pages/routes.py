@@ -6,6 +6,8 @@ from services.gateway.pages import appearance, asset_files, search, sign_in
 from services.gateway.pages.answers import golden
 from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.compare import routes as compare
+from services.gateway.pages.datasets import actions as dataset_actions
+from services.gateway.pages.datasets import routes as datasets
 from services.gateway.pages.history import routes as history
 from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.orders import routes as orders
@@ -31,6 +33,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     answers.router,
     golden.router,
     compare.router,
+    datasets.router,
+    dataset_actions.router,
     history.router,
     leaderboard.router,
     queue.router,

@@ -18,6 +18,7 @@ class RunRow:
     completed: int
     total: int
     eta: float | None
+    tokens_per_second: float | None
     waits_for: str
     error: str
     user: str
@@ -36,6 +37,7 @@ def run_row(run: run_pb2.Run) -> RunRow:
         completed=run.progress.completed,
         total=run.progress.total,
         eta=optional(run.progress, "eta_seconds"),
+        tokens_per_second=optional(run.progress, "tokens_per_second"),
         waits_for=run.wait.blocked_by,
         error=run.error.message,
         user=run.user,

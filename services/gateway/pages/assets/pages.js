@@ -56,6 +56,9 @@ function localise() {
 localise();
 document.addEventListener("htmx:after:swap", localise);
 
+// On a narrow screen the rail is a row that scrolls.
+document.querySelector(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // A form that is sent twice would act twice.
 document.addEventListener("submit", event => {
   const button = event.submitter;

@@ -89,7 +89,7 @@ class RunHead:
     run_id: str
     model: str
     subject: str
-    is_dataset: bool
+    dataset_id: str
     user: str
     project_id: int
     created_at: datetime | None
@@ -110,7 +110,7 @@ def run_head(run: run_pb2.Run) -> RunHead:
         run_id=run.run_id,
         model=order.model,
         subject=run.dataset_name or order.suite or order.dataset_id,
-        is_dataset=bool(order.dataset_id),
+        dataset_id=order.dataset_id,
         user=run.user,
         project_id=order.project_id,
         created_at=moment(run.created_at),

@@ -1,0 +1,59 @@
+// <upload-form>: a file can be dropped on it, its way is shown, and faulty lines are shown with their text.
+import { announce, notify } from "./pages.js";
+
+const SHOWN = 300, READ = 64e6;
+
+class UploadForm extends HTMLElement {
+  connectedCallback() {
+    this.form = this.querySelector("form");
+    this.field = this.querySelector("input[type=file]");
+    this.bar = this.querySelector("progress");
+    this.hint = this.querySelector("[data-hint]");
+    for (const name of ["dragover", "dragleave", "drop"]) this.addEventListener(name, event => {
+      event.preventDefault();
+      this.form.classList.toggle("over", name === "dragover");
+      if (name === "drop" && event.dataTransfer.files.length) { this.field.files = event.dataTransfer.files; this.send(); }
+    });
+    this.form.addEventListener("submit", event => { event.preventDefault(); this.send(); });
+  }
+  send() {
+    const file = this.field.files[0], request = new XMLHttpRequest(), body = new FormData();
+    if (!file || this.request) return;
+    body.append("file", file);
+    this.request = request;
+    this.bar.hidden = false;
+    request.upload.onprogress = event => this.say(event.loaded < event.total ? `${Math.round(100 * event.loaded / event.total)} % of ${file.name} is sent` : `${file.name} is checked`, event.loaded / event.total);
+    request.onloadend = () => this.ended(request, file);
+    request.open("POST", this.form.action);
+    request.setRequestHeader("HX-Request", "true");
+    request.setRequestHeader("HX-Request-Type", "partial");
+    request.send(body);
+  }
+  say(text, share) { this.hint.textContent = text; this.bar.value = share; }
+  async ended(request, file) {
+    this.request = undefined;
+    this.bar.hidden = true;
+    if (request.status === 201) { location.assign(request.getResponseHeader("Location")); return; }
+    this.say("Nothing was stored.", 0);
+    if (!request.status) { notify("The file did not arrive. Try again in a moment."); return; }
+    // From our own server, whose templates escape what is foreign.
+    this.querySelector("[data-faults]").innerHTML = request.responseText;
+    announce(this.querySelector("[data-faults]").textContent.slice(0, SHOWN));
+    await this.quote(file);
+    for (const button of this.form.querySelectorAll("button")) button.disabled = false;
+  }
+  // The server keeps nothing of a refused file; the browser has it.
+  async quote(file) {
+    const rows = [...this.querySelectorAll("tr[data-line]")].filter(row => Number(row.dataset.line) > 0);
+    if (!rows.length || file.size > READ || !/\.(jsonl|ndjson|json|csv|txt)$/i.test(file.name)) return;
+    const lines = (await file.text()).split("\n");
+    for (const row of rows) {
+      const text = lines[Number(row.dataset.line) - (/\.csv$/i.test(file.name) ? 0 : 1)];
+      if (text === undefined) continue;
+      const quoted = document.createElement("pre");
+      quoted.textContent = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+      row.lastElementChild.append(quoted);
+    }
+  }
+}
+customElements.define("upload-form", UploadForm);

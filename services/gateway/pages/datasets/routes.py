@@ -1,0 +1,109 @@
+"""Data sets: the list, one with rows as a model would be asked, and the runs over data sets."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.auth import Now
+from services.gateway.backends import SchedulerCalls
+from services.gateway.pages.datasets.view import (
+    DatasetListView,
+    DatasetRunsView,
+    DatasetView,
+    UploadView,
+    dataset_row,
+    preview_rows,
+)
+from services.gateway.pages.page import PageOf
+from services.gateway.pages.runs_table import run_row
+
+_PAGE_SIZE = 50
+_PREVIEWED = 10
+_ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
+_MOST_ROW = 2**53 - 1
+
+DatasetId = Annotated[str, Path(max_length=255)]
+Token = Annotated[str, Query(max_length=512)]
+
+router = APIRouter(prefix="/datasets", include_in_schema=False)
+
+
+@router.get("")
+async def list_datasets(page: PageOf, scheduler: SchedulerCalls, now: Now, after: Token = "") -> Response:
+    view = await dataset_list(scheduler, now, after)
+    response = page.show("datasets/list", view, part="datasets/list_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = f"/datasets?after={after}" if after else "/datasets"
+    return response
+
+
+async def dataset_list(
+    scheduler: SchedulerCalls, now: Now, after: str = "", upload: UploadView | None = None
+) -> DatasetListView:
+    request = dataset_pb2.ListDatasetsRequest(page_size=_PAGE_SIZE, page_token=after)
+    listed = await scheduler.datasets.ListDatasets(request)
+    return DatasetListView(
+        rows=[dataset_row(each) for each in listed.datasets],
+        total=listed.total,
+        after=after,
+        following=listed.next_page_token,
+        upload=upload or UploadView(),
+        now=now,
+    )
+
+
+@router.get("/runs")
+async def list_dataset_runs(page: PageOf, scheduler: SchedulerCalls, now: Now, after: Token = "") -> Response:
+    """Those that go are shown with every page of those that have ended."""
+    kind = run_pb2.RUN_KIND_DATASET
+    wanted = [
+        scheduler_pb2.ListRunsRequest(page_size=_PAGE_SIZE, kind=kind, state=state) for state in _ACTIVE
+    ]
+    wanted.append(scheduler_pb2.ListRunsRequest(page_size=_PAGE_SIZE, kind=kind, page_token=after))
+    *active, listed = await asyncio.gather(*(scheduler.runs.ListRuns(request) for request in wanted))
+    view = DatasetRunsView(
+        active=[run_row(run) for found in active for run in found.runs],
+        ended=[run_row(run) for run in listed.runs if run.state not in _ACTIVE],
+        total=listed.total,
+        after=after,
+        following=listed.next_page_token,
+        now=now,
+    )
+    return page.show("datasets/runs", view, part="datasets/runs_part")
+
+
+@router.get("/{dataset_id}")
+async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
+    page: PageOf, scheduler: SchedulerCalls, now: Now, dataset_id: DatasetId, first: str = "", ask: str = ""
+) -> Response:
+    is_number = first.isascii() and first.isdecimal() and len(first) < len(str(_MOST_ROW))
+    first_row = int(first) if is_number else 0
+    preview = dataset_pb2.PreviewDatasetRequest(
+        dataset_id=dataset_id, first_row=first_row, row_count=_PREVIEWED
+    )
+    # The preview may be refused for a row behind the end only once the data set itself was found.
+    found = await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=dataset_id))
+    previewed, runs = await asyncio.gather(
+        scheduler.datasets.PreviewDataset(preview),
+        scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=20, dataset_id=dataset_id)),
+    )
+    view = DatasetView(
+        dataset=dataset_row(found.dataset),
+        preview=preview_rows(previewed.rows),
+        first=first_row,
+        runs=[run_row(run) for run in runs.runs],
+        total_runs=runs.total,
+        ask=ask,
+        now=now,
+    )
+    response = page.show("datasets/dataset", view, part="datasets/preview_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = (
+            f"/datasets/{dataset_id}?first={first_row}" if first_row else f"/datasets/{dataset_id}"
+        )
+    return response

@@ -1,0 +1,178 @@
+"""What the templates of data sets know."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.wire.enums import word_of
+from services.gateway.http.presentation import json_value, moment
+from services.gateway.pages.runs_table import RunRow
+
+# Parts of a body that are shown as what they are; the rest is shown as JSON.
+_SHOWN = ("messages", "prompt")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    dataset_id: str
+    name: str
+    rows: int
+    targets: int
+    size: int
+    form: str
+    user: str
+    digest: str
+    models: Sequence[str]
+    endpoint: str
+    uploaded_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class UploadView:
+    """The form of an upload; after a refused one with the first faults of its lines, or with one sentence."""
+
+    faults: Sequence[dataset_pb2.DatasetFault] = ()
+    fault_count: int = 0
+    problem: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetListView:
+    """A page of data sets, newest first."""
+
+    rows: Sequence[DatasetRow]
+    total: int
+    after: str
+    following: str
+    upload: UploadView
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message as a model would get it."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """`rest` are the other fields of the request, as JSON."""
+
+    number: int
+    row_id: str
+    turns: Sequence[Turn]
+    rest: str
+    target: str | None
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetView:
+    """A data set with some rows from `first` on, and the newest runs over it."""
+
+    dataset: DatasetRow
+    preview: Sequence[PreviewRow]
+    first: int
+    runs: Sequence[RunRow]
+    total_runs: int
+    ask: str
+    now: datetime
+
+    @property
+    def last(self) -> int:
+        """The number of the last row that is shown, from 1."""
+        return self.first + len(self.preview)
+
+    @property
+    def compare_link(self) -> str:
+        """The newest completed runs beside each other; "" where there are not two."""
+        ended = [row.run_id for row in self.runs if row.state == "completed"][:6]
+        return "/compare?" + "&".join(f"run={run_id}" for run_id in ended) if len(ended) > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRunsView:
+    """Runs over data sets: those that go, and a page of those that have ended."""
+
+    active: Sequence[RunRow]
+    ended: Sequence[RunRow]
+    total: int
+    after: str
+    following: str
+    now: datetime
+
+    @property
+    def address(self) -> str:
+        return f"/datasets/runs?after={self.after}" if self.after else "/datasets/runs"
+
+
+def dataset_row(dataset: dataset_pb2.Dataset) -> DatasetRow:
+    return DatasetRow(
+        dataset_id=dataset.dataset_id,
+        name=dataset.name,
+        rows=dataset.row_count,
+        targets=dataset.target_count,
+        size=dataset.size_bytes,
+        form=word_of(dataset_pb2.DatasetFormat, dataset.format),
+        user=dataset.user,
+        digest=dataset.digest,
+        models=list(dataset.models),
+        endpoint=dataset.endpoint,
+        uploaded_at=moment(dataset.uploaded_at),
+    )
+
+
+def preview_rows(rows: Iterable[dataset_pb2.DatasetRow]) -> list[PreviewRow]:
+    return [_preview_row(row) for row in rows]
+
+
+def _preview_row(row: dataset_pb2.DatasetRow) -> PreviewRow:
+    body: dict[str, Any] = json_value(row.body_json) or {}
+    messages = body.get("messages")
+    turns = [_turn(each) for each in messages] if isinstance(messages, list) else []
+    if "prompt" in body:
+        turns.append(Turn("prompt", _text(body["prompt"])))
+    rest = {name: value for name, value in body.items() if name not in _SHOWN}
+    return PreviewRow(
+        number=row.row + 1,
+        row_id=row.id,
+        turns=turns,
+        rest=_json(rest) if rest else "",
+        target=row.target if row.HasField("target") else None,
+        metadata=row.metadata_json,
+    )
+
+
+def _turn(message: object) -> Turn:
+    if not isinstance(message, dict):
+        return Turn("message", _json(message))
+    others = {name: value for name, value in message.items() if name not in {"role", "content"}}
+    parts = [_text(message.get("content")), _json(others) if others else ""]
+    return Turn(str(message.get("role", "message")), "\n".join(part for part in parts if part))
+
+
+def _text(content: object) -> str:
+    """Of a message's content: a text, or parts of which some are texts."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "\n".join(_part(part) for part in content)
+    return content if isinstance(content, str) else _json(content)
+
+
+def _part(part: object) -> str:
+    match part:
+        case {"type": "text", "text": str(text)} | str(text):
+            return text
+        case _:
+            return _json(part)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
