@@ -24,6 +24,7 @@ ENTRIES = (
     Entry("/history", "History", "h"),
     Entry("/leaderboard", "Leaderboard", "l"),
     Entry("/datasets", "Data sets", "d"),
+    Entry("/batches", "Batches", "b"),
     Entry("/queue", "Queue", "q"),
     Entry("/settings", "Settings", ","),
 )

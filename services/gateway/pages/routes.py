@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from services.gateway.pages import appearance, asset_files, search, sign_in
 from services.gateway.pages.answers import golden
 from services.gateway.pages.answers import routes as answers
+from services.gateway.pages.batches import routes as batches
 from services.gateway.pages.compare import routes as compare
 from services.gateway.pages.datasets import actions as dataset_actions
 from services.gateway.pages.datasets import routes as datasets
@@ -33,6 +34,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     answers.router,
     golden.router,
     compare.router,
+    batches.router,
     datasets.router,
     dataset_actions.router,
     history.router,

@@ -24,6 +24,8 @@ PAGES = (
     f"/runs/{RUN_ID}/results",
     "/compare",
     f"/compare?run={RUN_ID}&run={OTHER_ID}",
+    "/batches",
+    "/batches/files",
     "/datasets",
     "/datasets/runs",
     "/history",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.wire.enums import word_of
@@ -109,7 +110,7 @@ class DatasetRunsView:
 
     @property
     def address(self) -> str:
-        return f"/datasets/runs?after={self.after}" if self.after else "/datasets/runs"
+        return f"/datasets/runs?{urlencode({'after': self.after})}" if self.after else "/datasets/runs"
 
 
 def dataset_row(dataset: dataset_pb2.Dataset) -> DatasetRow:

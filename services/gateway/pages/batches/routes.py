@@ -1,0 +1,94 @@
+"""Batches and files of the OpenAI protocol: their lists, a batch, and what a user does with them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.wire.enums import value_of
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.auth import Now
+from services.gateway.backends import SchedulerCalls
+from services.gateway.pages.batches.view import (
+    BatchListView,
+    FileListView,
+    batch_row,
+    batch_view,
+    file_row,
+)
+from services.gateway.pages.page import Notice, PageOf
+
+_PAGE_SIZE = 50
+_PURPOSES = ("batch", "batch_output")
+
+Id = Annotated[str, Path(max_length=255)]
+After = Annotated[str, Query(max_length=255)]
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/batches")
+async def list_batches(page: PageOf, scheduler: SchedulerCalls, now: Now, after: After = "") -> Response:
+    request = batch_pb2.ListBatchesRequest(page_size=_PAGE_SIZE, after_batch_id=after)
+    listed = await scheduler.batches.ListBatches(request)
+    rows = [batch_row(batch) for batch in listed.batches]
+    following = rows[-1].batch_id if rows and listed.has_more else ""
+    return page.show("batches/list", BatchListView(rows, after, following, now), part="batches/list_part")
+
+
+# Before the batches, whose ids match any word.
+@router.get("/batches/files")
+async def list_files(  # noqa: PLR0913, PLR0917  # dependencies and parameters
+    page: PageOf, scheduler: SchedulerCalls, now: Now, purpose: str = "", after: After = "", ask: After = ""
+) -> Response:
+    purpose = purpose if purpose in _PURPOSES else ""
+    request = file_pb2.ListFilesRequest(
+        page_size=_PAGE_SIZE,
+        after_file_id=after,
+        purpose=value_of(file_pb2.FilePurpose, purpose or "unspecified"),
+    )
+    listed = await scheduler.files.ListFiles(request)
+    rows = [file_row(file) for file in listed.files]
+    view = FileListView(
+        rows=rows,
+        purpose=purpose,
+        after=after,
+        following=rows[-1].file_id if rows and listed.has_more else "",
+        asked=next((row for row in rows if row.file_id == ask), None),
+        now=now,
+    )
+    return page.show("batches/files", view)
+
+
+@router.get("/batches/{batch_id}")
+async def show_batch(
+    page: PageOf, scheduler: SchedulerCalls, now: Now, batch_id: Id, ask: str = ""
+) -> Response:
+    found = await scheduler.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))
+    return page.show("batches/batch", batch_view(found.batch, now, ask), part="batches/batch_part")
+
+
+@router.post("/batches/{batch_id}/cancel")
+async def cancel(page: PageOf, scheduler: SchedulerCalls, batch_id: Id) -> Response:
+    path = f"/batches/{batch_id}"
+    try:
+        await scheduler.batches.CancelBatch(batch_pb2.CancelBatchRequest(batch_id=batch_id))
+    except DomainError as error:
+        # The batch has ended since the page was rendered: shown again, it says how.
+        if error.kind is not ErrorKind.CONFLICT:
+            raise
+        return page.go(path, Notice(error.message, is_problem=True))
+    return page.go(path, Notice("The batch is cancelled. Its answers so far are written to its files."))
+
+
+@router.post("/batches/files/{file_id}/delete")
+async def delete(page: PageOf, scheduler: SchedulerCalls, file_id: Id) -> Response:
+    try:
+        await scheduler.files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id))
+    except DomainError as error:
+        if error.kind is not ErrorKind.CONFLICT:
+            raise
+        return page.go("/batches/files", Notice(error.message, is_problem=True))
+    return page.go("/batches/files", Notice("The file is deleted."))
