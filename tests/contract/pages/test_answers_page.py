@@ -290,9 +290,7 @@ async def test_page_of_long_answers_stays_light(harness: GatewayHarness) -> None
     assert "more characters)" in shown.html
 
 
-async def test_run_leads_to_its_answers_and_to_no_page_that_is_missing(
-    harness: GatewayHarness, run: run_pb2.Run
-) -> None:
+async def test_run_leads_to_its_answers_and_its_data_set(harness: GatewayHarness, run: run_pb2.Run) -> None:
     run.order.suite, run.order.dataset_id, run.dataset_name = "", "ds_0123456789abcdef", "rows.jsonl"
     for state in (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_COMPLETED):
         run.state = state
@@ -300,7 +298,7 @@ async def test_run_leads_to_its_answers_and_to_no_page_that_is_missing(
         shown = await show(harness, f"/runs/{RUN_ID}")
         found = links(shown)
         assert {RESULTS, f"{RESULTS}?status=failed"} <= set(found)
-        assert not any("/datasets" in link for link in found)
+        assert "/datasets/ds_0123456789abcdef" in found
         assert "rows.jsonl" in shown.html
         assert (f"{RESULTS}?task=task_1" in found) == (state == run_pb2.RUN_STATE_COMPLETED)
         for link in found:
