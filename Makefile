@@ -70,10 +70,12 @@ protos-check: $(VENV)/.installed ## The generated code is current, and no contra
 docs: $(VENV)/.installed ## Generate docs/reference from the code
 	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python deploy/helm/values_reference.py
+	$(BIN)/python deploy/helm/dashboards.py
 
 docs-check: $(VENV)/.installed
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python deploy/helm/values_reference.py --check
+	$(BIN)/python deploy/helm/dashboards.py --check
 
 .PHONY: assets
 assets: $(VENV)/.installed ## Fetch the vendored scripts of the pages again (needs npm)
