@@ -1,13 +1,16 @@
-"""Start and stop of a service, ready when what it needs answers and down in five steps."""
+"""Start and stop of a service, ready when what it needs answers and down in five steps, and its loops."""
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
+
+# A call may swallow a cancellation, so tasks are cancelled again until they have ended.
+_CANCEL_AGAIN_SECONDS = 1.0
 
 log = get_logger()
 
@@ -52,8 +55,8 @@ async def run_service(name: str, context: ServiceContext, *, notice_seconds: flo
             has_started.set()
             return await _serve(name, service, stop, notice_seconds)
 
-    life = asyncio.ensure_future(live())
-    stopped = asyncio.ensure_future(stop.wait())
+    life = asyncio.create_task(live(), name=name)
+    stopped = asyncio.create_task(stop.wait(), name="wait for a signal")
     try:
         await asyncio.wait((life, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not life.done() and not has_started.is_set():
@@ -71,8 +74,8 @@ async def run_service(name: str, context: ServiceContext, *, notice_seconds: flo
 async def _serve(name: str, service: RunningService, stop: asyncio.Event, notice_seconds: float) -> int:
     await service.set_ready(True)
     log.info("ready", name=name)
-    stopped = asyncio.ensure_future(stop.wait())
-    failed = asyncio.ensure_future(service.wait_failed())
+    stopped = asyncio.create_task(stop.wait(), name="wait for a signal")
+    failed = asyncio.create_task(service.wait_failed(), name="watch vital tasks")
     await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
     code = 0
     if failed.done():
@@ -87,6 +90,39 @@ async def _serve(name: str, service: RunningService, stop: asyncio.Event, notice
     await service.stop_taking_work()
     await service.drain()
     return code
+
+
+class BackgroundLoops:
+    """The loops of a service, each a task with a name. One that ends uncancelled has failed."""
+
+    def __init__(self, loops: Mapping[str, Coroutine[Any, Any, None]]) -> None:
+        self._tasks = {name: asyncio.create_task(loop, name=name) for name, loop in loops.items()}
+
+    async def wait_failed(self) -> NoReturn:
+        """Waits until a loop has ended. Raises its error, or RuntimeError with its name where it has none."""
+        ended, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+        names = ", ".join(sorted(task.get_name() for task in ended))
+        raise RuntimeError(f"a loop that should never end has ended: {names}")
+
+    async def wait_ended(self, name: str, seconds: float) -> None:
+        """Waits until the loop of this name has ended, at most `seconds`."""
+        await asyncio.wait((self._tasks[name],), timeout=seconds)
+
+    async def cancel(self) -> None:
+        """Returns once all loops have ended; their errors are dropped."""
+        await cancel_all(self._tasks.values())
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancels the tasks until all have ended; their errors are dropped."""
+    running = asked = {*tasks}
+    while running:
+        for task in running:
+            task.cancel()
+        _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_SECONDS)
+    await asyncio.gather(*asked, return_exceptions=True)
 
 
 async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: str) -> NoReturn:

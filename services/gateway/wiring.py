@@ -8,7 +8,7 @@ from dataclasses import replace
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, reflecting, serve_grpc
-from services.common.lifecycle import every
+from services.common.lifecycle import BackgroundLoops, every
 from services.gateway.auth import Admission, CallSlots, Identity, RequestLimit
 from services.gateway.backends import (
     RESULTS,
@@ -46,6 +46,12 @@ class RunningGateway:
         self._health = health
         self._drain_seconds = drain_seconds
         self._is_ready = False
+        self._loops = BackgroundLoops(
+            {
+                "http server": http.wait_failed(),
+                "backend health": every(_HEALTH_SECONDS, self.check_backends, name="backend health"),
+            }
+        )
 
     async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
         self._is_ready = is_ready
@@ -57,13 +63,16 @@ class RunningGateway:
         await self.grpc.set_serving(ready and self._is_ready)
 
     async def wait_failed(self) -> None:
-        await self.http.wait_failed()
+        await self._loops.wait_failed()
 
     async def stop_taking_work(self) -> None:
         await asyncio.gather(self.http.stop(), self.grpc.stop(self._drain_seconds))
 
     async def drain(self) -> None:
         """Both servers stopped after their last call, so nothing is left to drain."""
+
+    async def close(self) -> None:
+        await self._loops.cancel()
 
 
 @asynccontextmanager
@@ -78,8 +87,8 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         results = Results(results_channel, timeout_seconds=timeout_seconds)
         health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
         admission = Admission(
-            identity=Identity(settings.api_keys, settings.operators),
-            limit=RequestLimit(scheduler, SystemClock()),
+            identity=Identity(api_keys=settings.api_keys, operators=settings.operators),
+            limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
             slots=_call_slots(settings),
         )
         services = public_services(scheduler_channel, results_channel, admission)
@@ -96,7 +105,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             body_limit=_body_limit(settings),
             sockets=replace(admission, slots=_socket_slots(settings)),
             pages=pages,
-            trusted=TrustedNames(settings.allowed_hosts, settings.allowed_origins),
+            trusted=TrustedNames(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
             clock=SystemClock(),
         )
         address = settings.http_address
@@ -110,8 +119,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         gateway = RunningGateway(
             http=http, grpc_server=grpc_server, health=health, drain_seconds=drain_seconds
         )
-        watch = asyncio.create_task(every(_HEALTH_SECONDS, gateway.check_backends, name="backend health"))
-        opened.callback(watch.cancel)
+        opened.push_async_callback(gateway.close)
         yield gateway
 
 
@@ -144,7 +152,9 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         DATASETS_PAGE: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,
     }
-    return BodyLimit(settings.max_body_bytes, by_path, streamed=(UPLOADS, DATASETS_PAGE, FILES))
+    return BodyLimit(
+        max_bytes=settings.max_body_bytes, by_path=by_path, streamed=(UPLOADS, DATASETS_PAGE, FILES)
+    )
 
 
 async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedService]) -> GrpcServer:

@@ -35,7 +35,7 @@ class ReadTooSlow(DomainError):
     reason = "DEPENDENCY_UNAVAILABLE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
     """How many queries of readers run at a time, how long one waits for that, and how long it may take."""
 
@@ -47,7 +47,7 @@ class ReadLimits:
 class ReadSession(PostgresSession):
     """Refuses what passes the limits, so that readers wait in no queue without an end."""
 
-    def __init__(self, pool: asyncpg.Pool, limits: ReadLimits, *, patience_seconds: float) -> None:
+    def __init__(self, *, pool: asyncpg.Pool, limits: ReadLimits, patience_seconds: float) -> None:
         super().__init__(pool, QUERIES, patience_seconds=patience_seconds)
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.at_once)

@@ -1,6 +1,5 @@
 """Makes results: opens its connections and processes, joins the parts of its topics, and closes them."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from nats.aio.client import Client
 
 from services.common.clock import Clock, SystemClock
 from services.common.grpc.server import GrpcServer, Registration, serve_grpc
-from services.common.lifecycle import every
+from services.common.lifecycle import BackgroundLoops, every
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
@@ -67,11 +66,12 @@ BASELINE_SECONDS = 2.0
 COMPARE_SECONDS = 1.0
 # Comparisons and baselines of closed runs take one each, those that users wait for the others.
 CALL_PROCESSES = 4
+_CONSUMING = "consume outcomes"
 
 log = get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResultsParts:
     """Parts of the service."""
 
@@ -82,7 +82,7 @@ class ResultsParts:
     compare_peers: ComparePeers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
     """Each with a pool of its own, so that none waits for the connections of another."""
 
@@ -91,7 +91,7 @@ class Sessions:
     reads: PostgresSession
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Processes:
     """Beside the service: they score texts, and compute figures that may take long."""
 
@@ -102,23 +102,25 @@ class Processes:
 class RunningResults:
     """Records what comes in, answers what is asked."""
 
-    def __init__(self, parts: ResultsParts, drain_seconds: float) -> None:
+    def __init__(self, *, parts: ResultsParts, drain_seconds: float) -> None:
         self.grpc = parts.grpc
         self._consumer = parts.consumer
         self._unused_sets = parts.unused_sets
         self._drain_seconds = drain_seconds
-        self._consuming = asyncio.ensure_future(parts.consumer.run())
-        self._loops = [
-            asyncio.ensure_future(every(SWEEP_SECONDS, self._sweep, name="sweep sample sets")),
-            asyncio.ensure_future(every(BASELINE_SECONDS, parts.add_baselines.add, name="add baselines")),
-            asyncio.ensure_future(every(COMPARE_SECONDS, parts.compare_peers.compare, name="compare peers")),
-        ]
+        self._loops = BackgroundLoops(
+            {
+                _CONSUMING: parts.consumer.run(),
+                "sweep sample sets": every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"),
+                "add baselines": every(BASELINE_SECONDS, parts.add_baselines.add, name="add baselines"),
+                "compare peers": every(COMPARE_SECONDS, parts.compare_peers.compare, name="compare peers"),
+            }
+        )
 
     async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
         await self.grpc.set_serving(is_ready)
 
     async def wait_failed(self) -> None:
-        await asyncio.shield(self._consuming)
+        await self._loops.wait_failed()
 
     async def stop_taking_work(self) -> None:
         self._consumer.stop()
@@ -126,12 +128,10 @@ class RunningResults:
 
     async def drain(self) -> None:
         """Wait a bounded time until what was pulled is recorded. The rest is redelivered."""
-        await asyncio.wait((self._consuming,), timeout=self._drain_seconds)
+        await self._loops.wait_ended(_CONSUMING, self._drain_seconds)
 
     async def close(self) -> None:
-        for task in (self._consuming, *self._loops):
-            task.cancel()
-        await asyncio.gather(self._consuming, *self._loops, return_exceptions=True)
+        await self._loops.cancel()
 
     async def _sweep(self) -> None:
         swept = await self._unused_sets.delete()
@@ -146,12 +146,14 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         sessions = await _connect(settings, opened)
         nats = await connect_nats(NatsAccess.of(settings), "results")
         opened.push_async_callback(nats.close)
-        processes = Processes(ScorerPool(settings.scoring_processes), BoundedCalls(CALL_PROCESSES))
+        processes = Processes(
+            scorer=ScorerPool(settings.scoring_processes), calls=BoundedCalls(CALL_PROCESSES)
+        )
         opened.push_async_callback(processes.scorer.close)
         opened.push_async_callback(processes.calls.close)
         parts = await _parts(settings, sessions, nats, processes)
         opened.push_async_callback(parts.grpc.stop, 0)
-        results = RunningResults(parts, settings.drain_seconds)
+        results = RunningResults(parts=parts, drain_seconds=settings.drain_seconds)
         opened.push_async_callback(results.close)
         yield results
 
@@ -166,16 +168,18 @@ async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Session
         return made
 
     patience = settings.patience_seconds
-    limits = ReadLimits(settings.read_connections, settings.read_wait_seconds, settings.read_timeout_seconds)
+    limits = ReadLimits(
+        at_once=settings.read_connections,
+        wait_seconds=settings.read_wait_seconds,
+        statement_seconds=settings.read_timeout_seconds,
+    )
     reads = await pool("reads", limits.at_once, limits.statement_seconds)
+    recording = await pool("recording", settings.recording_connections)
+    work = await pool("work", settings.postgres_connections)
     return Sessions(
-        PostgresSession(
-            await pool("recording", settings.recording_connections), QUERIES, patience_seconds=patience
-        ),
-        PostgresSession(
-            await pool("work", settings.postgres_connections), QUERIES, patience_seconds=patience
-        ),
-        ReadSession(reads, limits, patience_seconds=patience),
+        recording=PostgresSession(pool=recording, queries=QUERIES, patience_seconds=patience),
+        work=PostgresSession(pool=work, queries=QUERIES, patience_seconds=patience),
+        reads=ReadSession(pool=reads, limits=limits, patience_seconds=patience),
     )
 
 
@@ -244,7 +248,7 @@ def _read_apis(session: PostgresSession, processes: Processes, clock: Clock) -> 
     show_summary = ShowSummary(
         records=stores.records,
         summaries=stores.summaries,
-        partials=PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock),
+        partials=PartialSummaries(compute=SummarizeRun(stores=stores, clock=clock).summarize, clock=clock),
     )
     public = GrpcPublicApi(
         show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)

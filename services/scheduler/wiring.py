@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -12,7 +12,7 @@ from proctor.values.providers.pools_file import PoolsFile
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, Registration, serve_grpc
-from services.common.lifecycle import every
+from services.common.lifecycle import BackgroundLoops, every
 from services.common.migrations import prepare_schema
 from services.common.nats import streams
 from services.common.nats.access import NatsAccess
@@ -79,21 +79,22 @@ MAKE_STREAMS_SECONDS = 1.0
 class RunningScheduler:
     """Answers calls; leads, or waits to be elected."""
 
-    def __init__(self, grpc_server: GrpcServer, vital: asyncio.Task[NoReturn], drain_seconds: float) -> None:
+    def __init__(self, *, grpc_server: GrpcServer, loops: BackgroundLoops, drain_seconds: float) -> None:
         self.grpc = grpc_server
-        self._vital = vital
+        self._loops = loops
         self._drain_seconds = drain_seconds
 
     async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
         await self.grpc.set_serving(is_ready)
 
     async def wait_failed(self) -> None:
-        await asyncio.shield(self._vital)
+        await self._loops.wait_failed()
 
     async def stop_taking_work(self) -> None:
         """Ends leadership: another replica is elected and repeats what was interrupted here."""
-        self._vital.cancel()
-        await asyncio.wait((self._vital,), timeout=self._drain_seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_seconds):
+                await self._loops.cancel()
 
     async def drain(self) -> None:
         await self.grpc.stop(self._drain_seconds)
@@ -121,18 +122,23 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
     return_freed_memory()
     async with AsyncExitStack() as opened:
         connections, clock = await _connect(settings, opened)
-        parts = SchedulerParts(settings, connections, definitions)
+        parts = SchedulerParts(settings=settings, connections=connections, definitions=definitions)
         await parts.subscribe()
         opened.push_async_callback(parts.workers.list_models.close)
         server = await serve_grpc(
             settings.listen_address or settings.scheduler_address, parts.apis(), SERVICE_NAMES
         )
         opened.push_async_callback(server.stop, 0)
-        election = PostgresLeaderElection(settings.postgres_dsn, SCHEMA)
-        loops = (*parts.loops(), clock.keep(), lead_when_elected(election, parts.lead))
-        vital = asyncio.ensure_future(_together(*loops))
-        opened.push_async_callback(_cancelled, vital)
-        yield RunningScheduler(server, vital, settings.drain_seconds)
+        election = PostgresLeaderElection(dsn=settings.postgres_dsn, schema=SCHEMA)
+        loops = BackgroundLoops(
+            {
+                **parts.loops(),
+                "read the clock of postgres": clock.keep(),
+                "lead when elected": lead_when_elected(election, parts.lead),
+            }
+        )
+        opened.push_async_callback(loops.cancel)
+        yield RunningScheduler(grpc_server=server, loops=loops, drain_seconds=settings.drain_seconds)
 
 
 async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple[Connections, PostgresClock]:
@@ -144,7 +150,7 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     opened.push_async_callback(nats.close)
     results = open_channel(settings.results_address)
     opened.push_async_callback(results.close)
-    session = PostgresSession(pool, QUERIES)
+    session = PostgresSession(pool=pool, queries=QUERIES)
     clock = PostgresClock(session, machine=SystemClock())
     await clock.sync()
     return Connections(postgres=session, jetstream=JetStream(nats), results=results, clock=clock), clock
@@ -154,7 +160,7 @@ class SchedulerParts:
     """The parts of each topic, from the lowest to the highest."""
 
     def __init__(
-        self, settings: SchedulerSettings, connections: Connections, definitions: Definitions
+        self, *, settings: SchedulerSettings, connections: Connections, definitions: Definitions
     ) -> None:
         self._settings, self._connections, self._pools = settings, connections, definitions.pools
         self._tracker, clock = ProgressTracker(), connections.clock
@@ -229,32 +235,35 @@ class SchedulerParts:
         await NatsProgressReports(connection=nats, tracker=self._tracker, clock=clock).start()
         await self._rate_limits.reports.start()
 
-    def loops(self) -> tuple[Coroutine[None, None, NoReturn], ...]:
+    def loops(self) -> dict[str, Coroutine[None, None, NoReturn]]:
         """Loops of every scheduler, leader or not. No other service makes streams or buckets."""
         settings = self._settings
         limits = streams.StreamLimits(
-            settings.stream_replicas, settings.work_stream_bytes, settings.outcome_stream_bytes
+            replicas=settings.stream_replicas,
+            work_bytes=settings.work_stream_bytes,
+            outcome_bytes=settings.outcome_stream_bytes,
         )
         pools = [pool.name for pool in self._pools.pools]
-        maker = streams.StreamMaker(self._connections.jetstream.connection, pools, limits)
-        return (
-            every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams"),
-            every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
-            self.workers.registry.listen(),
-            *self._reports(),
-        )
+        connection = self._connections.jetstream.connection
+        maker = streams.StreamMaker(connection=connection, pools=pools, limits=limits)
+        return {
+            "make streams": every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams"),
+            "forget idle runs": every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
+            "follow heartbeats": self.workers.registry.listen(),
+            **self._reports(),
+        }
 
-    def _reports(self) -> Sequence[Coroutine[None, None, NoReturn]]:
+    def _reports(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         """Figures for the metrics, where they are served."""
         if not self._settings.metrics_address:
-            return ()
+            return {}
 
         async def report() -> None:
             self.workers.report_workers.report()
             await self._runs.report_queue.report()
             await self._scaling.show.report()
 
-        return (every(REPORT_SECONDS, report, name="report metrics"),)
+        return {"report metrics": every(REPORT_SECONDS, report, name="report metrics")}
 
     async def lead(self, token: FencingToken) -> None:
         """Everything that only the leader does, as long as its term lasts."""
@@ -276,25 +285,23 @@ class SchedulerParts:
             record=self._record,
         )
         leader = make_run_leader(self._settings, self._connections, led)
-        cleanups = [cleanup.lead() for cleanup in (*self._uploads.cleanups, self._runs.delete)]
-        scaling = self._scaling.leader.lead(token)
-        quotas = self._rate_limits.assign_quotas.lead()
-        await _together(leader.lead(token), quotas, self._batches.leader.lead(token), scaling, *cleanups)
+        cleanups = (*self._uploads.cleanups, self._runs.delete)
+        loops = BackgroundLoops(
+            {
+                "lead runs": leader.lead(token),
+                "assign quotas": self._rate_limits.assign_quotas.lead(),
+                "scale pools": self._scaling.leader.lead(token),
+                "finish batches": self._batches.leader.lead(token),
+                **{type(cleanup).__name__: cleanup.lead() for cleanup in cleanups},
+            }
+        )
+        try:
+            await loops.wait_failed()
+        finally:
+            await loops.cancel()
 
     async def _forget_idle(self) -> None:
         clock = self._connections.clock
         self._tracker.forget_idle(clock.monotonic())
         self._rate_limits.tracker.forget_idle(clock.monotonic())
         await self._runs.limits.forget_requests(clock.now())
-
-
-async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:
-    async with asyncio.TaskGroup() as group:
-        for part in parts:
-            group.create_task(part)
-    raise RuntimeError("a part that should never end has ended")
-
-
-async def _cancelled(task: asyncio.Task[NoReturn]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

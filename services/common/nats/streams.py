@@ -53,7 +53,7 @@ def outcome_consumer(ack_wait_seconds: float) -> ConsumerSpec:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLimits:
     """Limits of the streams that are made; existing streams keep theirs. `work_bytes` are for each pool."""
 

@@ -29,6 +29,8 @@ def make_rate_limits(settings: SchedulerSettings, connections: Connections) -> R
             connection=jetstream.connection, tracker=tracker, budget=retry_budget, clock=clock
         ),
         assign_quotas=AssignQuotas(
-            tracker=tracker, store=NatsQuotas(Bucket(jetstream, streams.QUOTAS_BUCKET)), clock=clock
+            tracker=tracker,
+            store=NatsQuotas(Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET)),
+            clock=clock,
         ),
     )

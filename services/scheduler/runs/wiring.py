@@ -83,7 +83,7 @@ def make_runs(
     store = PostgresRuns(session, limits=limits)
     controls = NatsRunControls(
         connection=connections.jetstream.connection,
-        bucket=Bucket(connections.jetstream, streams.RUNS_BUCKET),
+        bucket=Bucket(jetstream=connections.jetstream, spec=streams.RUNS_BUCKET),
         budget=signals.retry_budget,
         clock=clock,
     )

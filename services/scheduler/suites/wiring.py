@@ -32,7 +32,7 @@ def make_suites(
 ) -> SuiteParts:
     of_users = PostgresUserSuites(connections.postgres, check_storage)
     cache = FileSuiteCache(settings.suite_cache_dir)
-    hub = HubRows(settings.hub_token_datasets, settings.max_hub_bytes)
+    hub = HubRows(token_datasets=settings.hub_token_datasets, max_bytes=settings.max_hub_bytes)
     rows = FirstAvailableSource(own_files=FileRows(), hub_places=(MirrorRows(settings.data_dir), hub))
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)

@@ -18,7 +18,7 @@ RETRY_AFTER_SECONDS = 30
 LEAST_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
     """Concurrent uploads of all users and of one, seconds per upload, and seconds with hardly a byte.
 
@@ -69,8 +69,8 @@ class Uploads:
                 await process.add(chunk)
             await process.finish()
 
-        checking = asyncio.ensure_future(process.result())
-        feeding = asyncio.ensure_future(feed())
+        checking = asyncio.create_task(process.result(), name="check upload")
+        feeding = asyncio.create_task(feed(), name="feed upload")
         try:
             async with asyncio.timeout(self._limits.seconds):
                 await asyncio.wait((checking, feeding), return_when=asyncio.FIRST_COMPLETED)

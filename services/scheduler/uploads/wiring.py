@@ -52,7 +52,11 @@ def make_uploads(
     files = PostgresFiles(session, refuse_used=refuse_used_file, storage=storage)
     objects = ObstoreObjects(settings.object_store)
     uploads = Uploads(
-        UploadLimits(settings.max_uploads, settings.max_uploads_per_user, settings.max_upload_seconds)
+        UploadLimits(
+            uploads=settings.max_uploads,
+            per_user=settings.max_uploads_per_user,
+            seconds=settings.max_upload_seconds,
+        )
     )
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = GrpcDatasetApi(

@@ -29,7 +29,7 @@ def make_workers(
     """`changed` is called when a worker comes, goes or reports something new."""
     jetstream, clock = connections.jetstream, connections.clock
     registry = NatsWorkerRegistry(
-        bucket=Bucket(jetstream, streams.WORKERS_BUCKET), clock=clock, changed=changed
+        bucket=Bucket(jetstream=jetstream, spec=streams.WORKERS_BUCKET), clock=clock, changed=changed
     )
     list_models = ListModels(
         pools=pools,

@@ -185,6 +185,7 @@ class RateLimiters:
 
     def __init__(
         self,
+        *,
         clock: Clock,
         backoff: Backoff,
         provider: str = "",

@@ -1,6 +1,5 @@
 """A worker between a real NATS and an engine of the test's own: shards in, outcomes out."""
 
-import asyncio
 import os
 import signal
 from collections import Counter
@@ -16,25 +15,19 @@ from proctor.values import messaging
 from proctor.values.priority import Priority
 from proctor.values.providers.pool import Pool, PoolModel, Provider
 from services.common.clock import ServerClock
-from services.common.lifecycle import every
+from services.common.lifecycle import BackgroundLoops, every
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.worker.consumer.nats_registry import WorkerIdentity
+from services.worker.consumer.wiring import WorkerParts, WorkerResources, connect_parts, start_loops
 from services.worker.engines.engine import Engine
+from services.worker.engines.wiring import make_rate_limiters
 from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings
-from services.worker.wiring import (
-    Parts,
-    WorkerResources,
-    cancel_all,
-    connect_parts,
-    end_loops,
-    make_rate_limiters,
-    start_loops,
-)
+from services.worker.wiring import end_loops
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.refusing_sandboxes import RefusingSandboxes
 from tests.harness.servers import POOLS, RunningServer
@@ -152,14 +145,16 @@ async def worker_harness(url: str) -> AsyncIterator[WorkerHarness]:
     connection = await connect_nats(url, "tests")
     harness = WorkerHarness(connection, JetStream(connection))
     maker = streams.StreamMaker(connection, POOLS)
-    tasks = [
-        asyncio.create_task(harness.collect(), name="collect outcomes"),
-        asyncio.create_task(every(0.2, maker.make_missing, name="make streams"), name="make streams"),
-    ]
+    loops = BackgroundLoops(
+        {
+            "collect outcomes": harness.collect(),
+            "make streams": every(0.2, maker.make_missing, name="make streams"),
+        }
+    )
     try:
         yield harness
     finally:
-        await cancel_all(tasks)
+        await loops.cancel()
         await connection.close()
 
 
@@ -171,15 +166,20 @@ async def worker_in_process(
     pool: Pool = POOL,
     settings: WorkerSettings | None = None,
     worker_id: str = "worker-1",
-) -> AsyncIterator[Parts]:
+) -> AsyncIterator[WorkerParts]:
     settings = settings or WorkerSettings(ack_wait_seconds=2, switch_when_idle_seconds=0.2)
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
-        identity = WorkerIdentity(worker_id, pool)
-        around = WorkerResources(settings, identity, connection, ServerClock(), RefusingSandboxes())
-        limiters = make_rate_limiters(pool, around.clock)
-        parts = connect_parts(around, engine, limiters)
-        tasks = start_loops(around, parts, limiters)
-        opened.push_async_callback(end_loops, parts, tasks)
+        resources = WorkerResources(
+            settings=settings,
+            identity=WorkerIdentity(worker_id, pool),
+            connection=connection,
+            clock=ServerClock(),
+            sandboxes=RefusingSandboxes(),
+        )
+        limiters = make_rate_limiters(pool, resources.clock)
+        parts = connect_parts(resources, engine, limiters)
+        loops = start_loops(resources, parts, limiters)
+        opened.push_async_callback(end_loops, parts, loops)
         yield parts

@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from proctor.values import messaging
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from services.common.clock import SystemClock
+from services.common.lifecycle import cancel_all
 from services.common.nats.connection import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels, ModelSource
 from services.scheduler.workers.nats import NatsModelListRequests
@@ -22,7 +23,6 @@ from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
 from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
-from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool
 from tests.fakes.providers import model_server

@@ -13,6 +13,7 @@ import pytest
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from services.common.clock import SystemClock
+from services.common.lifecycle import cancel_all
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
@@ -26,7 +27,6 @@ from services.worker.engines.engine import ProviderFailed
 from services.worker.rate_limits.limiter import RateLimiters, rate_limit_key
 from services.worker.rate_limits.nats import NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
-from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 from tests.fakes.worker.scripted_engine import ScriptedEngine
@@ -222,7 +222,9 @@ async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: 
     connection = await connect_nats(nats.address, "worker")
     await connection.subscribe(messaging.ALL_RATES, cb=take)
     clock = SystemClock()
-    limiters = RateLimiters(clock, Backoff(0.1, 1.0), "openai", "http://one.test")
+    limiters = RateLimiters(
+        clock=clock, backoff=Backoff(0.1, 1.0), provider="openai", base_url="http://one.test"
+    )
     good = limiters.for_server("http://two.test")
     for limiter in limiters:
         limiter.on_sent()

@@ -6,8 +6,10 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from services.common.errors import DependencyUnavailable
-from services.common.lifecycle import RunningService, run_service
+from services.common.lifecycle import BackgroundLoops, RunningService, run_service
 
 
 class Recorder:
@@ -76,3 +78,39 @@ async def test_a_missing_dependency_ends_the_process_with_one_sentence() -> None
         yield Recorder()
 
     assert await run_service("orphan", orphan) == 1
+
+
+async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
+    swallowed = asyncio.Event()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed.set()
+        await asyncio.Event().wait()
+
+    loops = BackgroundLoops({"stubborn": stubborn()})
+    await asyncio.sleep(0)
+    await asyncio.wait_for(loops.cancel(), 5)
+    assert swallowed.is_set()
+
+
+async def test_a_loop_that_ends_is_named() -> None:
+    async def short() -> None:
+        return
+
+    loops = BackgroundLoops({"endless": asyncio.sleep(60), "short": short()})
+    with pytest.raises(RuntimeError, match=r"should never end has ended: short$"):
+        await asyncio.wait_for(loops.wait_failed(), 5)
+    await loops.cancel()
+
+
+async def test_the_error_of_a_loop_is_raised_as_it_is() -> None:
+    async def broken() -> None:
+        raise DependencyUnavailable(dependency="nats")
+
+    loops = BackgroundLoops({"broken": broken(), "endless": asyncio.sleep(60)})
+    with pytest.raises(DependencyUnavailable):
+        await asyncio.wait_for(loops.wait_failed(), 5)
+    await loops.cancel()

@@ -95,7 +95,11 @@ class Adding:
             self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
             self.objects,
             SetClock(),
-            Uploads(UploadLimits(uploads, per_user, seconds, silent_seconds)),
+            Uploads(
+                UploadLimits(
+                    uploads=uploads, per_user=per_user, seconds=seconds, silent_seconds=silent_seconds
+                )
+            ),
             EmptyStorage(limit),
         )
 

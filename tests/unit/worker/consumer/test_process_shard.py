@@ -40,7 +40,7 @@ class Bench:
             engines=EngineCache(self.engine),
             clock=clock,
             retry_policy=RetryPolicy(Backoff(), max_tries=1),
-            rate_limiters=RateLimiters(clock, Backoff()),
+            rate_limiters=RateLimiters(clock=clock, backoff=Backoff()),
             run_states=self.context.run_states,
             refused_runs=self.context.refused_runs,
             check_code=refusing_check(),

@@ -66,7 +66,7 @@ def executor_of(
         engines=EngineCache(engine),
         clock=clock,
         retry_policy=RetryPolicy(backoff, max_tries=3),
-        rate_limiters=RateLimiters(clock, backoff),
+        rate_limiters=RateLimiters(clock=clock, backoff=backoff),
         run_states=states or RunStates(),
         refused_runs=refused or RefusedRuns(clock),
         check_code=refusing_check(),

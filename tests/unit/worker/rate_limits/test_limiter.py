@@ -123,7 +123,13 @@ def test_rate_limit_key_hides_the_api_key_and_is_the_same_for_all_workers() -> N
 
 
 def test_each_server_that_an_order_names_has_a_limiter_of_its_own() -> None:
-    limiters = RateLimiters(LoopClock(), BACKOFF, "openai", "https://example.org/v1", KEY)
+    limiters = RateLimiters(
+        clock=LoopClock(),
+        backoff=BACKOFF,
+        provider="openai",
+        base_url="https://example.org/v1",
+        api_key=KEY,
+    )
     other = limiters.for_server("http://127.0.0.1:8000/v1/")
     assert limiters.for_server("") is limiters.for_server("https://example.org/v1") is limiters.own
     assert limiters.for_server("http://127.0.0.1:8000/v1") is other is limiters.by_key(other.key)

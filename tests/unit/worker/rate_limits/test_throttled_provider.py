@@ -134,7 +134,7 @@ async def test_only_long_throttles_are_reported() -> None:
 
 @in_virtual_time
 async def test_throttled_servers_are_reported_by_their_url() -> None:
-    limiters = RateLimiters(CLOCK, Backoff(), "openai", "http://one.test/v1/")
+    limiters = RateLimiters(clock=CLOCK, backoff=Backoff(), provider="openai", base_url="http://one.test/v1/")
     limiters.for_server("http://two.test")
     assert not limiters.throttled_servers()
     limiters.own.on_retry_after(20)

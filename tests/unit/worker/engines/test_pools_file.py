@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from services.worker.models.pools_file import (
+from services.worker.engines.pools_file import (
     CannotStart,
     read_key,
     read_pool,

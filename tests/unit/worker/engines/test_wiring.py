@@ -1,6 +1,4 @@
-"""The worker's loops end when they are stopped."""
-
-import asyncio
+"""Engines are made for the servers and with the keys that the pool allows."""
 
 import pytest
 
@@ -8,25 +6,8 @@ from proctor.values.providers.pool import Pool, Provider
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.clock import SystemClock
 from services.worker.engines.engine import ModelRefused, Sampling, UnsupportedRequest
+from services.worker.engines.wiring import engines_by_url, make_engine, make_rate_limiters
 from services.worker.settings import WorkerSettings
-from services.worker.wiring import cancel_all, engines_by_url, make_engine, make_rate_limiters
-
-
-async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
-    swallowed = asyncio.Event()
-
-    async def stubborn() -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            swallowed.set()
-        await asyncio.Event().wait()
-
-    task = asyncio.create_task(stubborn())
-    await asyncio.wait((task,), timeout=0.01)
-    await asyncio.wait_for(cancel_all([task]), 5)
-    assert swallowed.is_set()
-    assert task.cancelled()
 
 
 @pytest.mark.parametrize(
