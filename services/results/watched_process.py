@@ -53,7 +53,7 @@ def memory_of_machine() -> int:
 
 async def ask(process: ChildProcess, request: bytes, patience: Patience) -> Any:
     """The reply to a framed request. Raises RequestUnanswerable or ProcessLost: the process must be ended."""
-    asking = asyncio.ensure_future(exchange(process, request))
+    asking = asyncio.create_task(exchange(process, request), name="ask a process")
     try:
         await _until_done(asking, process, patience)
         return asking.result()

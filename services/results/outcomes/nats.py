@@ -90,7 +90,7 @@ class NatsOutcomeConsumer:
             if held is None:
                 self._free.release()
                 return
-            recording = tasks.create_task(self._finish_batch(held))
+            recording = tasks.create_task(self._finish_batch(held), name="record outcomes")
             await asyncio.wait((recording,), timeout=PATIENCE_SECONDS)
 
     async def _finish_batch(self, held: Sequence[InFlightMessage]) -> None:
@@ -196,7 +196,7 @@ class NatsOutcomeConsumer:
     @asynccontextmanager
     async def _deadlines_extended(self, held: Sequence[InFlightMessage]) -> AsyncIterator[None]:
         """Extends the ack deadlines of the messages, so that they are not redelivered meanwhile."""
-        extending = asyncio.ensure_future(self._extend_deadlines(held))
+        extending = asyncio.create_task(self._extend_deadlines(held), name="extend ack deadlines")
         try:
             yield
         finally:

@@ -103,7 +103,10 @@ class RecordOutcomes:
         by_run: dict[str, list[OutcomeBatch]] = defaultdict(list)
         for batch in batches:
             by_run[batch.run_id].append(batch)
-        scoring = [asyncio.ensure_future(self._score(plans[run_id], sent)) for run_id, sent in by_run.items()]
+        scoring = [
+            asyncio.create_task(self._score(plans[run_id], sent), name=f"score {run_id}")
+            for run_id, sent in by_run.items()
+        ]
         waiting = set(scoring)
         try:
             while waiting:

@@ -47,7 +47,8 @@ class PartialSummaries:
 
     def _start(self, record: RunRecord) -> _Partial:
         run_id, started = record.plan.run_id, self.clock.monotonic()
-        partial = _Partial(record.epoch, asyncio.ensure_future(self.compute(record)))
+        computing = asyncio.create_task(self.compute(record), name=f"summarize {run_id}")
+        partial = _Partial(record.epoch, computing)
         partial.computing.add_done_callback(lambda _: self._keep(partial, started))
         self._partials[run_id] = partial
         self._partials.move_to_end(run_id)

@@ -72,7 +72,8 @@ class NatsShardStream:
         try:
             async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
                 for message_id, payload in _messages(run, shards):
-                    group.create_task(self._jetstream.publish(subject, payload, message_id))
+                    publishing = self._jetstream.publish(subject, payload, message_id)
+                    group.create_task(publishing, name="publish shard")
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 

@@ -93,7 +93,7 @@ class ExecuteShard:
             for sample in list(in_flight.unfinished.values()):
                 await self.concurrency.acquire()
                 in_flight.has_started = True
-                task = group.create_task(self._execute_one(in_flight, sample))
+                task = group.create_task(self._execute_one(in_flight, sample), name="execute sample")
                 # Not in the task itself: one that is cancelled before its first step runs none of it.
                 task.add_done_callback(lambda _: self.concurrency.release())
 

@@ -10,7 +10,8 @@ from functools import partial
 from nats.aio.client import Client
 
 from proctor.values.providers.models import EngineLoad
-from services.common.clock import ServerClock
+from proctor.values.providers.pool import Pool
+from services.common.clock import Clock, ServerClock
 from services.common.lifecycle import BackgroundLoops, every
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
@@ -81,12 +82,7 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
         jetstream=jetstream, worker_id=identity.worker_id, environment=lambda: loader.environment
     )
     batcher = OutcomeBatcher(publisher=publisher, new_id=lambda: uuid.uuid4().hex)
-    context = WorkerContext(
-        in_flight=InFlightShards(),
-        prefetch=Prefetch(limits=PrefetchLimits.for_concurrency(pool.concurrency), clock=clock),
-        run_states=RunStates(),
-        refused_runs=RefusedRuns(clock),
-    )
+    context = _make_context(pool, clock)
     engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
     executor = ExecuteShard(
         execute_sample=_make_execute_sample(resources, context, engines, limiters),
@@ -120,6 +116,15 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
     _watch(executor.concurrency, loader, limiters)
     return WorkerParts(
         context=context, consumer=consumer, batcher=batcher, engines=engines, heartbeat=heartbeat
+    )
+
+
+def _make_context(pool: Pool, clock: Clock) -> WorkerContext:
+    return WorkerContext(
+        in_flight=InFlightShards(),
+        prefetch=Prefetch(limits=PrefetchLimits.for_concurrency(pool.concurrency), clock=clock),
+        run_states=RunStates(),
+        refused_runs=RefusedRuns(clock),
     )
 
 

@@ -162,7 +162,7 @@ class _RunFeed:
     ) -> None:
         """Until the run ends, does not exist or is not watched any more."""
         loop = asyncio.get_running_loop()
-        receiving = asyncio.create_task(self._receive())
+        receiving = asyncio.create_task(self._receive(), name=f"watch {self._run_id}")
         figures_at = -_FIGURES_SECONDS
         try:
             while not live.is_over and not is_left() and not (receiving.done() and not self._is_fresh):

@@ -24,8 +24,8 @@ async def watch(socket: WebSocket, job_id: JobId, build: str = "") -> None:
         await socket.close(ENDED)
         return
     async with live_runs.watched(job_id) as live:
-        sending = asyncio.create_task(_send(socket, live))
-        leaving = asyncio.create_task(_left(socket))
+        sending = asyncio.create_task(_send(socket, live), name="send live parts")
+        leaving = asyncio.create_task(_left(socket), name="wait for the page to leave")
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:

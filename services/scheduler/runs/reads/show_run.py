@@ -144,7 +144,7 @@ class ShowRun:
         with suppress(TimeoutError):
             async with asyncio.timeout(COUNTS_SECONDS), asyncio.TaskGroup() as group:
                 for run in missing:
-                    group.create_task(ask(run))
+                    group.create_task(ask(run), name=f"counts of {run.run_id}")
         return counts
 
     def _known_counts(self, run: Run) -> RunCounts | None:

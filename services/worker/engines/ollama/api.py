@@ -68,8 +68,8 @@ class OllamaApi:
         tags = [each for each in objects_of(document.get("models")) if each.get("model")]
         gate = asyncio.Semaphore(_PARALLEL_SHOWS)
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(_running(http))
-            asked = [group.create_task(_show(http, each, gate)) for each in tags]
+            running = group.create_task(_running(http), name="list loaded models")
+            asked = [group.create_task(_show(http, each, gate), name="show model") for each in tags]
         loaded = read_loaded(running.result())
         listed = ((tag, task.result()) for tag, task in zip(tags, asked, strict=True))
         return [read_model(tag, shown, loaded) for tag, shown in listed if is_generative(shown)]

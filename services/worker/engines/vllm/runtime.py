@@ -170,7 +170,9 @@ class VllmRuntime:
     ) -> list[RequestOutput]:
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._request(prompt, params)) for prompt in prompts]
+                tasks = [
+                    group.create_task(self._request(prompt, params), name="prompt") for prompt in prompts
+                ]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return [task.result() for task in tasks]

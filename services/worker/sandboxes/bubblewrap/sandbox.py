@@ -112,7 +112,8 @@ class BubblewrapSandbox:
             opened.callback(reader.stop)
             opened.callback(os.close, writing)
             asked = {**request, "box": self._box}
-            answer = asyncio.ensure_future(self._launcher.ask(asked, (stdin, writing, writing)))
+            asking = self._launcher.ask(asked, (stdin, writing, writing))
+            answer = asyncio.create_task(asking, name="ask the launcher")
             try:
                 done, _ = await asyncio.wait((answer,), timeout=command.timeout_seconds)
                 if not done:
