@@ -38,6 +38,8 @@ def make_scaling(
         forecasts=runs.forecasts,
         store=store,
         clock=clock,
-        rule=ScalingRule(settings.scale_backlog_seconds, settings.scale_load_seconds),
+        rule=ScalingRule(
+            backlog_seconds=settings.scale_backlog_seconds, load_seconds=settings.scale_load_seconds
+        ),
     )
     return ScalingParts(api=GrpcExternalScaler(demand=show), show=show, leader=leader)

@@ -30,7 +30,7 @@ def make_suites(
     installed: InstalledSuites,
     check_storage: CheckStorage,
 ) -> SuiteParts:
-    of_users = PostgresUserSuites(connections.postgres, check_storage)
+    of_users = PostgresUserSuites(session=connections.postgres, check_storage=check_storage)
     cache = FileSuiteCache(settings.suite_cache_dir)
     hub = HubRows(token_datasets=settings.hub_token_datasets, max_bytes=settings.max_hub_bytes)
     rows = FirstAvailableSource(own_files=FileRows(), hub_places=(MirrorRows(settings.data_dir), hub))

@@ -51,13 +51,7 @@ def make_uploads(
     datasets = PostgresDatasets(session, refuse_used=refuse_used_dataset, storage=storage)
     files = PostgresFiles(session, refuse_used=refuse_used_file, storage=storage)
     objects = ObstoreObjects(settings.object_store)
-    uploads = Uploads(
-        UploadLimits(
-            uploads=settings.max_uploads,
-            per_user=settings.max_uploads_per_user,
-            seconds=settings.max_upload_seconds,
-        )
-    )
+    uploads = Uploads(_upload_limits(settings))
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = GrpcDatasetApi(
         add=AddDataset(
@@ -92,6 +86,14 @@ def make_uploads(
         objects=objects,
         apis=(dataset_api, file_api, GrpcStorageApi(storage=storage)),
         cleanups=(collector, delete_file),
+    )
+
+
+def _upload_limits(settings: SchedulerSettings) -> UploadLimits:
+    return UploadLimits(
+        uploads=settings.max_uploads,
+        per_user=settings.max_uploads_per_user,
+        seconds=settings.max_upload_seconds,
     )
 
 
