@@ -25,6 +25,7 @@ from services.common.structured_logs import get_logger
 from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import (
     GatewayFull,
+    GatewayHoldsTooMuch,
     InvalidUserName,
     KeyMissing,
     KeyUnknown,
@@ -157,34 +158,54 @@ class RequestLimit:
 class CallSlots:
     """Requests in progress: so few that they fit into memory, and not all of them of one user."""
 
-    def __init__(self, *, max_calls: int, max_calls_per_user: int, max_bytes_per_user: int) -> None:
+    def __init__(
+        self, *, max_calls: int, max_calls_per_user: int, max_bytes: int, max_bytes_per_user: int
+    ) -> None:
         self._max_calls = max_calls
         self._max_calls_per_user = max_calls_per_user
+        self._max_bytes = max_bytes
         self._max_bytes_per_user = max_bytes_per_user
-        self._total = 0
         self._calls: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
+        self._all_calls = self._all_bytes = 0
 
     @contextmanager
     def slot(self, user: str, size: int) -> Iterator[None]:
-        """For one request with a body of `size` bytes. Raises `TooManyCalls` or `GatewayFull`.
+        """For one request with a body of `size` bytes.
 
-        A single request always fits: bodies have a limit of their own.
+        Raises `TooManyCalls`, `GatewayFull` or `GatewayHoldsTooMuch`.
         """
-        if self._total >= self._max_calls:
+        if self._all_calls >= self._max_calls:
             raise GatewayFull(limit=self._max_calls)
         if self._calls[user] >= self._max_calls_per_user:
             raise TooManyCalls(user=user, limit=f"{self._max_calls_per_user} requests", retry_after_seconds=1)
+        with self._changed(user, 1, 0), self.holding(user, size):
+            yield
+
+    @contextmanager
+    def holding(self, user: str, size: int) -> Iterator[None]:
+        """For the bytes of a request with a slot. Raises `TooManyCalls` or `GatewayHoldsTooMuch`.
+
+        A single request always fits: bodies have a limit of their own.
+        """
         if self._bytes[user] and self._bytes[user] + size > self._max_bytes_per_user:
             raise TooManyCalls(user=user, limit=f"{self._max_bytes_per_user} bytes", retry_after_seconds=1)
-        self._change(user, 1, size)
+        if size and self._all_bytes and self._all_bytes + size > self._max_bytes:
+            raise GatewayHoldsTooMuch(limit=self._max_bytes)
+        with self._changed(user, 0, size):
+            yield
+
+    @contextmanager
+    def _changed(self, user: str, calls: int, size: int) -> Iterator[None]:
+        self._change(user, calls, size)
         try:
             yield
         finally:
-            self._change(user, -1, -size)
+            self._change(user, -calls, -size)
 
     def _change(self, user: str, calls: int, size: int) -> None:
-        self._total += calls
+        self._all_calls += calls
+        self._all_bytes += size
         for counts, change in ((self._calls, calls), (self._bytes, size)):
             counts[user] += change
             if not counts[user]:

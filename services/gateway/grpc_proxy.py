@@ -5,7 +5,7 @@ Some requests are changed or checked on the way: the user, a request id, and nam
 
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -47,6 +47,7 @@ from services.common.structured_logs import get_logger
 from services.gateway.api.suites.schemas import without_version
 from services.gateway.auth import STREAMED_BYTES, Admission
 from services.gateway.backends import RESULTS, SCHEDULER, backend_error
+from services.gateway.message_reads import MessageReads
 from services.gateway.permissions import Permission, method_permission
 
 # Takes the request and its caller.
@@ -146,16 +147,29 @@ class _Call:
     path: str
     permission: Permission
     admission: Admission
+    reads: MessageReads
 
     @asynccontextmanager
     async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Principal]:
-        """Its caller. Raises what `Identity` and `Admission` raise."""
+        """Its caller, before anything of a request is read. Raises what `Identity` and `Admission` raise."""
         caller = self.admission.identity.principal_of_metadata(context.invocation_metadata() or ())
         # Later lines of this call have them too.
         bind_contextvars(user=caller.name, peer=context.peer())
         log.info("grpc request", method=self.path)
         async with self.admission.admitted(caller, self.permission, size):
             yield caller
+
+    @asynccontextmanager
+    async def request(
+        self, context: ProxyContext, messages: AsyncIterable[bytes]
+    ) -> AsyncIterator[tuple[bytes, Principal]]:
+        """The only message of a call that is admitted, and its caller. Raises what `MessageReads` raises."""
+        async with AsyncExitStack() as held:
+            caller = await held.enter_async_context(self.admitted(context, 0))
+            reader = _reader(caller, context.peer())
+            request = await held.enter_async_context(self.reads.message(messages, reader))
+            held.enter_context(self.admission.slots.holding(caller.name, len(request)))
+            yield request, caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +180,7 @@ class ForwardedService:
     channel: grpc.aio.Channel
     backend: str
     admission: Admission
+    reads: MessageReads
 
     def register(self, server: grpc.aio.Server) -> None:
         handlers = {method.name: self._handler(method) for method in self.service.methods}
@@ -173,20 +188,21 @@ class ForwardedService:
         server.add_generic_rpc_handlers((generic,))
 
     def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """All take requests as streams: the library reads a single message before it calls a handler."""
         path = f"/{self.service.full_name}/{method.name}"
-        call = _Call(path, method_permission(method.name), self.admission)
+        call = _Call(path, method_permission(method.name), self.admission, self.reads)
         amend = AMENDMENTS.get(method.name, unchanged)
         if method.client_streaming:
             return grpc.stream_unary_rpc_method_handler(self._forward_upload(call, amend))
         if method.server_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._forward_download(call))
-        return grpc.unary_unary_rpc_method_handler(self._forward_call(call, amend))
+            return grpc.stream_stream_rpc_method_handler(self._forward_download(call))
+        return grpc.stream_unary_rpc_method_handler(self._forward_call(call, amend))
 
     # The stubs of the handlers know only the synchronous API, hence Any.
     def _forward_call(self, call: _Call, amend: Amend) -> Any:
-        async def forward(request: bytes, context: ProxyContext) -> bytes:
+        async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> bytes:
             send: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(call.path)
-            async with call.admitted(context, len(request)) as caller:
+            async with call.request(context, messages) as (request, caller):
                 sent, metadata = amend(request, caller), _metadata(context, caller)
                 try:
                     return await send(sent, timeout=context.time_remaining(), metadata=metadata)
@@ -208,9 +224,9 @@ class ForwardedService:
         return forward
 
     def _forward_download(self, call: _Call) -> Any:
-        async def forward(request: bytes, context: ProxyContext) -> AsyncIterator[bytes]:
+        async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> AsyncIterator[bytes]:
             start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(call.path)
-            async with call.admitted(context, len(request)) as caller:
+            async with call.request(context, messages) as (request, caller):
                 metadata = _metadata(context, caller)
                 download = start(request, timeout=context.time_remaining(), metadata=metadata)
                 try:
@@ -225,15 +241,24 @@ class ForwardedService:
 
 
 def public_services(
-    scheduler: grpc.aio.Channel, results: grpc.aio.Channel, admission: Admission
+    scheduler: grpc.aio.Channel,
+    results: grpc.aio.Channel,
+    admission: Admission,
+    reads: MessageReads | None = None,
 ) -> tuple[ForwardedService, ...]:
+    reads = reads or MessageReads()
     backends = ((scheduler, SCHEDULER, _SCHEDULER_FILES), (results, RESULTS, _RESULTS_FILES))
     return tuple(
-        ForwardedService(service, channel, backend, admission)
+        ForwardedService(service, channel, backend, admission, reads)
         for channel, backend, files in backends
         for file in files
         for service in file.DESCRIPTOR.services_by_name.values()
     )
+
+
+def _reader(caller: Principal, peer: str) -> str:
+    """Whose turns are taken: without keys a peer can give another name with each call."""
+    return caller.name if caller.is_verified else peer.rpartition(":")[0]
 
 
 async def _first_amended(

@@ -78,6 +78,10 @@ class GatewaySettings(BaseSettings):
     """Such sockets of one user."""
     max_bytes_per_user: int = Field(default=64 * 1024 * 1024, ge=1024)
     """Bytes that the bodies of one user's requests in progress may have. An upload counts as 2 MiB."""
+    max_bytes: int = Field(default=256 * 1024 * 1024, ge=1024)
+    """Bytes that the bodies of all requests in progress may have."""
+    max_grpc_connections: int = Field(default=900, ge=1)
+    """Open gRPC connections; further ones are refused."""
     call_timeout_seconds: float = Field(default=30.0, gt=0)
     """Time limit of one call to the scheduler or to results."""
     drain_seconds: int = Field(default=10, ge=0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
-from services.common.grpc.server import GrpcServer, reflecting, serve_grpc
+from services.common.grpc.server import GrpcServer, ServerLimits, reflecting, serve_grpc
 from services.common.lifecycle import BackgroundLoops, every
 from services.gateway.auth import Admission, CallSlots, Identity, RequestLimit
 from services.gateway.backends import (
@@ -20,6 +20,7 @@ from services.gateway.backends import (
     is_ready,
 )
 from services.gateway.grpc_proxy import ForwardedService, public_services
+from services.gateway.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.runs.live import LiveRuns
@@ -31,8 +32,6 @@ from services.gateway.server.trusted_sources import TrustedNames
 from services.gateway.settings import GatewaySettings
 
 _HEALTH_SECONDS = 0.5
-# A suite with its data files is the largest; uploads come in chunks of 1 MiB.
-_MAX_GRPC_MESSAGE_BYTES = 8 * 1024 * 1024
 
 
 class RunningGateway:
@@ -127,6 +126,7 @@ def _call_slots(settings: GatewaySettings) -> CallSlots:
     return CallSlots(
         max_calls=settings.max_calls,
         max_calls_per_user=settings.max_calls_per_user,
+        max_bytes=settings.max_bytes,
         max_bytes_per_user=settings.max_bytes_per_user,
     )
 
@@ -142,7 +142,7 @@ def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
 def _socket_slots(settings: GatewaySettings) -> CallSlots:
     """Sockets have no bodies."""
     most, most_per_user = settings.max_live_pages, settings.max_live_pages_per_user
-    return CallSlots(max_calls=most, max_calls_per_user=most_per_user, max_bytes_per_user=0)
+    return CallSlots(max_calls=most, max_calls_per_user=most_per_user, max_bytes=0, max_bytes_per_user=0)
 
 
 def _body_limit(settings: GatewaySettings) -> BodyLimit:
@@ -163,7 +163,11 @@ async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedServ
         settings.grpc_address,
         [*(each.register for each in services), reflecting(names)],
         names,
-        # With room for health checks when all slots are taken.
-        max_calls=2 * settings.max_calls,
-        max_received_bytes=_MAX_GRPC_MESSAGE_BYTES,
+        ServerLimits(
+            # With room for health checks when all slots are taken.
+            calls=2 * settings.max_calls,
+            message_bytes=MAX_MESSAGE_BYTES,
+            connections=settings.max_grpc_connections,
+            unread_bytes=UNREAD_BYTES,
+        ),
     )

@@ -5,8 +5,9 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -22,7 +23,6 @@ from services.common.structured_logs import get_logger
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 NO_RETRY = ("grpc-retry-pushback-ms", "-1")
-_MAX_CALLS = 2000
 _MAX_METADATA_BYTES = 16 * 1024
 # A client whose connection ends resolves the name again, and so finds replicas that were added. Calls in
 # progress on the old connection go on.
@@ -38,8 +38,10 @@ log = get_logger()
 Registration = Callable[[grpc.aio.Server], None]
 # What a handler is given beside its request.
 RpcContext = grpc.aio.ServicerContext[object, object]
-# Makes of a request on the wire what a handler takes.
-ReadRequest = Callable[[Any], Any]
+# Makes of a message on the wire what a handler takes.
+ReadMessage = Callable[[Any], Any]
+# Makes what a handler takes of what the library gives: a message, or the context of a stream of them.
+ReadRequest = Callable[[Any, Any], Any]
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -54,28 +56,52 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
             return handler
         # Requests are read inside the guard: what the library does with a malformed one says nothing.
         coding = {"request_deserializer": None, "response_serializer": handler.response_serializer}
-        read = _reader(handler.request_deserializer)
+        read_message = _reader(handler.request_deserializer)
+        whole, pieces = partial(_read_whole, read_message), partial(_Pieces, read_message)
         if handler.unary_unary is not None:
-            call = _guarded_call(method, read, handler.unary_unary)
+            call = _guarded_call(method, whole, handler.unary_unary)
             return grpc.unary_unary_rpc_method_handler(call, **coding)
         if handler.stream_unary is not None:
-            call = _guarded_call(method, partial(_read_pieces, read), handler.stream_unary)
+            call = _guarded_call(method, pieces, handler.stream_unary)
             return grpc.stream_unary_rpc_method_handler(call, **coding)
+        if handler.stream_stream is not None:
+            stream = _guarded_stream(method, pieces, handler.stream_stream)
+            return grpc.stream_stream_rpc_method_handler(stream, **coding)
         if handler.unary_stream is not None:
-            stream = _guarded_stream(method, read, handler.unary_stream)
+            stream = _guarded_stream(method, whole, handler.unary_stream)
             return grpc.unary_stream_rpc_method_handler(stream, **coding)
         return handler
 
 
-def _reader(deserializer: ReadRequest | None) -> ReadRequest:
+def _reader(deserializer: ReadMessage | None) -> ReadMessage:
     """By the message whose `FromString` it is; bytes as they are where a handler takes those."""
     kind = getattr(deserializer, "__self__", None)
     return partial(parsed, kind) if kind is not None else bytes
 
 
-async def _read_pieces(read: ReadRequest, pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    async for piece in pieces:
-        yield read(piece)
+def _read_whole(read: ReadMessage, request: bytes, context: Any) -> Any:  # noqa: ARG001  # a ReadRequest
+    return read(request)
+
+
+class _Pieces:
+    """The messages of a stream.
+
+    The library's own iterator keeps the last one, in a cycle of objects: until a garbage collection, which
+    large messages do not bring about, a server held every message that it had ever read.
+    """
+
+    def __init__(self, read: ReadMessage, received: object, context: Any) -> None:  # noqa: ARG002  # a ReadRequest
+        self._read = read
+        self._context = context
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        piece = await self._context.read()
+        if piece is grpc.aio.EOF:
+            raise StopAsyncIteration
+        return self._read(piece)
 
 
 def _guarded_call(
@@ -83,7 +109,7 @@ def _guarded_call(
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     async def guarded(request: Any, context: Any) -> Any:  # messages of any service
         async with _mapped_errors(method, context):
-            return await call(read(request), context)
+            return await call(read(request, context), context)
 
     return guarded
 
@@ -93,7 +119,7 @@ def _guarded_stream(
 ) -> Callable[[Any, Any], AsyncIterator[Any]]:
     async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:  # messages of any service
         async with _mapped_errors(method, context):
-            async for response in call(read(request), context):
+            async for response in call(read(request, context), context):
                 yield response
 
     return guarded
@@ -167,26 +193,42 @@ def reflecting(service_names: Sequence[str]) -> Registration:
     return partial(reflection.enable_server_reflection, (*service_names, *named))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """Further calls in progress, and larger messages, fail; further connections are closed."""
+
+    calls: int = 2000
+    message_bytes: int = MAX_MESSAGE_BYTES
+    connections: int = 2000
+    # Sent by each caller before it is read; None: as much as the connection transports in a round trip.
+    unread_bytes: int | None = None
+
+
+def _unread(size: int) -> list[tuple[str, int]]:
+    """gRPC measures connections, and by that lets each call send megabytes, read or not."""
+    return [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", size)]
+
+
+_SERVICE_LIMITS = ServerLimits()
+
+
 async def serve_grpc(
     address: str,
     registrations: Sequence[Registration],
     service_names: Sequence[str],
-    *,
-    max_calls: int = _MAX_CALLS,
-    max_received_bytes: int = MAX_MESSAGE_BYTES,
+    limits: ServerLimits = _SERVICE_LIMITS,
 ) -> GrpcServer:
-    """Starts a server that is not yet SERVING; the caller says when its dependencies answer.
-
-    Calls beyond `max_calls` in progress fail with RESOURCE_EXHAUSTED.
-    """
+    """Starts a server that is not yet SERVING; the caller says when its dependencies answer."""
     server = grpc.aio.server(
         interceptors=[ErrorInterceptor()],
-        maximum_concurrent_rpcs=max_calls,
+        maximum_concurrent_rpcs=limits.calls,
         options=[
-            ("grpc.max_receive_message_length", max_received_bytes),
-            ("grpc.max_concurrent_streams", max_calls),
+            ("grpc.max_receive_message_length", limits.message_bytes),
+            ("grpc.max_concurrent_streams", limits.calls),
             ("grpc.max_metadata_size", _MAX_METADATA_BYTES),
+            ("grpc.max_allowed_incoming_connections", limits.connections),
             ("grpc.max_connection_age_ms", _MAX_CONNECTION_AGE_SECONDS * 1000),
+            *([] if limits.unread_bytes is None else _unread(limits.unread_bytes)),
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),

@@ -145,6 +145,24 @@ class GatewayFull(GatewayError):
     reason = "DEPENDENCY_UNAVAILABLE"
 
 
+class GatewayHoldsTooMuch(GatewayError):
+    """The requests in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class MessageMissing(GatewayError):
+    """The call ended without a request; send one."""
+
+
+class MessageTooSlow(GatewayError):
+    """The request did not come within {limit} s. Send it again."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DEADLINE_REACHED"
+
+
 class BodyCutOff(GatewayError):
     """The body broke off before its end; nothing of it is kept."""
 

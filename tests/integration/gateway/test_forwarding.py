@@ -181,6 +181,7 @@ async def test_reflection_lists_the_public_services_only(harness: GatewayHarness
         "Answer",
         "File",
         "Batch",
+        "Storage",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 

@@ -3,11 +3,13 @@
 import pytest
 
 from services.gateway.auth import CallSlots
-from services.gateway.errors.gateway_errors import GatewayFull, TooManyCalls
+from services.gateway.errors.gateway_errors import GatewayFull, GatewayHoldsTooMuch, TooManyCalls
 
 
 def slots(**given: int) -> CallSlots:
-    return CallSlots(**{"max_calls": 4, "max_calls_per_user": 2, "max_bytes_per_user": 100, **given})
+    return CallSlots(
+        **{"max_calls": 4, "max_calls_per_user": 2, "max_bytes": 1200, "max_bytes_per_user": 100, **given}
+    )
 
 
 def test_user_has_so_many_slots_and_gets_them_back() -> None:
@@ -41,6 +43,17 @@ def test_bytes_of_a_user_are_bounded_but_for_a_single_request() -> None:
         pytest.raises(TooManyCalls, match="100 bytes"),
         some.slot("ann", 1),
     ):
+        pass
+
+
+def test_bytes_of_all_users_are_bounded_but_for_a_single_request() -> None:
+    some = slots()
+    with some.slot("ann", 5000):
+        with pytest.raises(GatewayHoldsTooMuch, match="1200 bytes"), some.slot("bob", 1):
+            pass
+        with some.slot("bob", 0):
+            pass
+    with some.slot("ann", 0), some.holding("ann", 1100), some.slot("bob", 100):
         pass
 
 

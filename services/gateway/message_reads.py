@@ -1,0 +1,59 @@
+"""Reads the one message of a gRPC call, after the caller is known and not too many at a time.
+
+gRPC offers no size of a message before all of it is in memory, so that it cannot be counted before. A message
+that is not being read stays with its sender, but for the first 64 KiB (decision 0036).
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from services.gateway.errors.gateway_errors import MessageMissing, MessageTooSlow
+
+# A suite with its data files is the largest; uploads come in chunks of 1 MiB.
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+UNREAD_BYTES = 64 * 1024
+TURNS_PER_CALLER = 4
+READ_SECONDS = 60.0
+
+
+class MessageReads:
+    """Each caller has so many turns. One is taken to read a message, and by a large one until its call ends.
+
+    A call without a turn waits for one, with nothing read.
+    """
+
+    def __init__(self, *, turns_per_caller: int = TURNS_PER_CALLER, seconds: float = READ_SECONDS) -> None:
+        self._turns_per_caller = turns_per_caller
+        self._seconds = seconds
+        # A caller without a call has no entry.
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def message(self, messages: AsyncIterable[bytes], caller: str) -> AsyncIterator[bytes]:
+        """The first message. Raises `MessageMissing` or `MessageTooSlow`."""
+        turns = self._turns.get(caller)
+        if turns is None:
+            turns = self._turns[caller] = asyncio.Semaphore(self._turns_per_caller)
+        await turns.acquire()
+        has_turn = True
+        try:
+            message = await self._read(messages)
+            if len(message) <= UNREAD_BYTES:
+                turns.release()
+                has_turn = False
+            yield message
+        finally:
+            if has_turn:
+                turns.release()
+
+    async def _read(self, messages: AsyncIterable[bytes]) -> bytes:
+        try:
+            async with asyncio.timeout(self._seconds):
+                message = await anext(aiter(messages), None)
+        except TimeoutError as error:
+            raise MessageTooSlow(limit=self._seconds) from error
+        if message is None:
+            raise MessageMissing
+        return message
