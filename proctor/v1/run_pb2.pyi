@@ -50,7 +50,7 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     """Cancelled by a user. Recorded outcomes are kept. It can be retried."""
 
 class RunState(_RunState, metaclass=_RunStateEnumTypeWrapper):
-    """State of a run. The scheduler's module runs/run.py defines the allowed transitions."""
+    """State of a run. The scheduler's module runs/lifecycle/run.py defines the allowed transitions."""
 
 RUN_STATE_UNSPECIFIED: RunState.ValueType  # 0
 """Not a state; rejected wherever a state is required."""

@@ -118,13 +118,13 @@ class WorkShard(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     PROMPT_FORM_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
-    CAPABILITY_FIELD_NUMBER: _builtins.int
-    DISPATCHED_SAMPLES_FIELD_NUMBER: _builtins.int
-    TIME_LEFT_FIELD_NUMBER: _builtins.int
     STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
     BASE_URL_FIELD_NUMBER: _builtins.int
     USE_ENGINE_DEFAULTS_FIELD_NUMBER: _builtins.int
     FAILED_DELIVERIES_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_FIELD_NUMBER: _builtins.int
+    CAPABILITY_FIELD_NUMBER: _builtins.int
+    DISPATCHED_SAMPLES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     shard: _builtins.int
@@ -145,10 +145,6 @@ class WorkShard(_message.Message):
     """How a text prompt is sent to the model."""
     truncation: _run_pb2.Truncation.ValueType
     """What happens to prompts that are too long."""
-    capability: _builtins.bytes
-    """Proves which samples the scheduler dispatched: HMAC-SHA-256 over run, epoch, shard, attempt, rollout and
-    dispatched_samples. Empty without a key.
-    """
     stream_answers: _builtins.bool
     """Request streamed answers, to measure times between tokens."""
     base_url: _builtins.str
@@ -159,6 +155,10 @@ class WorkShard(_message.Message):
     """
     failed_deliveries: _builtins.int
     """Failed deliveries of these samples in earlier messages; 0 in messages of the scheduler."""
+    capability: _builtins.bytes
+    """Proves which samples the scheduler dispatched: HMAC-SHA-256 over run, epoch, shard, attempt, rollout and
+    dispatched_samples. Empty without a key.
+    """
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkSample]:
         """The samples."""
@@ -172,14 +172,14 @@ class WorkShard(_message.Message):
         """Stop sequences of a generation task."""
 
     @_builtins.property
+    def time_left(self) -> _duration_pb2.Duration:
+        """From when this message was sent until no more requests start. RunControl.time_left overrides it. Unset means for ever."""
+
+    @_builtins.property
     def dispatched_samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___SampleRange]:
         """Samples that the capability covers, in ascending order: those of the message that the scheduler sent. A message that
         a worker cut holds a part of them.
         """
-
-    @_builtins.property
-    def time_left(self) -> _duration_pb2.Duration:
-        """From when this message was sent until no more requests start. RunControl.time_left overrides it. Unset means for ever."""
 
     def __init__(
         self,
@@ -197,13 +197,13 @@ class WorkShard(_message.Message):
         stop: _abc.Iterable[_builtins.str] | None = ...,
         prompt_form: _run_pb2.PromptForm.ValueType = ...,
         truncation: _run_pb2.Truncation.ValueType = ...,
-        capability: _builtins.bytes = ...,
-        dispatched_samples: _abc.Iterable[Global___SampleRange] | None = ...,
-        time_left: _duration_pb2.Duration | None = ...,
         stream_answers: _builtins.bool = ...,
         base_url: _builtins.str = ...,
         use_engine_defaults: _builtins.bool = ...,
         failed_deliveries: _builtins.int = ...,
+        time_left: _duration_pb2.Duration | None = ...,
+        capability: _builtins.bytes = ...,
+        dispatched_samples: _abc.Iterable[Global___SampleRange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
