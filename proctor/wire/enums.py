@@ -35,7 +35,7 @@ def word_of(enum: ProtoEnum[object], number: int) -> str:
 
 
 def described_word(enum: EnumDescriptor, number: int) -> str:
-    """Like `word`. A number that only a newer version knows is itself, as text."""
+    """The name of a value in lower case, without its prefix. A number without a name is itself, as text."""
     value = enum.values_by_number.get(number)
     return value.name.removeprefix(_prefix(enum)).lower() if value else str(number)
 

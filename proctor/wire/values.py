@@ -6,9 +6,9 @@ from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Answer, Failure
 from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.rollout import Rollout, RolloutTask
-from proctor.values.run import RunCounts, TaskCounts
-from proctor.values.sample import Prompt, Sample, Target
-from proctor.values.scoring import MetricUse, TaskGroup, TaskScoring
+from proctor.values.run import RunCounts
+from proctor.values.sample import Prompt, Sample
+from proctor.values.scoring import TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice, Timing, TokenUsage
 from proctor.wire.convert import Codec
 
@@ -19,16 +19,13 @@ TIMING = Codec(Timing, outcome_pb2.Timing)
 PRICE = Codec(ModelPrice, run_pb2.ModelPrice)
 PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
-TARGET = Codec(Target, sample_pb2.Target)
 CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)
 ROLLOUT = Codec(Rollout, rollout_pb2.Rollout)
 ROLLOUT_TASK = Codec(RolloutTask, rollout_pb2.RolloutTask)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
 CODE_RESULT = Codec(CodeResult, outcome_pb2.CodeResult)
-METRIC_USE = Codec(MetricUse, sample_pb2.MetricUse)
 SCORING = Codec(TaskScoring, sample_pb2.TaskScoring)
 GROUP = Codec(TaskGroup, sample_pb2.TaskGroup)
 MODEL = Codec(ModelInfo, model_pb2.ModelInfo)
 LOAD = Codec(EngineLoad, model_pb2.EngineLoad)
-TASK_COUNTS = Codec(TaskCounts, work_messages_pb2.TaskCounts)
 COUNTS = Codec(RunCounts, work_messages_pb2.ProgressReport, unpaired={"run_id", "shards"})

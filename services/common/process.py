@@ -133,7 +133,7 @@ def return_freed_memory() -> None:
         change(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
 
 
-class PortTaken(DomainError):
+class AddressTaken(DomainError):
     """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
 
     kind = ErrorKind.CONFLICT
@@ -174,5 +174,5 @@ def bound_socket(address: str) -> socket.socket:
 
 def _refusal(address: str, error: OSError) -> DomainError:
     if error.errno == errno.EADDRINUSE:
-        return PortTaken(address=address)
+        return AddressTaken(address=address)
     return CannotListen(address=address, problem=(error.strerror or str(error)).lower())

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from services.common.grpc.server import serve_grpc
-from services.common.process import CannotListen, PortTaken, bound_socket, is_loopback
+from services.common.process import AddressTaken, CannotListen, bound_socket, is_loopback
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
@@ -32,7 +32,7 @@ both = pytest.mark.parametrize("start", [listen, serve])
 
 @both
 async def test_only_a_port_in_use_is_taken(start: Listen) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortTaken):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(AddressTaken):
         await start(f"127.0.0.1:{taken.getsockname()[1]}")
 
 
