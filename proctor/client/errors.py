@@ -81,8 +81,7 @@ def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
 def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
     """The reason and the facts of google.rpc.ErrorInfo; empty if the error has none."""
     try:
-        # The stubs accept only calls of the synchronous API; the attributes that are read are the same.
-        status = rpc_status.from_call(error)  # type: ignore[arg-type]
+        status = rpc_status.from_call(error)  # type: ignore[arg-type]  # AioRpcError has all that is asked of a Call
     except ValueError:
         return "", {}
     info = error_details_pb2.ErrorInfo()

@@ -1,6 +1,7 @@
 """Budgets of CONTRIBUTING.md: what can be checked is not argued."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,9 @@ MOST_FILES_IN_A_FOLDER = 15
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "misc", "base", "manager", "processor"}
 SOURCE = ("proctor", "services")
 BROAD_EXCEPTS_PER_1000_LINES = 1.0
+
+
+REASONLESS_IGNORE = re.compile(r"# type: ignore(?!\[[a-z, -]+\]  # \S)")
 
 
 def own_files(*folders: str) -> list[Path]:
@@ -79,3 +83,13 @@ def test_broad_excepts_stay_at_the_edges() -> None:
         and (node.type is None or getattr(node.type, "id", "") in {"Exception", "BaseException"})
     ]
     assert len(broad) <= BROAD_EXCEPTS_PER_1000_LINES * lines / 1000, broad
+
+
+def test_every_ignored_type_error_has_a_reason() -> None:
+    bare = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in own_files(*SOURCE)
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if REASONLESS_IGNORE.search(line)
+    ]
+    assert bare == []

@@ -57,10 +57,14 @@ class CheckingProcess:
         """The check is sent whole; its object store stands for the one here."""
         job = io.BytesIO()
         pickler = pickle.Pickler(job)
-        # The hook that `pickle` names for its users: a subclass would say the same in more lines.
-        pickler.persistent_id = lambda held: "objects" if held is self.objects else None  # type: ignore[method-assign]
+        # A subclass would do the same in more lines.
+        pickler.persistent_id = self._reference_to  # type: ignore[method-assign]  # the hook of `pickle` for its users
         pickler.dump(check)
         await self._send(_JOB, job.getvalue())
+
+    def _reference_to(self, pickled: object) -> str | None:
+        """The object store is replaced in the process; everything else is pickled."""
+        return "objects" if pickled is self.objects else None
 
     async def add(self, piece: bytes) -> None:
         await self._send(_PIECE, piece)

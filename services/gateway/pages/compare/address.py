@@ -47,12 +47,12 @@ class CompareAddress:
         """With another baseline."""
         first = self.chosen[place]
         ordered = [first, *(each for each in self.chosen if each != first)]
-        changed = {"runs": ordered} if self.runs else {"models": ordered}
-        return replace(self, **changed, show="", against=1, after="")  # type: ignore[arg-type]
+        runs, models = (ordered, self.models) if self.runs else (self.runs, ordered)
+        return replace(self, runs=runs, models=models, show="", against=1, after="")
 
     def link(self, **changes: object) -> str:
         """The address with other choices, without empty ones; samples from their first page."""
-        return str(replace(self, **{"after": "", **changes}))  # type: ignore[arg-type]
+        return str(replace(self, **{"after": "", **changes}))  # type: ignore[arg-type]  # fields by name
 
     def __str__(self) -> str:
         named = [("run", each) for each in self.runs] + [("model", each) for each in self.models]

@@ -5,7 +5,7 @@ A page that is slow misses ticks and is never behind: all counts are absolute, a
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
@@ -212,9 +212,9 @@ def _add_point(live: LiveRun, view: LiveView, now: datetime) -> None:
         live.points.append((round(at, 1), round(view.rate or 0, 2), round(view.tokens_per_second or 0, 1)))
 
 
-async def _within(waiting: object, seconds: float) -> None:
+async def _within(waiting: Awaitable[object], seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            await waiting  # type: ignore[misc]
+            await waiting
     except TimeoutError:
         return
