@@ -1,7 +1,5 @@
 """Uploads that break by who sends them, what takes them, or where they go: nothing of them is left."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """A run leaves its place in the middle, by a pause or for an urgent one, and the leader is killed on top."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -35,13 +33,13 @@ async def stack() -> AsyncIterator[StackHarness]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scheduler(
     stack: StackHarness,
-) -> AsyncIterator[SchedulerServiceAsyncStub]:
+) -> "AsyncIterator[SchedulerServiceAsyncStub]":
     async with grpc.aio.insecure_channel(stack.stack.gateway_grpc) as channel:
         yield scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
 
 
 async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
-    stack: StackHarness, scheduler: SchedulerServiceAsyncStub
+    stack: StackHarness, scheduler: "SchedulerServiceAsyncStub"
 ) -> None:
     run = await FaultedRun.start(stack)
 

@@ -1,7 +1,5 @@
 """What the fake providers answer is what the providers' own client libraries know."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

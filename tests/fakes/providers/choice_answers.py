@@ -1,7 +1,5 @@
 """How the model server of the tests replies where it is given options: by a hash of what it was asked."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

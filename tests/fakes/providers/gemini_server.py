@@ -1,7 +1,5 @@
 """A small server that answers as Google documents for Gemini: generateContent, models, and its errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aiohttp import web

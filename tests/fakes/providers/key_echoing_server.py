@@ -1,7 +1,5 @@
 """A server of Gemini's API that tells the key it was asked with, wherever it can and in many forms."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from urllib.parse import quote

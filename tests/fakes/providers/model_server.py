@@ -6,8 +6,6 @@ with the model's name for WHO; where it is given options, see `choice_answers`. 
 alone: see `echo_scores`. GET /stats counts; POST /ctl sets fault, latency and known continuations.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gzip

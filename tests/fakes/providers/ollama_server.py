@@ -1,7 +1,5 @@
 """A small server that answers as Ollama documents: chat, completion, tags, show, and its errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

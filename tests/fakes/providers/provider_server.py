@@ -1,7 +1,5 @@
 """What the fake providers share: a real server that records requests and misbehaves on demand."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager

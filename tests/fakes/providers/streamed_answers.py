@@ -1,7 +1,5 @@
 """Unstreamed answers as the providers stream them: the same answer in many events, a word in each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

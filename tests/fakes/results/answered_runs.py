@@ -1,7 +1,5 @@
 """Runs of texts on a standing results service, and what its doors show of their answers, over all pages."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace

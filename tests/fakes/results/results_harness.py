@@ -1,7 +1,5 @@
 """The whole results service on a real Postgres and a real NATS, with the clients that its neighbours have."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -47,10 +45,10 @@ class ResultsHarness:
     nats: RunningServer
     connection: Client
     results: RunningResults
-    records: run_record_service_pb2_grpc.RunRecordServiceAsyncStub
-    public: results_service_pb2_grpc.ResultsServiceAsyncStub
-    answers: answer_service_pb2_grpc.AnswerServiceAsyncStub
-    exports: export_service_pb2_grpc.ExportServiceAsyncStub
+    records: "run_record_service_pb2_grpc.RunRecordServiceAsyncStub"
+    public: "results_service_pb2_grpc.ResultsServiceAsyncStub"
+    answers: "answer_service_pb2_grpc.AnswerServiceAsyncStub"
+    exports: "export_service_pb2_grpc.ExportServiceAsyncStub"
     reports: dict[str, list[work_messages_pb2.ProgressReport]]
 
     @property

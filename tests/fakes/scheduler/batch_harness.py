@@ -1,7 +1,5 @@
 """Files and batches through a scheduler on real Postgres and NATS; a test says how their runs are."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -67,18 +65,18 @@ def lines(count: int, salt: str = "r", model: str = "m") -> bytes:
 
 @dataclass(frozen=True)
 class BatchHarness:
-    files: FileServiceAsyncStub
-    batches: BatchServiceAsyncStub
-    datasets: DatasetServiceAsyncStub
-    runs: SchedulerServiceAsyncStub
+    files: "FileServiceAsyncStub"
+    batches: "BatchServiceAsyncStub"
+    datasets: "DatasetServiceAsyncStub"
+    runs: "SchedulerServiceAsyncStub"
     results: BatchResults
     folder: Path
     postgres: str
     results_address: str
-    changes: ChangeServiceAsyncStub
-    queue: QueueServiceAsyncStub
-    storage: StorageServiceAsyncStub
-    suites: SuiteServiceAsyncStub
+    changes: "ChangeServiceAsyncStub"
+    queue: "QueueServiceAsyncStub"
+    storage: "StorageServiceAsyncStub"
+    suites: "SuiteServiceAsyncStub"
 
     def objects(self) -> list[str]:
         """All that lies in the object store, also what the library would not list."""

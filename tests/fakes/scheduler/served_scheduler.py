@@ -1,7 +1,5 @@
 """The whole scheduler on real Postgres and NATS, beside the real results; the worker answers on demand."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -109,9 +107,9 @@ class ServedScheduler:
     settings: SchedulerSettings
     nats: Client
     worker: HandWorker
-    stub: scheduler_service_pb2_grpc.SchedulerServiceAsyncStub
-    datasets: dataset_service_pb2_grpc.DatasetServiceAsyncStub
-    scaler: externalscaler_pb2_grpc.ExternalScalerAsyncStub
+    stub: "scheduler_service_pb2_grpc.SchedulerServiceAsyncStub"
+    datasets: "dataset_service_pb2_grpc.DatasetServiceAsyncStub"
+    scaler: "externalscaler_pb2_grpc.ExternalScalerAsyncStub"
 
     async def upload(self, content: bytes, name: str = "rows.jsonl") -> str:
         """Gives the id of the data set."""

@@ -1,7 +1,5 @@
 """Uploads over gRPC as a client sends them, also such as break off."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
@@ -19,7 +17,7 @@ def cut(content: bytes, piece_bytes: int = PIECE_BYTES) -> Iterable[bytes]:
 
 
 async def upload(
-    stub: DatasetServiceAsyncStub,
+    stub: "DatasetServiceAsyncStub",
     pieces: Iterable[bytes],
     *,
     is_whole: bool = True,
@@ -41,7 +39,7 @@ async def upload(
 class OpenUpload:
     """An upload that a test sends chunk by chunk."""
 
-    def __init__(self, stub: DatasetServiceAsyncStub, name: str = "rows.jsonl") -> None:
+    def __init__(self, stub: "DatasetServiceAsyncStub", name: str = "rows.jsonl") -> None:
         self._pieces: asyncio.Queue[messages.UploadDatasetRequest | None] = asyncio.Queue()
         header = messages.DatasetHeader(name=name, user="ann")
         self._pieces.put_nowait(messages.UploadDatasetRequest(header=header))

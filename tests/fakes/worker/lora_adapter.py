@@ -1,7 +1,5 @@
 """A LoRA adapter over a tiny Llama, in the folder form of peft; runs in vLLM's environment."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`proctor doctor` as a script runs it: a line for each check, and an exit code that follows from them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

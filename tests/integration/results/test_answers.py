@@ -1,7 +1,5 @@
 """Answers as they are looked at through the real service: filtered, side by side, marked, exported."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Runs over data sets over the API of results: metrics, leaderboards, lists, comparisons."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -78,10 +76,10 @@ class Api:
     """What neighbours call."""
 
     harness: ResultsHarness
-    leaderboards: leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub
-    comparisons: comparison_service_pb2_grpc.ComparisonServiceAsyncStub
-    exports: export_service_pb2_grpc.ExportServiceAsyncStub
-    rescoring: rescore_service_pb2_grpc.RescoreServiceAsyncStub
+    leaderboards: "leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub"
+    comparisons: "comparison_service_pb2_grpc.ComparisonServiceAsyncStub"
+    exports: "export_service_pb2_grpc.ExportServiceAsyncStub"
+    rescoring: "rescore_service_pb2_grpc.RescoreServiceAsyncStub"
 
     async def run(
         self, uploaded: Uploaded, model: str, answers: Sequence[Sequence[str]], metrics: Metrics = EXACT

@@ -1,7 +1,5 @@
 """Many slow reads are refused beyond a limit, and outcomes are recorded meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence

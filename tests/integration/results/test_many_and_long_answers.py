@@ -1,7 +1,5 @@
 """Answers that are looked at cost what is shown of them, however many there are and however long they are."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

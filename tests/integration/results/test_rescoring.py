@@ -1,7 +1,5 @@
 """Stored answers under another scoring, through the real service: no model is asked and nothing changes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import AsyncIterator
@@ -45,7 +43,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rescoring(harness: ResultsHarness) -> AsyncIterator[pb_grpc.RescoreServiceAsyncStub]:
+async def rescoring(harness: ResultsHarness) -> "AsyncIterator[pb_grpc.RescoreServiceAsyncStub]":
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
         yield pb_grpc.RescoreServiceStub(channel)
 
@@ -74,7 +72,7 @@ async def open_plan(harness: ResultsHarness) -> RunPlan:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plan(
-    harness: ResultsHarness, open_plan: RunPlan, rescoring: pb_grpc.RescoreServiceAsyncStub
+    harness: ResultsHarness, open_plan: RunPlan, rescoring: "pb_grpc.RescoreServiceAsyncStub"
 ) -> RunPlan:
     with pytest.raises(grpc.aio.AioRpcError, match="is not finished"):
         await rescoring.RescoreTask(pb.RescoreTaskRequest(run_id=open_plan.run_id, task="t0"))
@@ -96,7 +94,7 @@ def mean(summary: summary_pb2.TaskSummary) -> float:
 
 
 async def test_another_filter_finds_the_answer_in_the_stored_text(
-    harness: ResultsHarness, rescoring: pb_grpc.RescoreServiceAsyncStub, plan: RunPlan
+    harness: ResultsHarness, rescoring: "pb_grpc.RescoreServiceAsyncStub", plan: RunPlan
 ) -> None:
     request = pb.RescoreTaskRequest(run_id=plan.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER))
     response = await rescoring.RescoreTask(request)
@@ -109,7 +107,7 @@ async def test_another_filter_finds_the_answer_in_the_stored_text(
 
 
 async def test_other_metrics_over_the_same_answers(
-    rescoring: pb_grpc.RescoreServiceAsyncStub, plan: RunPlan
+    rescoring: "pb_grpc.RescoreServiceAsyncStub", plan: RunPlan
 ) -> None:
     contains = sample_pb2.MetricUse(name="contains")
     response = await rescoring.RescoreTask(
@@ -135,7 +133,7 @@ async def test_other_metrics_over_the_same_answers(
     ],
 )
 async def test_a_scoring_that_cannot_be_is_one_sentence(
-    rescoring: pb_grpc.RescoreServiceAsyncStub, plan: RunPlan, changes: dict[str, object], sentence: str
+    rescoring: "pb_grpc.RescoreServiceAsyncStub", plan: RunPlan, changes: dict[str, object], sentence: str
 ) -> None:
     request = pb.RescoreTaskRequest(**{"run_id": plan.run_id, "task": "t0", **changes})  # type: ignore[arg-type]  # fields by name
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -145,7 +143,7 @@ async def test_a_scoring_that_cannot_be_is_one_sentence(
 
 
 async def test_what_one_scoring_could_not_read_another_can(
-    harness: ResultsHarness, rescoring: pb_grpc.RescoreServiceAsyncStub
+    harness: ResultsHarness, rescoring: "pb_grpc.RescoreServiceAsyncStub"
 ) -> None:
     slow = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": "(?:a|b|ab)*[cd]"}]}]
     ordered = plan_of([3], [await harness.store([text_sample(at) for at in range(3)])])

@@ -1,7 +1,5 @@
 """Live lists of models over a real NATS: workers that ask fakes of providers, and who asks the workers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager

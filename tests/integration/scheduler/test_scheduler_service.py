@@ -1,7 +1,5 @@
 """The whole scheduler on real Postgres and NATS, beside the real results; the worker is the test."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from uuid import uuid4

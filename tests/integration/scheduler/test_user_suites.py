@@ -1,7 +1,5 @@
 """Suites of users through two schedulers on real Postgres: versions, concurrent adds, runs that hold them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -66,8 +64,8 @@ metric_list: [{{metric: exact_match}}]
 
 @dataclass(frozen=True)
 class Replica:
-    runs: scheduler_service_pb2_grpc.SchedulerServiceAsyncStub
-    suites: suite_service_pb2_grpc.SuiteServiceAsyncStub
+    runs: "scheduler_service_pb2_grpc.SchedulerServiceAsyncStub"
+    suites: "suite_service_pb2_grpc.SuiteServiceAsyncStub"
 
     async def add(self, brought: suite_service_pb2.SuiteDocument) -> suite_service_pb2.AddSuiteResponse:
         return await self.suites.AddSuite(suite_service_pb2.AddSuiteRequest(document=brought, user="ann"))

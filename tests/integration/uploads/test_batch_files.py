@@ -1,7 +1,5 @@
 """Files that batches write through a scheduler on real Postgres: whole, once, whatever fails meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Batches through a scheduler on real Postgres: one run each, and files that are written once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta

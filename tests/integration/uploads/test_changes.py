@@ -1,7 +1,5 @@
 """Who changed something is stored with the change and listed, also when its object is gone."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import grpc

@@ -1,7 +1,5 @@
 """Data sets through a scheduler on real Postgres with a folder as object store: kept whole or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -49,7 +47,7 @@ MAX_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class Stand:
-    stub: dataset_service_pb2_grpc.DatasetServiceAsyncStub
+    stub: "dataset_service_pb2_grpc.DatasetServiceAsyncStub"
     folder: Path
     postgres: str
 

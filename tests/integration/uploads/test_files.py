@@ -1,7 +1,5 @@
 """Files through a scheduler on real Postgres, in a folder: byte by byte, with their rows or their faults."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource

@@ -1,7 +1,5 @@
 """What belongs to a user is changed by this user and by operators only."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import grpc

@@ -1,7 +1,5 @@
 """What users store is limited, exactly: under concurrent uploads, after deletions and when files expire."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator, Coroutine, Sequence

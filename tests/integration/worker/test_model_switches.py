@@ -1,7 +1,5 @@
 """Workers of a pool with several models, on a real NATS: each model gets its turn and no shard is lost."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """A worker whose run is paused or waits: what is begun is finished and sent, the rest is let go."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta

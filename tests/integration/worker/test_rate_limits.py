@@ -1,7 +1,5 @@
 """A provider that refuses costs time, never samples: worker processes, a real NATS, a limited server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

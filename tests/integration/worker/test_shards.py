@@ -1,7 +1,5 @@
 """A worker on a real NATS: what it pulls is asked once, published, and only then acknowledged."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 

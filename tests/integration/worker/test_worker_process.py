@@ -1,7 +1,5 @@
 """The worker as a process, with the openai engine over a socket: killed, stopped, and badly treated."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path

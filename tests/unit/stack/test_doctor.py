@@ -1,7 +1,5 @@
 """What `proctor doctor` finds on machines that lack something."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """The starter suite's rows: made by rule, apart from each other, and what the templates need."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Leaderboard and history from the door of results: runs are recorded, closed, compared and read."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -33,7 +31,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 
 @asynccontextmanager
-async def entries_of(harness: ResultsHarness) -> AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]:
+async def entries_of(harness: ResultsHarness) -> "AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]":
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
         yield pb_grpc.LeaderboardServiceStub(channel)
 

@@ -1,7 +1,5 @@
 """The files of a batch, through the real service: a line per request, each in exactly one of the two."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the lines of an export say of rows that are hard to write down, and the files made of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

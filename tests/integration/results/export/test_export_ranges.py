@@ -1,7 +1,5 @@
 """The file of a finished run, gone on with at any byte: by results alone, and by curl through the gateway."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A run as a file, in every form, through the real service and read back by who would read it."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

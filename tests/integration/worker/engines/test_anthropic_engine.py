@@ -1,7 +1,5 @@
 """The engine `anthropic`, against a server that answers as Anthropic documents."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The engine `gemini`, against a server that answers as Google documents."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace

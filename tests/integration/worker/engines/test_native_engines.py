@@ -1,7 +1,5 @@
 """What holds for every engine with an API of its own, over real sockets: failures, keys, cancelling."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The engine `ollama`, against a server that answers as Ollama documents."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime

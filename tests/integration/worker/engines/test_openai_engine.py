@@ -1,7 +1,5 @@
 """The engine `openai` over a real socket, against a server that answers by rule and misbehaves on demand."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

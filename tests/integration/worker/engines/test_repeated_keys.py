@@ -1,7 +1,5 @@
 """A server that tells everything it was sent: no key and no password of it gets past the engine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace

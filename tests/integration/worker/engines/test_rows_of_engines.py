@@ -1,7 +1,5 @@
 """Rows of data sets at the engines over HTTP: what the protocol carries, and what others take."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace

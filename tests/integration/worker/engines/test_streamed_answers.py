@@ -1,7 +1,5 @@
 """Answers that are streamed over real sockets: the same answers, with the time to the first token."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The engine `vllm` for real: the Python that has vLLM runs `vllm_program.py`; judged here is what it saw."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

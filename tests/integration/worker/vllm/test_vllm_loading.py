@@ -1,7 +1,5 @@
 """What vLLM cannot load, what shares an engine and how busy it is: seen by `vllm_loading_program.py`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Rows of data sets on the real engine `vllm`; the Python that has vLLM runs `vllm_rows_program.py`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

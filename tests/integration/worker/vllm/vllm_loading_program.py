@@ -3,8 +3,6 @@
 `vllm_loading_program.py FOLDER`, where models are made.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

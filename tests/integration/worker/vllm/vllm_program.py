@@ -3,8 +3,6 @@
 `vllm_program.py MODELS observe` does all of it; `… hold` loads a model, says so and waits to be killed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

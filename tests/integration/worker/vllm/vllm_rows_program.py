@@ -3,8 +3,6 @@
 `vllm_rows_program.py MODELS`
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

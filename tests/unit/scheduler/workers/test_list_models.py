@@ -1,7 +1,5 @@
 """Live lists of models: asked once, kept for a while, and no pool delays the others."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
