@@ -15,7 +15,8 @@ Gateway = Annotated[
     typer.Option(
         envvar="PROCTOR_GATEWAY",
         metavar="HOST:PORT",
-        help="gRPC address of the gateway; default: the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS.",
+        help="gRPC address of the gateway, https://HOST:PORT with TLS; "
+        "default: the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import grpc
 
+from proctor.client.connection import open_channel
 from proctor.client.errors import ClientError, Refused, Unreachable, client_error
 
 # A gateway that restarts is back within these pauses.
@@ -35,7 +36,7 @@ class GatewayCalls:
     def __init__(self, address: str, timeout_seconds: float, *, user: str = "", api_key: str = "") -> None:
         self.address = address
         self._metadata = (*_user_metadata(user), *_key_metadata(api_key))
-        self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        self.channel = open_channel(address, _CHANNEL_OPTIONS, has_key=bool(api_key))
         self._timeout_seconds = timeout_seconds
 
     async def close(self) -> None:

@@ -14,6 +14,8 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
+# In what BoringSSL says of a certificate.
+_NOT_TRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _REFUSALS = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -70,6 +72,11 @@ def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
     code = error.code()
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return Unreachable(f"The gateway at {address} did not answer in time.", code.name)
+    if code == grpc.StatusCode.UNAVAILABLE and _NOT_TRUSTED in (error.details() or ""):
+        return Unreachable(
+            f"The certificate of {address} is not trusted here: "
+            "name the file of its authority in SSL_CERT_FILE."
+        )
     if code == grpc.StatusCode.UNAVAILABLE and not reason:
         return Unreachable(
             f"No gateway answers at {address}: start one with `proctor up`, or name another with --gateway "

@@ -93,6 +93,8 @@ class Reconnect:
 class ProctorClient:
     """An async context manager. Every method raises only ClientError and its subclasses.
 
+    `address` is `host:port`, or `https://host:port`: an API key is sent to another machine by TLS only.
+
     A gateway with API keys takes the user from `api_key`; `user` is the name for one without keys.
     """
 

@@ -28,12 +28,20 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "PROCTOR_STATE_DIR": ("`.proctor` of the project", "Folder of the stack's data, logs and state."),
         "PROCTOR_CACHE_DIR": ("`~/.cache/proctor`", "Folder of what can be rebuilt: the starter model."),
         "PROCTOR_VLLM_PYTHON": ("`.venv-vllm/bin/python`", "Python of the environment that has vLLM."),
-        "PROCTOR_GATEWAY": ("the local stack's", "gRPC address of the gateway that commands call."),
+        "PROCTOR_GATEWAY": (
+            "the local stack's",
+            "gRPC address of the gateway of commands: `host:port`, `https://host:port` with TLS.",
+        ),
         "PROCTOR_USER": ("`local`", "Name of the user at a gateway without API keys, for limits per user."),
         "PROCTOR_API_KEY": (
             "none",
             "API key that commands send: a gateway with keys finds the user by it.",
         ),
+        "PROCTOR_ALLOW_PLAINTEXT_KEY": (
+            "`false`",
+            "Send the key without TLS to other machines too, for a network that is trusted.",
+        ),
+        "SSL_CERT_FILE": ("those of gRPC", "PEM file of the authorities that commands trust for `https://`."),
     }
 )
 

@@ -24,7 +24,7 @@ SERVICES: Mapping[str, type[BaseSettings]] = {
     "services.worker": WorkerSettings,
 }
 # Not read by the service itself.
-OTHERS = {"PROCTOR_GATEWAY", "PROCTOR_API_KEY"}
+OTHERS = {"PROCTOR_GATEWAY", "PROCTOR_API_KEY", "PROCTOR_ALLOW_PLAINTEXT_KEY"}
 Document = dict[str, Any]
 
 

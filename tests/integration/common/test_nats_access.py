@@ -4,7 +4,6 @@ import asyncio
 import base64
 import hashlib
 import json
-import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,6 +20,7 @@ from proctor.stack.supervision.process import Program
 from services.common.nats.access import NatsAccess, NatsFileUnusable
 from services.common.nats.connection import connect_nats
 from services.worker.settings import WorkerSettings
+from tests.fakes.certificates import make_certificate
 
 # Prefix bytes of nkeys, by the kind of key.
 OPERATOR, ACCOUNT, USER = 14 << 3, 0, 20 << 3
@@ -149,14 +149,6 @@ async def test_server_is_verified_by_the_authorities_that_are_given(tmp_path: Pa
         connection = await connect_nats(given, "worker")
         await connection.flush()
         await connection.close()
-
-
-def make_certificate(certificate: Path, key: Path) -> None:
-    """Signed by itself, for this machine."""
-    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    name = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
-    command = ("openssl", "req", *kind, *name, "-keyout", str(key), "-out", str(certificate))
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
 @pytest.mark.parametrize(
