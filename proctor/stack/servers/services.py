@@ -122,6 +122,7 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
         # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.
         defaults["PROCTOR_SCHEDULER_OBJECT_STORE"] = (options.state_dir.absolute() / "objects").as_uri()
         defaults["PROCTOR_SCHEDULER_SUITE_CACHE_DIR"] = str(options.state_dir.absolute() / "suites")
+        defaults["PROCTOR_SCHEDULER_HUB_CACHE_DIR"] = str(options.state_dir.absolute() / "hub")
         defaults["PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE"] = "0"
         if SUITES_OF_CHECKOUT.is_dir():
             defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)

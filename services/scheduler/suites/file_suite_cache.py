@@ -1,16 +1,15 @@
 """Cache of users' suites: definitions in memory, data files in a folder named by the content's digest."""
 
 import os
-import stat
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.scheduler.errors import InvalidSetting
 from services.scheduler.suites.errors import DatasetUnavailable
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
+from services.scheduler.suites.own_folder import make_own_folder
 from services.scheduler.suites.suite import SuiteDefinition
 
 MAX_CACHED = 200
@@ -58,7 +57,7 @@ class FileSuiteCache:
 
     def _unpack(self, folder: Path, document: SuiteDocument) -> None:
         if document.files:
-            _make_own(self._folder)
+            make_own_folder(self._folder, "PROCTOR_SCHEDULER_SUITE_CACHE_DIR")
         for path, content in document.files.items():
             _write(folder, path, content)
 
@@ -68,19 +67,6 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return -1
-
-
-def _make_own(folder: Path) -> None:
-    """Creates the folder. Raises `InvalidSetting` if another user created it first, or may write to it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.lstat()
-    problem = ""
-    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
-        problem = f"{folder} belongs to another user or is a link"
-    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        problem = f"other users may write to {folder}"
-    if problem:
-        raise InvalidSetting(setting="PROCTOR_SCHEDULER_SUITE_CACHE_DIR", problem=problem)
 
 
 def _write(folder: Path, path: str, content: bytes) -> None:

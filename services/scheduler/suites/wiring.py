@@ -32,7 +32,11 @@ def make_suites(
 ) -> SuiteParts:
     of_users = PostgresUserSuites(session=connections.postgres, check_storage=check_storage)
     cache = FileSuiteCache(settings.suite_cache_dir)
-    hub = HubRows(token_datasets=settings.hub_token_datasets, max_bytes=settings.max_hub_bytes)
+    hub = HubRows(
+        token_datasets=settings.hub_token_datasets,
+        max_bytes=settings.max_hub_bytes,
+        cache_dir=settings.hub_cache_dir,
+    )
     rows = FirstAvailableSource(own_files=FileRows(), hub_places=(MirrorRows(settings.data_dir), hub))
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)

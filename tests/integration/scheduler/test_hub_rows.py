@@ -101,6 +101,29 @@ def test_an_unreachable_hub_is_reported_at_once(tmp_path: Path) -> None:
     assert reported == "the hub http://127.0.0.1:1 cannot be reached ([Errno 111] Connection refused)"
 
 
+PRIVATE = """
+import shutil, sys
+from pathlib import Path
+import datasets
+folder, home = Path(sys.argv[1]), Path(sys.argv[2])
+datasets.load_dataset(str(folder))
+[made] = {file.parent for file in (home / "datasets").rglob("*.arrow")}
+shutil.copytree(made, home / "datasets" / "house___private" / "default" / "0.0.0" / made.name)
+"""
+
+
+def test_what_the_account_has_downloaded_for_itself_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "private"
+    folder.mkdir()
+    (folder / "test.jsonl").write_text('{"text": "secret"}\n')
+    ask(tmp_path, str(folder), str(tmp_path), PRIVATE)
+    # The library itself would give it.
+    assert "secret" in ask(tmp_path, "house/private", "test", HF_HUB_OFFLINE="1")
+    own = PROGRAM.replace("HubRows()", f"HubRows(cache_dir=pathlib.Path({str(tmp_path / 'own')!r}))")
+    reported = ask(tmp_path, "house/private", "test", f"import pathlib\n{own}", HF_HUB_OFFLINE="1")
+    assert reported.startswith("the hub does not give it (")
+
+
 def test_offline_without_a_cached_copy_is_reported(tmp_path: Path) -> None:
     reported = ask(tmp_path, "org/set", "test", HF_HUB_OFFLINE="1")
     assert reported.startswith("the hub does not give it (")

@@ -10,6 +10,7 @@ from threading import Lock
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from services.scheduler.suites.own_folder import make_own_folder
 from services.scheduler.suites.rows.row_source import (
     Provenance,
     RowSet,
@@ -28,17 +29,20 @@ class HubRows:
     """One thread at a time downloads a data set; waiting threads then find it in the cache.
 
     HF_TOKEN is the operator's, and a suite may be any user's: the token is used only for `token_datasets`.
-    A data set whose files have more than `max_bytes` is not downloaded.
+    A data set whose files have more than `max_bytes` is not downloaded. Downloads lie in `cache_dir`, and are
+    found there; None means the library's own folder, which other programs of the account fill too.
     """
 
     def __init__(
         self,
         token_datasets: Collection[str] = (),
         max_bytes: int = DEFAULT_MAX_BYTES,
+        cache_dir: Path | None = None,
         connect_timeout_seconds: float = 5.0,
     ) -> None:
         self._token_datasets = frozenset(token_datasets)
         self._max_bytes = max_bytes
+        self._cache_dir = cache_dir
         self._connect_timeout_seconds = connect_timeout_seconds
         self._fetching: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -61,12 +65,15 @@ class HubRows:
         if reference.dataset_id in packaged_modules._PACKAGED_DATASETS_MODULES:  # noqa: SLF001
             # The library would read files of the working directory.
             raise RowsMissing("this names a way to read files, and files of a suite are named by `file`")
+        if self._cache_dir is not None:
+            make_own_folder(self._cache_dir, "PROCTOR_SCHEDULER_HUB_CACHE_DIR")
         try:
             with self._fetching[reference.dataset_id]:
                 builder = datasets.load_dataset_builder(
                     reference.dataset_id,
                     reference.config or None,
                     revision=reference.revision,
+                    cache_dir=None if self._cache_dir is None else str(self._cache_dir),
                     # None uses HF_TOKEN, False uses no token at all.
                     token=None if reference.dataset_id in self._token_datasets else False,
                 )
