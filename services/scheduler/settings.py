@@ -60,6 +60,9 @@ class SchedulerSettings(BaseSettings):
     """JSON list of hub data sets that suites may read with `HF_TOKEN`; others are read without a token."""
     max_hub_bytes: int = Field(default=8 * 1024**3, ge=1)
     """Largest hub data set that is downloaded, all its splits together."""
+    hub_cache_dir: Path = Path(gettempdir()) / f"proctor-hub-{getuid()}"
+    """Folder of hub data sets that were downloaded. Any user's suite reads what lies in it, so it is not the
+    folder of the account that the scheduler runs as. It may be emptied at any time."""
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     """Folder for unpacked data files of users' suites. It may be emptied at any time."""
     object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
@@ -87,6 +90,11 @@ class SchedulerSettings(BaseSettings):
     """Rows of the data sets and files of one user."""
     highest_priorities: dict[str, Priority] = Field(default_factory=dict)
     """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
+
+    keep_changes_days: float = Field(default=365.0, gt=0)
+    """Days for which it is kept who changed what. Lists of changes and runs then show it no more."""
+    max_changes: int = Field(default=1_000_000, ge=1)
+    """Most changes that are kept; the oldest are deleted first."""
 
     max_failed_share: float = Field(default=0.05, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""

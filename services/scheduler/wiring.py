@@ -25,7 +25,7 @@ from services.scheduler.batches import grpc_api as batches_grpc_api
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import make_batches
 from services.scheduler.changes import grpc_api as changes_grpc_api
-from services.scheduler.changes.wiring import make_change_api
+from services.scheduler.changes.wiring import make_change_api, make_change_cleanup
 from services.scheduler.dispatch.wiring import LedRuns, make_run_leader
 from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
@@ -285,7 +285,8 @@ class SchedulerParts:
             record=self._record,
         )
         leader = make_run_leader(self._settings, self._connections, led)
-        cleanups = (*self._uploads.cleanups, self._runs.delete)
+        old_changes = make_change_cleanup(self._settings, self._connections)
+        cleanups = (*self._uploads.cleanups, self._runs.delete, old_changes)
         loops = BackgroundLoops(
             {
                 "lead runs": leader.lead(token),

@@ -1,5 +1,7 @@
 """Changes in Postgres: written by the transaction that makes them."""
 
+from datetime import datetime
+
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
@@ -13,7 +15,7 @@ async def record_change(transaction: PostgresTransaction, change: Change) -> Non
 
 
 class PostgresChanges:
-    """Lists changes."""
+    """Lists changes, and deletes old ones."""
 
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
@@ -29,6 +31,9 @@ class PostgresChanges:
         shown = rows[:size]
         last = shown[-1]["change_id"] if len(rows) > size else None
         return ChangePage([_change_from_row(row) for row in shown], last)
+
+    async def delete_oldest(self, before: datetime, kept: int, most: int) -> int:
+        return len(await self._session.fetch("delete_oldest_changes", before, kept, most))
 
 
 def _change_from_row(row: asyncpg.Record) -> Change:

@@ -16,3 +16,12 @@ FROM changes
 WHERE object_id = $3 AND ($4::text IS NULL OR kind = $4) AND ($1::bigint IS NULL OR change_id < $1)
 ORDER BY change_id DESC
 LIMIT $2;
+
+-- name: delete_oldest_changes: Delete those of the oldest changes that were made before or are too many ($1 time, $2 how many to keep, $3 most)
+DELETE FROM changes
+WHERE change_id IN (
+    SELECT change_id
+    FROM (SELECT change_id, changed_at FROM changes ORDER BY change_id LIMIT $3) AS oldest
+    WHERE changed_at < $1 OR change_id <= (SELECT max(change_id) FROM changes) - $2::bigint
+)
+RETURNING change_id;

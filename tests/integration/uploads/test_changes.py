@@ -9,7 +9,12 @@ import pytest_asyncio
 from proctor.v1 import change_service_pb2, file_service_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import Principal
+from services.common.clock import SystemClock
 from services.common.grpc.principal import principal_metadata
+from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.changes.delete_changes import DeleteOldChanges
+from services.scheduler.changes.postgres import PostgresChanges
+from services.scheduler.postgres import QUERIES, SCHEMA
 from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
 
@@ -73,3 +78,24 @@ async def test_hand_made_page_token_is_refused(harness: BatchHarness, token: str
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await harness.changes.ListChanges(change_service_pb2.ListChangesRequest(page_token=token))
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_old_changes_and_those_that_are_too_many_are_deleted(harness: BatchHarness) -> None:
+    async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
+        await pool.execute("DELETE FROM changes")
+        await pool.execute(
+            """
+            INSERT INTO changes (changed_at, username, action, kind, object_id)
+            SELECT now() - make_interval(days => 10 - number), 'ann', 'delete', 'file', number::text
+            FROM generate_series(1, 10) AS number
+            """
+        )
+        stored = PostgresChanges(PostgresSession(pool, QUERIES))
+
+        async def kept_after(days: float, most: int) -> list[str]:
+            await DeleteOldChanges(stored, SystemClock(), days, most).delete()
+            return [one[3] for one in await changes(harness)]
+
+        assert await kept_after(days=100, most=100) == [str(number) for number in range(10, 0, -1)]
+        assert await kept_after(days=6.5, most=100) == ["10", "9", "8", "7", "6", "5", "4"]
+        assert await kept_after(days=100, most=2) == ["10", "9"]

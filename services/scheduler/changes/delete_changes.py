@@ -1,0 +1,33 @@
+"""Deletes changes that are older than the operator keeps them, and the oldest of too many."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NoReturn, Protocol
+
+from services.common.clock import Clock
+from services.common.lifecycle import every
+
+EVERY_SECONDS = 3600.0
+AT_A_TIME = 5000
+
+
+class OldChanges(Protocol):
+    async def delete_oldest(self, before: datetime, kept: int, most: int) -> int:
+        """Deletes, of the `most` oldest, those made before or behind the latest `kept`. Returns how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOldChanges:
+    changes: OldChanges
+    clock: Clock
+    days: float
+    most: int
+
+    async def lead(self) -> NoReturn:
+        await every(EVERY_SECONDS, self.delete, name="delete old changes")
+
+    async def delete(self) -> None:
+        before = self.clock.now() - timedelta(days=self.days)
+        while await self.changes.delete_oldest(before, self.most, AT_A_TIME) == AT_A_TIME:
+            pass
