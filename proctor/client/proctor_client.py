@@ -12,6 +12,7 @@ from proctor.client.calls import GatewayCalls
 from proctor.client.datasets import DatasetClient
 from proctor.client.errors import Unreachable
 from proctor.client.results import AnswerClient, ComparisonClient, LeaderboardClient
+from proctor.client.rollouts import RolloutClient
 from proctor.v1 import (
     change_service_pb2,
     change_service_pb2_grpc,
@@ -110,6 +111,7 @@ class ProctorClient:
         self._changes = change_service_pb2_grpc.ChangeServiceStub(channel)
         self._storage = storage_service_pb2_grpc.StorageServiceStub(channel)
         self.suites = SuiteClient(self._calls, user)
+        self.rollouts = RolloutClient(self._calls, user)
         self.comparisons = ComparisonClient(self._calls)
         self.leaderboard = LeaderboardClient(self._calls)
         self.answers = AnswerClient(self._calls)

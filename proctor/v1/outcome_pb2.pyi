@@ -43,6 +43,8 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
     FAILURE_CLASS_SANDBOX: _FailureClass.ValueType  # 8
     """The worker could not open a sandbox to execute the answer, or lost it on all attempts."""
+    FAILURE_CLASS_VERIFIER: _FailureClass.ValueType  # 9
+    """The tests of a rollout gave no result."""
 
 class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
     """Class of a failure. A failed sample is never scored."""
@@ -65,6 +67,8 @@ FAILURE_CLASS_SCORING: FailureClass.ValueType  # 7
 """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
 FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 8
 """The worker could not open a sandbox to execute the answer, or lost it on all attempts."""
+FAILURE_CLASS_VERIFIER: FailureClass.ValueType  # 9
+"""The tests of a rollout gave no result."""
 Global___FailureClass: _TypeAlias = FailureClass  # noqa: Y015
 
 class _OutcomeStatus:
@@ -206,27 +210,33 @@ Global___ChoiceScore: _TypeAlias = ChoiceScore  # noqa: Y015
 
 @_typing.final
 class CodeResult(_message.Message):
-    """What came of executing the code of an answer."""
+    """What came of executing the code of an answer, or of judging the files that an agent left."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     IS_PASSED_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
     is_passed: _builtins.bool
-    """Its tests ran to their end without an exception."""
+    """Its tests ran to their end without an exception; for a rollout, its score is 1."""
     detail: _builtins.str
     """"passed", or in one line how it failed."""
+    score: _builtins.float
+    """Score of a rollout, from 0 to 1; unset for code."""
     def __init__(
         self,
         *,
         is_passed: _builtins.bool = ...,
         detail: _builtins.str = ...,
+        score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "is_passed", b"is_passed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "detail", b"detail", "is_passed", b"is_passed", "score", b"score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
 
 Global___CodeResult: _TypeAlias = CodeResult  # noqa: Y015
 

@@ -35,10 +35,11 @@ class CodeCheck:
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """`detail`: "passed", or how it failed, in one line."""
+    """`detail`: "passed", or how it failed, in one line. `score`, from 0 to 1, is that of a rollout."""
 
     is_passed: bool
     detail: str = ""
+    score: float | None = None
 
 
 def code_in(answer: str, part: CodeAnswer) -> str:

@@ -17,6 +17,7 @@ class FailureClass(ContractEnum):
     ENGINE = "engine", 6
     SCORING = "scoring", 7
     SANDBOX = "sandbox", 8
+    VERIFIER = "verifier", 9
 
 
 class OutcomeStatus(ContractEnum):

@@ -23,6 +23,7 @@ from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
+from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
@@ -157,6 +158,7 @@ class Scheduler:
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(calls)
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(calls)
         self.storage: storage_grpc.StorageServiceAsyncStub = storage_grpc.StorageServiceStub(calls)
+        self.rollouts: rollout_grpc.RolloutServiceAsyncStub = rollout_grpc.RolloutServiceStub(calls)
         self.request_counts: request_count_grpc.RequestCountServiceAsyncStub = (
             request_count_grpc.RequestCountServiceStub(calls)
         )

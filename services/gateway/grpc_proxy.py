@@ -27,6 +27,7 @@ from proctor.v1 import (
     queue_service_pb2,
     rescore_service_pb2,
     results_service_pb2,
+    rollout_service_pb2,
     scheduler_service_pb2,
     storage_service_pb2,
     suite_service_pb2,
@@ -37,6 +38,7 @@ from proctor.v1.comparison_service_pb2 import CompareRunsRequest
 from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
+from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from proctor.values.run import LOCAL_USER, Principal
@@ -63,6 +65,7 @@ _SCHEDULER_FILES = (
     file_service_pb2,
     batch_service_pb2,
     storage_service_pb2,
+    rollout_service_pb2,
 )
 _RESULTS_FILES = (
     answer_service_pb2,
@@ -130,6 +133,7 @@ AMENDMENTS: dict[str, Amend] = {
     "SubmitRun": _with_user(SubmitRunRequest),
     "AddSuite": _with_user(AddSuiteRequest),
     "MarkAnswers": _with_user(MarkAnswersRequest),
+    "OrderRollouts": _with_user(OrderRolloutsRequest),
     "CreateBatch": _with_user(CreateBatchRequest),
     "UploadDataset": _with_user(UploadDatasetRequest, "header"),
     "UploadFile": _with_user(UploadFileRequest, "header"),

@@ -2,6 +2,7 @@
 
 BENCHMARKING = "/api/v1/benchmarking"
 SUITES = "/api/v1/suites"
+ROLLOUTS = "/api/v1/rollouts"
 QUEUE = "/api/v1/queue"
 LIMITS = f"{QUEUE}/limits"
 MODELS = "/api/v1/models"

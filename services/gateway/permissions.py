@@ -20,6 +20,7 @@ from services.gateway.paths import (
     OPENAI_MODELS,
     QUEUE,
     READING_METHODS,
+    ROLLOUTS,
     STORAGE,
     SUITES,
     UPLOADS,
@@ -70,6 +71,8 @@ METHODS: Mapping[str, Permission] = {
     "CheckSuite": _CHANGE,
     "AddSuite": _CHANGE,
     "DeleteSuite": _OWNER,
+    # Rollouts. Their runs and suites have the permissions of any other.
+    "OrderRollouts": _CHANGE,
     # Data sets, files and batches.
     "UploadDataset": _CHANGE,
     "GetDataset": _READ,
@@ -164,6 +167,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", QUEUE): "GetQueue",
     ("GET", LIMITS): "GetLimits",
     ("PATCH", LIMITS): "SetLimits",
+    ("POST", ROLLOUTS): "OrderRollouts",
     ("GET", SUITES): "ListSuites",
     ("POST", SUITES): "AddSuite",
     ("GET", f"{SUITES}/{{suite}}/tasks/{{task}}/samples/{{row}}"): "ShowSample",

@@ -59,7 +59,7 @@ class GatewaySettings(BaseSettings):
     """Largest body of a request that is neither a suite nor an upload."""
     # A suite with its data files may have 3 MiB; JSON escapes make it larger.
     max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
-    """Largest body of a request with a suite."""
+    """Largest body of a request with a suite, or with tasks for rollouts."""
     # The scheduler's limit for a data set, and the form around it.
     max_upload_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
     """Largest body of an upload of a data set."""

@@ -24,7 +24,7 @@ from services.gateway.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.runs.live import LiveRuns
-from services.gateway.paths import DATASETS_PAGE, FILES, SUITES, UPLOADS
+from services.gateway.paths import DATASETS_PAGE, FILES, ROLLOUTS, SUITES, UPLOADS
 from services.gateway.server.app import HttpParts, PageParts, http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.server.middleware import BodyLimit
@@ -148,6 +148,7 @@ def _socket_slots(settings: GatewaySettings) -> CallSlots:
 def _body_limit(settings: GatewaySettings) -> BodyLimit:
     by_path = {
         SUITES: settings.max_suite_body_bytes,
+        ROLLOUTS: settings.max_suite_body_bytes,
         UPLOADS: settings.max_upload_bytes,
         DATASETS_PAGE: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,

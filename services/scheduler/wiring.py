@@ -41,6 +41,8 @@ from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.rate_limits.wiring import make_rate_limits
+from services.scheduler.rollouts import grpc_api as rollouts_grpc_api
+from services.scheduler.rollouts.wiring import make_rollout_api
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
 from services.scheduler.runs.wiring import OrderSources, RunSignals, make_runs
@@ -67,6 +69,7 @@ SERVICE_NAMES = (
     batches_grpc_api.SERVICE_NAME,
     changes_grpc_api.SERVICE_NAME,
     scaling_grpc_api.SERVICE_NAME,
+    rollouts_grpc_api.SERVICE_NAME,
 )
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long
 # (decision 0032).
@@ -226,6 +229,7 @@ class SchedulerParts:
             self._batches.api,
             make_change_api(self._connections),
             self._scaling.api,
+            make_rollout_api(self._suites, self._runs),
         )
         return [api.register for api in apis]
 

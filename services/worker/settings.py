@@ -55,5 +55,7 @@ class WorkerSettings(BaseSettings):
     """Time limit for listing the models of the pool."""
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
+    rollout_slots: int = Field(default=0, ge=0)
+    """Rollouts at a time, each with one open sandbox; 0 means four per core."""
     heartbeat_seconds: float = Field(default=3.0, gt=0)
     """Interval of the worker's heartbeats."""

@@ -20,6 +20,7 @@ from services.gateway.api import (
     models,
     queue,
     rescoring,
+    rollouts,
     storage,
 )
 from services.gateway.api.comparisons import routes as comparisons
@@ -44,6 +45,7 @@ from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
 _ROUTERS = (
     runs.router,
+    rollouts.router,
     comparisons.router,
     leaderboard.router,
     exports.router,

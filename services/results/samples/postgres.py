@@ -144,6 +144,7 @@ def _row(set_id: str, sample: StoredSample) -> dict[str, object]:
         "row_id": sample.row_id,
         "params_json": sample.params_json,
         "code_check": sample.code_check,
+        "rollout": sample.rollout,
     }
 
 
@@ -203,6 +204,7 @@ def _message_from_row(row: asyncpg.Record) -> sample_pb2.Sample:
         cluster=row["cluster"],
         row_id=row["row_id"],
         params_json=row["params_json"],
+        rollout=row["rollout"],
     )
     if row["code_check"]:
         sample.code_check.ParseFromString(row["code_check"])

@@ -16,6 +16,9 @@ from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 # Whether the code of an answer passed its tests, which a worker ran.
 PASSES = "pass@1"
+# The score of a rollout, which a worker judged.
+REWARD = "reward"
+EXECUTED = frozenset({PASSES, REWARD})
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
@@ -71,7 +74,7 @@ class CompiledScoring:
         """Any answer takes microseconds: by log-probabilities, by equality, or as executed already."""
         has_patterns = any(step.regex for pipeline in self.pipelines for step in pipeline.steps)
         compares = all(
-            metric.name == PASSES or (metric.name == "exact_match" and metric.match == TextMatch())
+            metric.name in EXECUTED or (metric.name == "exact_match" and metric.match == TextMatch())
             for metric in self.metrics
         )
         is_text = self.output_type is OutputType.GENERATE_UNTIL

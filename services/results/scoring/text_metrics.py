@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proctor.values.code import CodeResult
 from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, ScoringTarget, Taken
 from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
-from services.results.scoring.compiled_scoring import PASSES, CompiledMetric
+from services.results.scoring.compiled_scoring import EXECUTED, REWARD, CompiledMetric
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 
@@ -135,11 +135,7 @@ MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
 
 
 TEXT_METRICS = (
-    frozenset(MATCH_METRICS)
-    | frozenset(OVERLAP_METRICS)
-    | NUMBER_METRICS
-    | RULE_METRICS
-    | frozenset({PASSES})
+    frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS | EXECUTED
 )
 
 
@@ -157,8 +153,8 @@ class ReadText:
     def score(self, metric: CompiledMetric) -> Taken:
         if metric.rule:
             return self._judged(metric.rule)
-        if metric.name == PASSES:
-            return self._passed()
+        if metric.name in EXECUTED:
+            return self._executed(is_reward=metric.name == REWARD)
         if metric.name in MATCH_METRICS:
             return self._taken(self._best_match(metric))
         if metric.name in NUMBER_METRICS:
@@ -172,11 +168,12 @@ class ReadText:
         """Without a value the answer names no number, which the metric needs."""
         return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
 
-    def _passed(self) -> Taken:
+    def _executed(self, *, is_reward: bool) -> Taken:
         if self.code_result is None:
             raise ScoringImpossible("its code was not executed with it; retry the run instead")
-        detail = self.code_result.detail
-        return Taken(float(self.code_result.is_passed), detail, _vote(detail))
+        result, detail = self.code_result, self.code_result.detail
+        value = result.score if is_reward and result.score is not None else float(result.is_passed)
+        return Taken(value, detail, _vote(detail))
 
     def _judged(self, rule: AnswerRule) -> Taken:
         judged = rule.judge(self.prediction or "", self.target.texts)

@@ -19,7 +19,7 @@ from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
-from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
+from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
 
@@ -108,7 +108,9 @@ class NatsShardStream:
         """Messages of a shard. A first epoch was cut by weight; a retry is cut here, where it is known."""
         cutter = ShardCutter(0)
         for number in shard.samples:
-            cutter.add(found[number].ByteSize())
+            # A rollout takes minutes: each is a message of its own, so that none is done again with another.
+            weight = MAX_SHARD_BYTES if found[number].rollout else found[number].ByteSize()
+            cutter.add(weight)
         parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
         return [self._payload(frame, replace(shard, samples=part), found) for part in parts]
 
@@ -125,6 +127,7 @@ class NatsShardStream:
                 prompt=sample.prompt,
                 choices=sample.choices,
                 params_json=sample.params_json,
+                rollout=sample.rollout,
             )
             if sample.HasField("code_check"):
                 work.code_check.CopyFrom(sample.code_check)

@@ -72,7 +72,10 @@ class CodeRule:
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """`definition_digest` is the SHA-256 of the merged declaration; runs store it."""
+    """`definition_digest` is the SHA-256 of the merged declaration; runs store it.
+
+    `rollout_column`: where agents work on the rows, the column with the message Rollout in base64.
+    """
 
     name: str
     version: str
@@ -85,6 +88,7 @@ class TaskDefinition:
     metadata: Mapping[str, object] = field(default_factory=dict)
     definition_digest: str = ""
     code: CodeRule | None = None
+    rollout_column: str = ""
 
 
 @dataclass(frozen=True, slots=True)

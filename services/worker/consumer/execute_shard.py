@@ -13,6 +13,7 @@ from services.worker.engines.engine import EngineDied, ModelCannotLoad, ModelRef
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, ShardSample
+from services.worker.rollouts.process_rollout import ProcessRollout
 
 
 class ConcurrencyLimit:
@@ -66,6 +67,7 @@ class Execution(Enum):
 @dataclass(frozen=True, slots=True)
 class ExecuteShard:
     execute_sample: ExecuteSample
+    process_rollout: ProcessRollout
     batcher: OutcomeBatcher
     concurrency: ConcurrencyLimit
     prefetch: Prefetch
@@ -104,7 +106,8 @@ class ExecuteShard:
                 await self._execute_one(in_flight, sample)
 
     async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
-        outcome = await self.execute_sample.execute(in_flight.shard, sample)
+        use_case = self.process_rollout if sample.rollout else self.execute_sample
+        outcome = await use_case.execute(in_flight.shard, sample)
         del in_flight.unfinished[sample.number]
         self.prefetch.finish(1)
         if outcome is not None:

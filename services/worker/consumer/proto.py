@@ -3,11 +3,14 @@
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
-from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from google.protobuf.message import DecodeError
+
+from proctor.v1 import rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
+from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.wire.capabilities import ranges_from_proto
-from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT
+from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.execution.shard import Method, Shard, ShardSample
@@ -55,8 +58,30 @@ def _samples(
             shared[own] = (apply_row_params(params, sampling, work.rollout), params.refusal)
         prompt = _prompt(sample.prompt, is_chat=is_chat)
         check = CODE_CHECK.from_proto(sample.code_check) if sample.HasField("code_check") else None
-        samples.append(ShardSample(sample.sample, prompt, tuple(sample.choices), *shared[own], check))
+        sampling_of_sample, refusal = shared[own]
+        rollout, problem = _rollout(sample.rollout)
+        samples.append(
+            ShardSample(
+                sample.sample,
+                prompt,
+                tuple(sample.choices),
+                sampling_of_sample,
+                refusal or problem,
+                check,
+                rollout,
+            )
+        )
     return tuple(samples)
+
+
+def _rollout(content: bytes) -> tuple[Rollout | None, str]:
+    """The rollout, and why it is none: a suite may hold anything in its place."""
+    if not content:
+        return None, ""
+    try:
+        return ROLLOUT.from_proto(rollout_pb2.Rollout.FromString(content)), ""
+    except (DecodeError, ValueError):
+        return None, "The row holds no rollout that this worker can read. Order it by proctor rollouts run."
 
 
 def only_samples(

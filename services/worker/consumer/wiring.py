@@ -41,6 +41,7 @@ from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
+from services.worker.rollouts.wiring import make_process_rollout
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import CheckCode
@@ -78,14 +79,13 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
-    publisher = NatsOutcomePublisher(
-        jetstream=jetstream, worker_id=identity.worker_id, environment=lambda: loader.environment
-    )
-    batcher = OutcomeBatcher(publisher=publisher, new_id=lambda: uuid.uuid4().hex)
+    batcher = _make_batcher(jetstream, identity, loader)
     context = _make_context(pool, clock)
     engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
+    execute_sample = _make_execute_sample(resources, context, engines, limiters)
     executor = ExecuteShard(
-        execute_sample=_make_execute_sample(resources, context, engines, limiters),
+        execute_sample=execute_sample,
+        process_rollout=make_process_rollout(settings, resources.sandboxes, clock, execute_sample),
         batcher=batcher,
         concurrency=ConcurrencyLimit(pool.concurrency),
         prefetch=context.prefetch,
@@ -117,6 +117,13 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
     return WorkerParts(
         context=context, consumer=consumer, batcher=batcher, engines=engines, heartbeat=heartbeat
     )
+
+
+def _make_batcher(jetstream: JetStream, identity: WorkerIdentity, loader: ModelLoader) -> OutcomeBatcher:
+    publisher = NatsOutcomePublisher(
+        jetstream=jetstream, worker_id=identity.worker_id, environment=lambda: loader.environment
+    )
+    return OutcomeBatcher(publisher=publisher, new_id=lambda: uuid.uuid4().hex)
 
 
 def _make_context(pool: Pool, clock: Clock) -> WorkerContext:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure
+from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
@@ -23,7 +24,7 @@ class Method(StrEnum):
 class ShardSample:
     """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid.
 
-    `code_check` is set where the answer is code, which is executed.
+    `code_check` is set where the answer is code, which is executed, `rollout` where an agent works on it.
     """
 
     number: int
@@ -32,6 +33,7 @@ class ShardSample:
     sampling: Sampling | None = None
     refusal: str = ""
     code_check: CodeCheck | None = None
+    rollout: Rollout | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,12 @@ class Transcript:
         ]
         step["observation"] = {"results": [{"source_call_id": call, "content": cut(output)}]}
 
+    @property
+    def last_message(self) -> str:
+        """Of the agent; empty where it said nothing."""
+        said = [str(step["message"]) for step in self.steps if step["source"] == "agent"]
+        return said[-1] if said else ""
+
     def as_json(self) -> Mapping[str, object]:
         return {
             "schema_version": _VERSION,

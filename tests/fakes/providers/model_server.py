@@ -2,8 +2,9 @@
 
 `python -m tests.fakes.providers.model_server --port 0` prints {"port": N} once it listens. A chat or a
 completion is answered "The answer is <K>." with the word K after the last `KEY=` of the prompt, in a chat
-with the model's name for WHO; where it is given options, see `choice_answers`. Echo scoring is a hash of text
-alone: see `echo_scores`. GET /stats counts; POST /ctl sets fault, latency and known continuations.
+with the model's name for WHO; where it is given options, see `choice_answers`, and in a rollout
+`shell_answers`. Echo scoring is a hash of text alone: see `echo_scores`. GET /stats counts; POST /ctl sets
+fault, latency and known continuations.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from aiohttp import web
 from tests.fakes.providers.choice_answers import constrained_reply, free_reply
 from tests.fakes.providers.echo_scores import echo_logprobs
 from tests.fakes.providers.model_traffic import TrafficByAsker
+from tests.fakes.providers.shell_answers import shell_reply
 from tests.fakes.providers.streamed_answers import SSE, openai_body
 from tests.fakes.scheduler.token_bucket import RateLimit
 
@@ -142,7 +144,8 @@ def usage(prompt: str, answer: str) -> dict[str, Any]:
 
 def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
     prompt = "\n".join(message["content"] for message in body["messages"])
-    text = constrained_reply(body, prompt) or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
+    text = shell_reply(body["messages"]) or constrained_reply(body, prompt)
+    text = text or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return {"id": "chatcmpl-1", "object": "chat.completion", "created": CREATED, "model": body["model"],

@@ -2,10 +2,18 @@
 
 import asyncio
 
+from services.common.clock import SystemClock
+from services.worker.execution.execute_sample import ExecuteSample
+from services.worker.rollouts.execute_agent import ExecuteAgent
+from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.errors import CannotIsolate
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.verification.check_code import CheckCode
+from services.worker.verification.pytest_runner import pytest_runner
+from services.worker.verification.verify_rollout import VerifyRollout
+from services.worker.verification.verify_solution import VerifySolution
 
 _PROBLEM = "no sandbox is opened in this test."
 
@@ -26,3 +34,12 @@ class RefusingSandboxes:
 
 def refusing_check() -> CheckCode:
     return CheckCode(RefusingSandboxes(), asyncio.Semaphore(1), lambda: "word")
+
+
+def refusing_rollouts(execute_sample: ExecuteSample) -> ProcessRollout:
+    clock = SystemClock()
+    solutions = VerifySolution(RefusingSandboxes(), pytest_runner, lambda: "word")
+    rollouts = ExecuteRollout(
+        verifier=VerifyRollout(solutions), agents=ExecuteAgent(clock), slots=asyncio.Semaphore(1), clock=clock
+    )
+    return ProcessRollout(execute_sample, rollouts)

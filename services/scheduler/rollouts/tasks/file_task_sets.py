@@ -9,7 +9,7 @@ import stat
 import tarfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -17,8 +17,10 @@ from proctor.values.rollout import RolloutTask
 from services.scheduler.rollouts.tasks import harbor_task, tb_meta_task, yaml_terminal_bench
 from services.scheduler.rollouts.tasks.errors import InvalidTask, NoTasks, UnsafeFolder
 from services.scheduler.rollouts.tasks.task_folder import FileBudget, Files, FolderFile, TaskFolder
-from services.scheduler.rollouts.tasks.tb_meta_task import Overrides
+from services.scheduler.rollouts.tasks.tb_meta_task import Overrides, with_variables
 
+OverridesByFolder = Mapping[str, Overrides]
+NO_OVERRIDES: OverridesByFolder = {}
 _CONFIGS = (tb_meta_task.META, harbor_task.CONFIG, yaml_terminal_bench.CONFIG)
 _ARCHIVES = (".tar.gz", ".tgz")
 _OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,7 +47,7 @@ _FOLDERS_OF_SYSTEM = {
 _PASSED_OVER = frozenset({".git", "__pycache__", ".DS_Store"})
 
 
-def read_path(path: Path, overrides: Overrides | None = None) -> tuple[RolloutTask, ...]:
+def read_path(path: Path, overrides: OverridesByFolder = NO_OVERRIDES) -> tuple[RolloutTask, ...]:
     """The tasks of a folder or of an archive, sorted by their folders. Raises TaskError."""
     if path.is_dir():
         return read_tasks(path.name, _folder_files(path), overrides)
@@ -55,17 +57,22 @@ def read_path(path: Path, overrides: Overrides | None = None) -> tuple[RolloutTa
         return read_archive(stream, path.name, overrides)
 
 
-def read_archive(stream: BinaryIO, name: str, overrides: Overrides | None = None) -> tuple[RolloutTask, ...]:
+def read_archive(
+    stream: BinaryIO, name: str, overrides: OverridesByFolder = NO_OVERRIDES
+) -> tuple[RolloutTask, ...]:
     """`name` is for messages, and names a task that is the archive itself. Raises TaskError."""
     root = name.removesuffix(".tgz").removesuffix(".tar.gz")
     return read_tasks(root, _archive_files(stream, name), overrides)
 
 
-def read_tasks(name: str, files: Files, overrides: Overrides | None = None) -> tuple[RolloutTask, ...]:
+def read_tasks(name: str, files: Files, overrides: OverridesByFolder) -> tuple[RolloutTask, ...]:
+    """Overrides are by the names of the tasks' folders."""
     folders = list(_task_folders(name, files))
     if not folders:
         raise NoTasks(path=name)
-    tasks = tuple(_read(folder, overrides) for folder in folders)
+    for other in overrides.keys() - {folder.name for folder in folders}:
+        raise InvalidTask(other, "overrides", "there is no such folder.")
+    tasks = tuple(_read(folder, overrides.get(folder.name)) for folder in folders)
     seen: set[str] = set()
     for task, folder in zip(tasks, folders, strict=True):
         if PurePosixPath(task.workdir).parts[1:2] in _FOLDERS_OF_SYSTEM:
@@ -80,12 +87,9 @@ def read_tasks(name: str, files: Files, overrides: Overrides | None = None) -> t
 def _read(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
     if tb_meta_task.META in folder.files:
         return tb_meta_task.read_tb_meta(folder, overrides)
-    if overrides is not None:
-        problem = f"overrides are for folders with {tb_meta_task.META}."
-        raise InvalidTask(folder.name, "overrides", problem)
-    if harbor_task.CONFIG in folder.files:
-        return harbor_task.read_harbor(folder)
-    return yaml_terminal_bench.read_terminal_bench(folder)
+    is_harbor = harbor_task.CONFIG in folder.files
+    task = harbor_task.read_harbor(folder) if is_harbor else yaml_terminal_bench.read_terminal_bench(folder)
+    return task if overrides is None else with_variables(task, folder.name, overrides)
 
 
 def _task_folders(name: str, files: Files) -> Iterator[TaskFolder]:

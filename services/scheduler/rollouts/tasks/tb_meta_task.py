@@ -3,7 +3,7 @@
 import fnmatch
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.values.rollout import RolloutLimits, RolloutTask, Rubric, VerifierKind
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
@@ -49,6 +49,21 @@ def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overri
             raise InvalidTask(task, file, problem)
     return Overrides(
         removed, injected, fields.text("lm_instructions", ""), fields.variables("environment_variables")
+    )
+
+
+def with_variables(task: RolloutTask, folder: str, overrides: Overrides) -> RolloutTask:
+    """For tasks of other forms, of which overrides change variables only."""
+    if overrides.remove_paths or overrides.injected or overrides.instructions:
+        problem = f"of folders without {META} only environment_variables are overridden."
+        raise InvalidTask(folder, "overrides", problem)
+    variables = dict(overrides.variables or {})
+    limit = Fields(folder, OVERRIDES, variables).number(_TIME_LIMIT, task.limits.agent_seconds, least=1)
+    variables.pop(_TIME_LIMIT, None)
+    return replace(
+        task,
+        environment={**task.environment, **variables},
+        limits=replace(task.limits, agent_seconds=limit),
     )
 
 

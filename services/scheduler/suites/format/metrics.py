@@ -31,7 +31,8 @@ MOST_METRICS = 20
 class MetricSpec:
     """`aggregation` is the name in lm-evaluation-harness. Higher is better for every metric.
 
-    `needs`: a key that the task must have. `is_single_label`: undefined if several choices are right.
+    `needs`: a key that the task must have, or `instead` of it. `is_single_label`: undefined if several
+    choices are right.
     """
 
     output_types: frozenset[OutputType]
@@ -39,6 +40,7 @@ class MetricSpec:
     options: frozenset[str] = frozenset()
     needs: Mapping[OutputType, str] | None = None
     is_single_label: bool = False
+    instead: str = ""
 
     def required_key(self, output_type: OutputType) -> str:
         return (self.needs or {}).get(output_type, "")
@@ -58,7 +60,8 @@ METRICS: Mapping[str, MetricSpec] = {
     "choice": MetricSpec(_TEXT, options=frozenset({"choices"})),
     "squad_em": MetricSpec(_BOTH, needs=_OVER_ANSWERS),
     "squad_f1": MetricSpec(_BOTH, needs=_OVER_ANSWERS),
-    "pass@1": MetricSpec(_TEXT, needs={OutputType.GENERATE_UNTIL: "code"}),
+    "pass@1": MetricSpec(_TEXT, needs={OutputType.GENERATE_UNTIL: "code"}, instead="rollout"),
+    "reward": MetricSpec(_TEXT, needs={OutputType.GENERATE_UNTIL: "rollout"}),
     "pearson": MetricSpec(_TEXT, "pearson"),
     "spearman": MetricSpec(_TEXT, "spearman"),
     **{f"{overlap}_max": MetricSpec(_TEXT) for overlap in _OVERLAPS},
@@ -103,8 +106,9 @@ def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[Fault]:
         yield Fault((*path, "metric"), f"{name} does not fit output_type {output_type}")
         return
     needed = metric.required_key(output_type)
-    if needed and needed not in fields:
-        yield Fault((*path, "metric"), f"{name} needs {needed}")
+    if needed and needed not in fields and metric.instead not in fields:
+        keys = f"{needed} or {metric.instead}" if metric.instead else needed
+        yield Fault((*path, "metric"), f"{name} needs {keys}")
     if metric.is_single_label and isinstance(fields["doc_to_target"], list):
         yield Fault((*path, "metric"), f"{name} has no figure where several choices are right")
     for option in use.keys() - NON_OPTION_KEYS - options_of(name, output_type):

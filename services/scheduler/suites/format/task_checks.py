@@ -85,6 +85,17 @@ def _code_faults(fields: Fields) -> Iterator[Fault]:
             yield Fault(("code", "prefix"), f"template error: {error}")
 
 
+def _rollout_faults(fields: Fields) -> Iterator[Fault]:
+    if "rollout" not in fields:
+        return
+    if fields.get("unsafe_code") is not True:
+        yield Fault(("rollout",), "agents execute commands, in a sandbox: unsafe_code: true says so")
+    if fields["output_type"] != OutputType.GENERATE_UNTIL:
+        yield Fault(("rollout",), f"only {OutputType.GENERATE_UNTIL} has it")
+    if "code" in fields:
+        yield Fault(("rollout",), "a task has code or rollout, not both")
+
+
 def _target_faults(fields: Fields) -> Iterator[Fault]:
     target, choices = fields["doc_to_target"], fields.get("doc_to_choice")
     if isinstance(target, list) and fields["output_type"] != OutputType.MULTIPLE_CHOICE:
@@ -175,6 +186,7 @@ _CHECKS = (
     _Check(frozenset(), _template_faults),
     _Check(frozenset({"output_type"}), _output_faults),
     _Check(frozenset({"output_type", "code", "unsafe_code"}), _code_faults),
+    _Check(frozenset({"output_type", "code", "rollout", "unsafe_code"}), _rollout_faults),
     _Check(frozenset({"output_type", "doc_to_target", "doc_to_choice"}), _target_faults),
     _Check(frozenset({"dataset"}), _dataset_faults),
     _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_faults),

@@ -72,6 +72,7 @@ def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:
         generation=_generation(fields),
         metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
         code=_code(fields),
+        rollout_column=str(fields.get("rollout", "")),
         definition_digest=hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest(),
     )
 

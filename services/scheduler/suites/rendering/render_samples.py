@@ -1,5 +1,6 @@
 """Renders a task's rows to samples, serially: few-shot draws depend on the order of the documents."""
 
+import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -168,8 +169,9 @@ def _sample(
 ) -> RenderedSample:
     question = writer.question(row, examples)
     check = _code_check(task, row, question)
-    encoded = _encoded(task, question, check)
-    kept_row = _kept(row)
+    rollout = _rollout(task, row)
+    encoded = _encoded(task, question, check, rollout)
+    kept_row = _kept({name: value for name, value in row.items() if name != task.rollout_column})
     return RenderedSample(
         position=position,
         doc_id=position,
@@ -182,6 +184,7 @@ def _sample(
         doc_json=kept_row.decode(),
         stored_bytes=len(encoded) + len(kept_row),
         code_check=check,
+        rollout=rollout,
     )
 
 
@@ -193,7 +196,16 @@ def _code_check(task: TaskDefinition, row: SourceRow, question: Question) -> Cod
     return CodeCheck(prefix, question.target.texts[0], rule.answer, rule.timeout_seconds)
 
 
-def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None) -> bytes:
+def _rollout(task: TaskDefinition, row: SourceRow) -> bytes:
+    if not task.rollout_column:
+        return b""
+    try:
+        return base64.b64decode(str(row[task.rollout_column]), validate=True)
+    except (KeyError, ValueError) as error:
+        raise RowProblem(f"its {task.rollout_column} is missing or no base64", task.rollout_column) from error
+
+
+def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, rollout: bytes) -> bytes:
     try:
         encoded = encode_question(task.name, task.version, question)
         if check is not None:
@@ -204,6 +216,8 @@ def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None) 
         raise RowProblem("its text is not valid Unicode (a lone surrogate)") from error
     if b"\0" in encoded:
         raise RowProblem("its text holds a NUL character, which cannot be stored")
+    if rollout:
+        encoded += netstrings([rollout])
     if len(encoded) > MAX_SAMPLE_BYTES:
         raise RowProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
     return encoded

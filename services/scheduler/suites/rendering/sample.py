@@ -38,7 +38,8 @@ def encode_question(task: str, version: str, question: Question) -> bytes:
     name, the task, its version, the prompt, the number of choices, each choice, the index of the right
     choice (decimal, empty if none, comma-separated if several), the number of accepted texts, each text. If
     there are any, the number of wrong texts, each of them, and the text of each choice follow. Where the
-    answer is executed, the program text before it, the part that is code and the time limit come last.
+    answer is executed, the program text before it, the part that is code and the time limit come last; where
+    an agent works on it, the message of its rollout.
     """
     target = question.target
     right_choice = "" if target.choice is None else str(target.choice)

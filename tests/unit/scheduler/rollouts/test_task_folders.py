@@ -69,7 +69,7 @@ def test_the_overrides_of_a_task_win_over_those_of_the_order(tmp_path: Path) -> 
         instructions="Ordered.",
         variables={"A": "ordered", "B": "ordered"},
     )
-    [task] = read_path(folder, ordered)
+    [task] = read_path(folder, {"a": ordered})
     files = files_of(task.workspace)
     assert {name for name in files if name.startswith("repo/")} == {
         "repo/doubling.py",

@@ -21,7 +21,7 @@ from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.held_message import FakeShardMessage, HeldBackPublisher, a_shard
-from tests.fakes.worker.refusing_sandboxes import refusing_check
+from tests.fakes.worker.refusing_sandboxes import refusing_check, refusing_rollouts
 from tests.fakes.worker.scripted_engine import ScriptedEngine, echo
 
 
@@ -46,7 +46,9 @@ class Bench:
             check_code=refusing_check(),
         )
         self.concurrency = ConcurrencyLimit(4)
-        executor = ExecuteShard(execute_sample, self.batcher, self.concurrency, prefetch)
+        executor = ExecuteShard(
+            execute_sample, refusing_rollouts(execute_sample), self.batcher, self.concurrency, prefetch
+        )
         self.processor = ProcessShard(executor, self.batcher, self.context, SystemClock())
         self.publishing = asyncio.create_task(self.batcher.run())
 

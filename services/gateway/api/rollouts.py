@@ -1,0 +1,103 @@
+"""Rollouts: tasks with files and tests, which agents work on in sandboxes. Each becomes a job per model."""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Base64Bytes, BaseModel, Field, JsonValue
+
+from proctor.v1 import rollout_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.rollout import AgentKind
+from proctor.wire.enums import number_of
+from services.gateway.api.openai import RequestId
+from services.gateway.api.runs.job import job_listed
+from services.gateway.api.runs.requests import MaxCost, Params, ProjectId, Rollouts
+from services.gateway.api.runs.schemas import JobListed
+from services.gateway.auth import User
+from services.gateway.backends import SchedulerCalls
+from services.gateway.errors.http_problem import problems
+from services.gateway.http.parameters import RequestBody, Text
+from services.gateway.http.presentation import json_text
+from services.gateway.paths import ROLLOUTS
+
+router = APIRouter(prefix=ROLLOUTS, tags=["rollouts"])
+
+
+class AgentBudgets(RequestBody):
+    kind: AgentKind = Field(default=AgentKind.SHELL, description="oracle and none ask no model")
+    max_steps: int | None = Field(default=None, ge=1, le=1000, description="Answers of the model; 50")
+    max_tokens: int | None = Field(
+        default=None, ge=1, le=100_000_000, description="Tokens over all steps, prompts included; 500,000"
+    )
+    command_seconds: float | None = Field(default=None, gt=0, le=3600, description="Time of a command; 60")
+
+    def to_proto(self) -> rollout_pb2.RolloutAgent:
+        return rollout_pb2.RolloutAgent(
+            kind=number_of(self.kind),
+            max_steps=self.max_steps or 0,
+            max_tokens=self.max_tokens or 0,
+            command_seconds=self.command_seconds or 0.0,
+        )
+
+
+class RolloutsRequest(RequestBody):
+    """Tasks × models × attempts."""
+
+    name: Text = Field(
+        min_length=1,
+        max_length=100,
+        examples=["mine"],
+        description="Name of the set of tasks, which becomes the suite of the jobs",
+    )
+    tasks: Annotated[
+        Base64Bytes, Field(description="Task folders as .tar.gz, at most 2 MiB compressed, in base64")
+    ]
+    models: list[Text] = Field(
+        min_length=1, max_length=20, examples=[["vllm/starter"]], description="provider/name; a job for each"
+    )
+    rollouts: Rollouts = None
+    agent: AgentBudgets = AgentBudgets()
+    overrides: dict[Text, dict[str, JsonValue]] = Field(
+        default={}, description="Name of a task's folder → overrides in the form of overrides.json"
+    )
+    project_id: ProjectId = 0
+    params: Params | None = None
+    max_cost: MaxCost = None
+
+    def to_proto(self, user: str, request_id: str) -> rollouts_pb2.OrderRolloutsRequest:
+        return rollouts_pb2.OrderRolloutsRequest(
+            name=self.name,
+            tasks=self.tasks,
+            overrides_json={folder: json_text(values) for folder, values in self.overrides.items()},
+            agent=self.agent.to_proto(),
+            models=self.models,
+            rollouts=self.rollouts,
+            project_id=self.project_id,
+            params=self.params.to_proto() if self.params else None,
+            max_cost=self.max_cost,
+            user=user,
+            request_id=request_id,
+        )
+
+
+class RolloutsOrdered(BaseModel):
+    suite: str = Field(description="name@version: the suite of the jobs")
+    task_ids: list[str]
+    jobs: list[JobListed] = Field(description="One per model, in the order of the request")
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=problems(400, 409, 413, 422, 503),
+    summary="Order rollouts: one job per model over the tasks",
+)
+async def order(
+    scheduler: SchedulerCalls, user: User, body: RolloutsRequest, request_id: RequestId
+) -> RolloutsOrdered:
+    ordered = await scheduler.rollouts.OrderRollouts(body.to_proto(user, request_id))
+    return RolloutsOrdered(
+        suite=ordered.suite,
+        task_ids=list(ordered.task_ids),
+        jobs=[job_listed(run) for run in ordered.runs],
+    )

@@ -1,0 +1,74 @@
+"""An order of rollouts, and what comes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID, uuid5
+
+from proctor.values.generation import GenerationParams
+from proctor.values.rollout import RolloutAgent
+from services.common.checked_fields import InvalidParameter
+from services.scheduler.rollouts.tasks.errors import TaskError
+from services.scheduler.runs.lifecycle.run import Run
+
+MAX_MODELS = 20
+# Base64 in a document of three times that, which has room for the instructions too.
+MAX_BUNDLE_BYTES = 2 * 1024 * 1024
+MAX_STEPS = 1000
+MAX_COMMAND_SECONDS = 3600.0
+MAX_TOKENS = 100_000_000
+
+
+class TooManyBytes(TaskError):
+    """The tasks have {bytes} bytes compressed, more than the {limit} of an order. Order fewer at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutsOrder:
+    """`tasks` are task folders as .tar.gz; `overrides_json` is by their names. `request_id` is a UUID."""
+
+    name: str
+    tasks: bytes
+    models: tuple[str, ...]
+    user: str
+    request_id: str
+    agent: RolloutAgent = field(default_factory=RolloutAgent)
+    overrides_json: Mapping[str, str] = field(default_factory=dict)
+    rollouts: int = 1
+    project_id: int = 0
+    params: GenerationParams = field(default_factory=GenerationParams)
+    max_cost: float | None = None
+
+    def id_for(self, model: str) -> str:
+        """Of the run of a model, and of the call that submits it: the same for a repeated order."""
+        return str(uuid5(UUID(self.request_id), model))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedRollouts:
+    """`suite` is name@version."""
+
+    suite: str
+    task_ids: tuple[str, ...]
+    runs: tuple[Run, ...]
+
+
+def check_order(order: RolloutsOrder) -> None:
+    """Raises InvalidParameter. What a run checks itself is left to it."""
+    if not order.models:
+        raise _invalid("models", "models is empty. Name at least one, as provider/name.")
+    if len(order.models) > MAX_MODELS:
+        raise _invalid("models", f"models has {len(order.models)} names, but may have at most {MAX_MODELS}.")
+    if len(set(order.models)) < len(order.models):
+        raise _invalid("models", "models names a model twice. Order more rollouts of it instead.")
+    agent = order.agent
+    if not 1 <= agent.max_steps <= MAX_STEPS:
+        raise _invalid("agent.max_steps", f"agent.max_steps must be from 1 to {MAX_STEPS}.")
+    if not 1 <= agent.max_tokens <= MAX_TOKENS:
+        raise _invalid("agent.max_tokens", f"agent.max_tokens must be from 1 to {MAX_TOKENS}.")
+    if not 0 < agent.command_seconds <= MAX_COMMAND_SECONDS:
+        sentence = f"agent.command_seconds must be above 0 and at most {MAX_COMMAND_SECONDS:g}."
+        raise _invalid("agent.command_seconds", sentence)
+
+
+def _invalid(field_name: str, sentence: str) -> InvalidParameter:
+    return InvalidParameter(field=field_name, sentence=sentence)

@@ -1,0 +1,92 @@
+"""Turns a sample that an agent works on into one outcome, as `ExecuteSample` does for other samples."""
+
+from dataclasses import dataclass
+
+from proctor.values.code import CodeResult
+from proctor.values.outcome import Failure, FailureClass
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.usage import Timing
+from services.worker.engines.engine import Generated
+from services.worker.execution.execute_sample import ExecuteSample
+from services.worker.execution.shard import Outcome, Shard, ShardSample
+from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.performed import Performed
+from services.worker.rollouts.ports import ContextFull
+from services.worker.rollouts.transcript import cut
+from services.worker.sandboxes.errors import SandboxError, VerifierFailed
+
+_LONGEST_DETAIL = 300
+
+
+class _Failed(Exception):
+    """The model gave no answer, for a reason of the machinery."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class _LeftToRun(Exception):
+    """The run has no time or no slot any more: another delivery begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The model of one rollout: each answer is paced, retried and refused as that of any sample."""
+
+    execute_sample: ExecuteSample
+    shard: Shard
+    sample: ShardSample
+
+    async def __call__(self, messages: tuple[ChatMessage, ...]) -> Generated:
+        step = ShardSample(self.sample.number, Prompt(messages=messages), sampling=self.sample.sampling)
+        outcome = await self.execute_sample.execute(self.shard, step)
+        if outcome is None:
+            raise _LeftToRun
+        if isinstance(outcome.result, Generated):
+            return outcome.result
+        assert isinstance(outcome.result, Failure)
+        if outcome.result.failure_class is FailureClass.PROMPT_TOO_LONG:
+            raise ContextFull
+        raise _Failed(outcome.result)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRollout:
+    execute_sample: ExecuteSample
+    rollouts: ExecuteRollout
+
+    async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
+        """None where the rollout is left to its run. Raises as `ExecuteSample.execute` does."""
+        assert sample.rollout is not None
+        if problem := await self.execute_sample.check_code.problem():
+            return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
+        performance = Performance(
+            rollout=sample.rollout,
+            session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
+            model=shard.model,
+            ask=_Model(self.execute_sample, shard, sample),
+        )
+        try:
+            return Outcome(shard, sample.number, _answer(await self.rollouts.execute(performance)))
+        except _LeftToRun:
+            return None
+        except _Failed as failed:
+            return Outcome(shard, sample.number, failed.failure)
+        except SandboxError as error:
+            is_verifier = isinstance(error, VerifierFailed)
+            failure_class = FailureClass.VERIFIER if is_verifier else FailureClass.SANDBOX
+            return Outcome(shard, sample.number, Failure(failure_class, str(error)))
+
+
+def _answer(performed: Performed) -> Generated:
+    """What the agent said last, how it ended, and the record of all it did."""
+    verdict = performed.verdict
+    return Generated(
+        text=performed.transcript.last_message,
+        finish_reason=performed.end.value,
+        usage=performed.transcript.usage,
+        timing=Timing(performed.seconds),
+        body_json=performed.record_json,
+        code_result=CodeResult(verdict.is_passed, cut(verdict.detail, _LONGEST_DETAIL), verdict.score),
+    )
