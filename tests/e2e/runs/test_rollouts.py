@@ -142,7 +142,7 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
         async with session.post(url, json=body | {"tasks": "bm8="}) as refused:
             problem = await refused.json()
     assert answers[0]["jobs"][0]["job_id"] == answers[1]["jobs"][0]["job_id"]
-    assert (refused.status, problem["reason"]) == (422, "INVALID_TASK_FOLDER")
+    assert (refused.status, problem["reason"]) == (400, "INVALID_TASK_FOLDER")
     [outcome] = await finished(stack, answers[0]["jobs"][0]["job_id"])
     # Its one step looked at the files; what is left is graded.
     assert (outcome.outcome.answer.finish_reason, outcome.scores["pass@1"]) == ("step_limit", 0.0)
