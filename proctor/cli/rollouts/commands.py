@@ -2,11 +2,13 @@
 
 import typer
 
-from proctor.cli.gateway import command_group
+from proctor.cli.gateway import Command, command_group
 from proctor.cli.rollouts.check import check
+from proctor.cli.rollouts.run import evaluate, run, summarize
 
 _ABOUT = "Coding tasks that agents work on in sandboxes."
 
 
 def rollouts_group() -> typer.Typer:
-    return command_group({"check": check}, about=_ABOUT)
+    commands: dict[str, Command] = {"run": run, "summarize": summarize, "eval": evaluate, "check": check}
+    return command_group(commands, about=_ABOUT)

@@ -1,10 +1,8 @@
 """Rollouts from the order to graded results: over gRPC and REST, worked on in the worker's sandboxes."""
 
 import base64
-import io
 import json
-import tarfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -13,18 +11,15 @@ import pytest_asyncio
 
 from proctor.client import errors
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest
 from tests.e2e.harness.run_ends import all_outcomes, ended
+from tests.fakes.stack.command_line import CommandLine
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.rollout_tasks import RIGHT, harbor_folder, tb_meta_folder
+from tests.harness.rollout_orders import MEND, SPOIL, archive, harbor_tasks, rollouts_order
+from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-_ESCAPED = RIGHT.encode("unicode_escape").decode()
-MEND = f"Mend it.\nDO ls && cat doubling.py\nDO printf '{_ESCAPED}' > doubling.py\n"
-SPOIL = "Mend it.\nDO echo nothing > doubling.py\nDO exit 3\n"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -32,27 +27,6 @@ async def stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, StackOrder(models=("fake", "other"))) as stack:
             yield stack
-
-
-def archive(folder: Path) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:gz") as tar:
-        for child in sorted(folder.iterdir()):
-            tar.add(child, child.name)
-    return written.getvalue()
-
-
-def harbor_tasks(folder: Path, instructions: Mapping[str, str]) -> bytes:
-    for name, instruction in instructions.items():
-        task = harbor_folder(folder / name)
-        (task / "instruction.md").write_text(instruction)
-    return archive(folder)
-
-
-def request(name: str, tasks: bytes, **changes: object) -> rollouts_pb2.OrderRolloutsRequest:
-    order = rollouts_pb2.OrderRolloutsRequest(name=name, tasks=tasks, models=["openai/fake"])
-    order.MergeFrom(rollouts_pb2.OrderRolloutsRequest(**changes))  # type: ignore[arg-type]  # fields of a message
-    return order
 
 
 async def finished(stack: StackHarness, run_id: str) -> list[outcome_pb2.RecordedOutcome]:
@@ -63,7 +37,7 @@ async def finished(stack: StackHarness, run_id: str) -> list[outcome_pb2.Recorde
 
 async def test_a_model_works_on_tasks_and_is_graded(stack: StackHarness, tmp_path: Path) -> None:
     tasks = harbor_tasks(tmp_path, {"mended": MEND, "spoiled": SPOIL})
-    order = request("worked", tasks, rollouts=2)
+    order = rollouts_order("worked", tasks, rollouts=2)
     order.models.append("openai/other")
     ordered = await stack.client.rollouts.order(order)
     assert (ordered.suite, list(ordered.task_ids)) == ("worked@1", ["mended", "spoiled"])
@@ -78,7 +52,9 @@ async def test_a_model_works_on_tasks_and_is_graded(stack: StackHarness, tmp_pat
 
 
 async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, tmp_path: Path) -> None:
-    ordered = await stack.client.rollouts.order(request("recorded", harbor_tasks(tmp_path, {"a": MEND})))
+    ordered = await stack.client.rollouts.order(
+        rollouts_order("recorded", harbor_tasks(tmp_path, {"a": MEND}))
+    )
     [outcome] = await finished(stack, ordered.runs[0].run_id)
     answer = outcome.outcome.answer
     assert (answer.finish_reason, "COMPLETE_TASK" in answer.text) == ("submitted", True)
@@ -103,7 +79,9 @@ async def test_agents_without_a_model_ask_none(
     tb_meta_folder(tmp_path / "a")
     await stack.model_server.control(reset_stats=True)
     agent = rollout_pb2.RolloutAgent(kind=f"AGENT_KIND_{kind}")  # type: ignore[arg-type]  # its name
-    ordered = await stack.client.rollouts.order(request(f"{kind.lower()}s", archive(tmp_path), agent=agent))
+    ordered = await stack.client.rollouts.order(
+        rollouts_order(f"{kind.lower()}s", archive(tmp_path), agent=agent)
+    )
     [outcome] = await finished(stack, ordered.runs[0].run_id)
     assert (outcome.scores["reward"], outcome.scores["pass@1"]) == (score, float(score == 1.0))
     assert (await stack.model_server.stats())["requests"] == 0
@@ -115,7 +93,7 @@ async def test_a_verifier_without_a_result_is_a_failure_and_no_score(
     stack: StackHarness, tmp_path: Path
 ) -> None:
     harbor_folder(tmp_path / "a", test="exit 1; true")
-    ordered = await stack.client.rollouts.order(request("unverified", archive(tmp_path)))
+    ordered = await stack.client.rollouts.order(rollouts_order("unverified", archive(tmp_path)))
     run = await ended(stack, ordered.runs[0].run_id)
     assert run.state == run_pb2.RUN_STATE_FAILED
     [outcome] = await all_outcomes(stack, run.run_id)
@@ -151,9 +129,71 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
 async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
     stack: StackHarness, tmp_path: Path
 ) -> None:
-    order = request("refused", harbor_tasks(tmp_path, {"a": MEND}))
+    order = rollouts_order("refused", harbor_tasks(tmp_path, {"a": MEND}))
     order.models.append("nowhere/model")
     with pytest.raises(errors.Refused, match="nowhere"):
         await stack.client.rollouts.order(order)
     listed = await stack.client.list_runs(ListRunsRequest(suite="refused"))
     assert listed.total == 0
+
+
+CONFIG = """
+name = "shown"
+parallel = 2
+
+[agent]
+max_steps = 10
+
+[[tasks]]
+prepared_dir = "tasks/mended"
+model = "openai/fake"
+rollouts = 2
+environment_variables = { TIMEOUT_SEC = "60" }
+
+[[tasks]]
+prepared_dir = "tasks/spoiled"
+model = "openai/fake"
+rollouts = 2
+
+[[tasks]]
+prepared_dir = "tasks/spoiled"
+model = "openai/other"
+"""
+
+
+async def test_the_command_line_orders_follows_and_writes_folders(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    harbor_tasks(tmp_path / "tasks", {"mended": MEND, "spoiled": SPOIL})
+    (tmp_path / "shown.toml").write_text(CONFIG)
+    run = CommandLine(stack.client.address, tmp_path / "state")
+    data = str(tmp_path / "data")
+    ended = await run("rollouts", "run", str(tmp_path / "shown.toml"), "--data", data, "-v")
+    assert ended.code == 0, ended.err
+    assert "name=shown tasks=5 parallel=2" in ended.out
+    assert "✓ All 5 tasks completed!" in ended.out
+    [manifest_file] = (tmp_path / "data" / "rollouts" / "shown").glob("*/manifest.json")
+    manifest = json.loads(manifest_file.read_text())
+    scores = [(Path(each["task_dir"]).name, each["score"]) for each in manifest["results"]]
+    assert scores == [("mended", 1.0), ("mended", 1.0), ("spoiled", 0.0), ("spoiled", 0.0), ("spoiled", 0.0)]
+    first = Path(manifest["results"][0]["run_dir"])
+    evaluation = json.loads((first / "evaluation_results.json").read_text())
+    assert (evaluation["total_score"], evaluation["evaluation"]["total_score"]) == (1.0, 1.0)
+    assert evaluation["agent_metrics"]["tool_calls_total"] == 3
+    assert "+    return 2 * n" in (first / "artifacts" / "diff.patch").read_text()
+    assert "**Overall Score**: 100.00%" in (first / "scoring_results.md").read_text()
+    assert "1 passed" in (first / "logs" / "eval.log").read_text()
+    assert {path.name for path in (first / "artifacts").iterdir()} == {
+        "diff.patch",
+        "notes.md",
+        "repo_info.json",
+        "trajectory.json",
+    }
+    before = manifest_file.read_bytes()
+    again = await run("rollouts", "eval", "shown", "--latest", "--data", data)
+    assert (again.code, manifest_file.read_bytes()) == (0, before)
+    summed = await run("rollouts", "summarize", "shown", "--latest", "--data", data, "--json")
+    tasks = [(row["model"], row["graded"], row["passed"]) for row in summed.document["tasks"]]
+    assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
+    missing = await run("rollouts", "summarize", "shown", "--rollout", "never", "--data", data)
+    assert missing.code == 4

@@ -1,0 +1,154 @@
+"""The configuration of `proctor rollouts run`: tasks, models and attempts, as TOML."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
+
+from proctor.client.errors import Refused
+from proctor.v1 import rollout_pb2, run_pb2
+
+M = TypeVar("M", bound=Message)
+
+_ROOT_KEYS = {"name", "parallel", "project_id", "max_cost", "agent", "params", "tasks"}
+_TASK_KEYS = {
+    "prepared_dir",
+    "model",
+    "rollouts",
+    "apply_overrides",
+    "overrides",
+    "environment_variables",
+}
+_KINDS = {"shell", "oracle", "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """One entry of `[[tasks]]`. `overrides` is a file; `keeps_own`: the task's own overrides.json counts."""
+
+    folder: Path
+    model: str
+    rollouts: int = 1
+    keeps_own: bool = True
+    overrides: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutsConfig:
+    """`document` is the file as it was read; `parallel` is shown, and bounded by the slots of the workers."""
+
+    path: Path
+    name: str
+    entries: Sequence[TaskEntry]
+    agent: rollout_pb2.RolloutAgent
+    params: run_pb2.GenerationParams
+    document: Mapping[str, Any]
+    parallel: int = 0
+    project_id: int = 0
+    max_cost: float | None = None
+
+    @property
+    def total(self) -> int:
+        """Rollouts of all entries."""
+        return sum(entry.rollouts for entry in self.entries)
+
+    def groups(self) -> Mapping[tuple[str, int], Sequence[TaskEntry]]:
+        """Entries by model and number of rollouts: an order each."""
+        found: dict[tuple[str, int], list[TaskEntry]] = {}
+        for entry in self.entries:
+            found.setdefault((entry.model, entry.rollouts), []).append(entry)
+        return found
+
+
+def read_config(path: Path) -> RolloutsConfig:
+    """Raises Refused. Paths in the file are relative to its folder, or else to the current one."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is no TOML: {error}.") from error
+    _refuse_unknown(path, document, _ROOT_KEYS)
+    listed = document.get("tasks")
+    if not isinstance(listed, list) or not listed:
+        raise Refused(f"{path}: tasks is missing: write [[tasks]] with prepared_dir and model.")
+    entries = [_entry(path, number, fields) for number, fields in enumerate(listed, 1)]
+    return RolloutsConfig(
+        path=path,
+        name=_text(path, document, "name", path.stem),
+        entries=entries,
+        agent=_agent(path, document.get("agent", {})),
+        params=_message(path, "params", document.get("params", {}), run_pb2.GenerationParams()),
+        document=document,
+        parallel=_count(path, document, "parallel", 0),
+        project_id=_count(path, document, "project_id", 0),
+        max_cost=document.get("max_cost"),
+    )
+
+
+def _entry(path: Path, number: int, fields: Any) -> TaskEntry:
+    place = Path(f"{path}, tasks {number}")
+    if not isinstance(fields, dict):
+        raise Refused(f"{place}: it must be a table.")
+    _refuse_unknown(place, fields, _TASK_KEYS)
+    variables = fields.get("environment_variables", {})
+    if not isinstance(variables, dict):
+        raise Refused(f"{place}: environment_variables must be a table.")
+    overrides = _text(place, fields, "overrides", "")
+    return TaskEntry(
+        folder=_existing(path, place, _text(place, fields, "prepared_dir")),
+        model=_text(place, fields, "model"),
+        rollouts=_count(place, fields, "rollouts", 1) or 1,
+        keeps_own=fields.get("apply_overrides", True) is not False,
+        overrides=_existing(path, place, overrides) if overrides else None,
+        variables={name: str(value) for name, value in variables.items()},
+    )
+
+
+def _agent(path: Path, fields: Any) -> rollout_pb2.RolloutAgent:
+    if not isinstance(fields, dict):
+        raise Refused(f"{path}: agent must be a table.")
+    kind = fields.get("kind", "shell")
+    if kind not in _KINDS:
+        raise Refused(f"{path}: agent.kind is {kind!r}, but must be {', '.join(sorted(_KINDS))}.")
+    named = {**fields, "kind": f"AGENT_KIND_{str(kind).upper()}"}
+    return _message(path, "agent", named, rollout_pb2.RolloutAgent())
+
+
+def _message(path: Path, key: str, fields: Any, message: M) -> M:
+    try:
+        return ParseDict(fields, message)
+    except (ParseError, AttributeError, TypeError) as error:
+        raise Refused(f"{path}: {key}: {error}.") from error
+
+
+def _existing(path: Path, place: Path, named: str) -> Path:
+    for found in (path.parent / named, Path(named)):
+        if found.exists():
+            return found
+    raise Refused(f"{place}: there is no {named}.")
+
+
+def _text(place: Path, fields: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = fields.get(key, default)
+    if not isinstance(value, str) or (default is None and not value):
+        raise Refused(f"{place}: {key} is missing, or no text.")
+    return value
+
+
+def _count(place: Path, fields: Mapping[str, Any], key: str, default: int) -> int:
+    value = fields.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise Refused(f"{place}: {key} must be a number of at least 0.")
+    return value
+
+
+def _refuse_unknown(place: Path, fields: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(fields.keys() - known)
+    if unknown:
+        raise Refused(f"{place}: there is no key {unknown[0]!r}. There are: {', '.join(sorted(known))}.")

@@ -1,0 +1,213 @@
+"""The folders that `proctor rollouts run` writes: a manifest, and one folder for each graded rollout."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.client.errors import NotFound
+from proctor.v1 import outcome_pb2
+from proctor.wire.enums import word_of
+
+MANIFEST = "manifest.json"
+STAMP_FORM = "%Y%m%d__%H-%M-%S"
+
+
+@dataclass(slots=True)
+class OrderedRun:
+    """A run of the order: attempt r at its task t is the rollout `first + t * rollouts + r` of the order."""
+
+    run_id: str
+    model: str
+    rollouts: int
+    first: int
+    task_dirs: list[str]
+    task_ids: list[str]
+
+    def number(self, task: int, rollout: int) -> int:
+        return self.first + task * self.rollouts + rollout
+
+
+@dataclass(slots=True)
+class RolloutFolders:
+    """`root` is the data folder. The manifest is replaced as a whole, so a crash leaves the one before."""
+
+    root: Path
+    name: str
+    stamp: str
+    config: Mapping[str, Any]
+    runs: list[OrderedRun] = field(default_factory=list)
+    results: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "rollouts" / self.name / self.stamp
+
+    @property
+    def total(self) -> int:
+        return sum(run.rollouts * len(run.task_ids) for run in self.runs)
+
+    def rollout_id(self, number: int) -> str:
+        return f"{self.stamp}-{number}"
+
+    def save(self) -> None:
+        document = {
+            "config": self.config,
+            "name": self.name,
+            "created_at": self.stamp,
+            "runs": [asdict(run) for run in self.runs],
+            "results": [self.results[number] for number in sorted(self.results)],
+        }
+        _write_whole(self.folder / MANIFEST, _json(document))
+        ids = "".join(f"{self.results[number]['run_id']}\n" for number in sorted(self.results))
+        _write_whole(self.folder / "runs.txt", ids)
+
+    def add(self, run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> int | None:
+        """Writes the folder of a rollout; its number, or None where it is there already."""
+        task = outcome.doc_id
+        number = run.number(task, outcome.outcome.rollout)
+        is_failed = outcome.outcome.HasField("failure")
+        known = self.results.get(number)
+        if known and (known["status"] == "completed" or is_failed):
+            return None
+        rollout_id = self.rollout_id(number)
+        folder = self.root / "runs" / rollout_id
+        for path, text in _files(rollout_id, run, task, outcome):
+            _write_whole(folder / path, text)
+        result = {
+            "task_dir": run.task_dirs[task],
+            "run_id": rollout_id,
+            "run_dir": str(folder),
+            "status": "failed" if is_failed else "completed",
+            "launch_rc": int(is_failed),
+            "task_id": run.task_ids[task],
+            "model": run.model,
+            "rollout": outcome.outcome.rollout,
+            "score": None if is_failed else outcome.scores.get("reward"),
+            "problem": outcome.outcome.failure.message if is_failed else "",
+        }
+        self.results[number] = result
+        _write_whole(self.folder / "task_results" / f"{rollout_id}.json", _json(result))
+        return number
+
+
+def load_folders(root: Path, name: str, stamp: str) -> RolloutFolders:
+    """`stamp` empty means the latest. Raises NotFound."""
+    below = root / "rollouts" / name
+    stamps = sorted(path.parent.name for path in below.glob(f"*/{MANIFEST}"))
+    if not stamps or (stamp and stamp not in stamps):
+        known = f" There are: {', '.join(stamps)}." if stamps else ""
+        raise NotFound(f"There are no rollouts {name} {stamp} in {root}.{known}", "")
+    stamp = stamp or stamps[-1]
+    document = json.loads((below / stamp / MANIFEST).read_text(encoding="utf-8"))
+    folders = RolloutFolders(root, name, stamp, document["config"])
+    folders.runs = [OrderedRun(**run) for run in document["runs"]]
+    folders.results = {int(result["run_id"].rpartition("-")[2]): result for result in document["results"]}
+    return folders
+
+
+def _files(
+    rollout_id: str, run: OrderedRun, task: int, outcome: outcome_pb2.RecordedOutcome
+) -> Iterator[tuple[str, str]]:
+    failure, answer = outcome.outcome.failure, outcome.outcome.answer
+    record: Mapping[str, Any] = json.loads(answer.body_json) if answer.body_json else {}
+    evaluation = _evaluation(rollout_id, run.task_ids[task], outcome, record)
+    yield "evaluation_results.json", _json(evaluation)
+    yield "scoring_results.md", _scoring(rollout_id, run, task, evaluation)
+    yield "artifacts/diff.patch", record.get("diff", "")
+    yield "artifacts/notes.md", answer.text
+    info = {"task_dir": run.task_dirs[task], "model": run.model, "proctor_run_id": run.run_id}
+    yield "artifacts/repo_info.json", _json(info)
+    if record:
+        yield "artifacts/trajectory.json", _json(record["trajectory"])
+    log = record.get("verifier_log", "")
+    if failure.message:
+        log = f"{word_of(outcome_pb2.FailureClass, failure.failure_class)}: {failure.message}\n"
+    yield "logs/eval.log", log
+
+
+def _evaluation(
+    rollout_id: str, task_id: str, outcome: outcome_pb2.RecordedOutcome, record: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`total_score` stands at both places at which scripts look for it."""
+    score = record.get("score")
+    usage = outcome.outcome.usage
+    return {
+        "task_id": task_id,
+        "run_id": rollout_id,
+        "evaluation": {"rubrics": record.get("rubrics", {}), "total_score": score, "max_score": 1.0},
+        "total_score": score,
+        "ended": record.get("ended", ""),
+        "detail": record.get("detail", outcome.outcome.failure.message),
+        "suspicions": record.get("suspicions", []),
+        "diff_lines": len(record.get("diff", "").splitlines()),
+        "agent_metrics": {
+            "tokens_total": usage.prompt_tokens + usage.completion_tokens,
+            "tokens_prompt": usage.prompt_tokens,
+            "tokens_completion": usage.completion_tokens,
+            "tool_calls_total": _tool_calls(record),
+            "seconds": outcome.outcome.timing.total_seconds,
+        },
+        "custom_metrics": record.get("rewards", {}),
+    }
+
+
+def _tool_calls(record: Mapping[str, Any]) -> int:
+    steps: Sequence[Mapping[str, Any]] = record.get("trajectory", {}).get("steps", [])
+    return sum(len(step.get("tool_calls", ())) for step in steps)
+
+
+def _scoring(rollout_id: str, run: OrderedRun, task: int, evaluation: Mapping[str, Any]) -> str:
+    score, metrics = evaluation["total_score"], evaluation["agent_metrics"]
+    lines = [
+        "# 📊 Scoring Results",
+        "",
+        f"**Run ID**: {rollout_id}  ",
+        f"**Task**: {run.task_ids[task]}  ",
+        f"**Model**: {run.model}  ",
+        f"**Overall Score**: {'none' if score is None else f'{score:.2%}'}",
+        "",
+        "## Agent Metrics",
+        "",
+        f"- Tokens: {metrics['tokens_total']}",
+        f"- Commands: {metrics['tool_calls_total']}",
+        f"- Ended: {evaluation['ended'] or 'not graded'}",
+        "",
+        "## Rubric Scores",
+        "",
+        "| Rubric | Weight | Score | Tests | Status | Criterion |",
+        "|---|---|---|---|---|---|",
+        *_rubric_rows(evaluation["evaluation"]["rubrics"]),
+        "",
+        "## Final Summary",
+        "",
+        str(evaluation["detail"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rubric_rows(rubrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, rubric in rubrics.items():
+        score = rubric["score"]
+        shown = "none" if score is None else f"{score:.2f}"
+        tests = f"{rubric['tests_passed']}/{rubric['test_count']}"
+        cells = (name, f"{rubric['weight']:g}", shown, tests, _mark(score), rubric["criterion"])
+        yield f"| {' | '.join(cells)} |"
+
+
+def _mark(score: float | None) -> str:
+    return "✅" if score == 1.0 else "❌"
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """By rename: who reads it meanwhile has the whole of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    written.write_text(text, encoding="utf-8")
+    written.replace(path)

@@ -1,0 +1,207 @@
+"""`proctor rollouts run`, `eval` and `summarize`: order rollouts, follow them, write what came of them."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.cli.gateway import Session
+from proctor.cli.render.table import table, texts
+from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
+from proctor.cli.render.words import JsonValue
+from proctor.cli.rollouts.archive import order_of
+from proctor.cli.rollouts.config import RolloutsConfig, read_config
+from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
+from proctor.client.errors import NotFound
+from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
+from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+
+_PAGE_SIZE = 20
+
+ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Tasks, models and attempts.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name in the configuration.")]
+DataOption = Annotated[Path, typer.Option("--data", help="Folder of results.")]
+Verbosity = Annotated[
+    int, typer.Option("-v", count=True, help="Each rollout; -vv: what its tests printed too.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StampOptions:
+    """Which rollouts of a name are meant."""
+
+    is_latest: Annotated[bool, typer.Option("--latest", help="The latest; the default.")] = False
+    rollout: Annotated[str, typer.Option(metavar="STAMP", help="Those of this time.")] = ""
+
+
+async def run(
+    session: Session, config: ConfigArgument, verbose: Verbosity = 0, data: DataOption = Path("data")
+) -> ExitCode:
+    """Order rollouts of tasks, follow them, and write a folder for each. Ctrl-C leaves them going."""
+    read = read_config(config)
+    stamp = time.strftime(STAMP_FORM, time.gmtime())
+    folders = RolloutFolders(data, read.name, stamp, read.document)
+    progress = session.terminal.progress
+    line = f"[rollouts] config={config} name={read.name} tasks={read.total}"
+    say(progress, f"{line} parallel={read.parallel}" if read.parallel else line)
+    await _order(session.client, read, folders)
+    folders.save()
+    ended = await _follow(session, folders, verbose)
+    return _report(session.terminal, folders, ended)
+
+
+async def evaluate(
+    session: Session,
+    name: NameArgument,
+    which: StampOptions,
+    verbose: Verbosity = 0,
+    data: DataOption = Path("data"),
+) -> ExitCode:
+    """Fetch the results of rollouts again, such as after a Ctrl-C or a retry, and follow those that go on."""
+    folders = load_folders(data, name, which.rollout)
+    return _report(session.terminal, folders, await _follow(session, folders, verbose))
+
+
+def summarize(
+    name: NameArgument,
+    is_latest: Annotated[bool, typer.Option("--latest", help="The latest; the default.")] = False,  # noqa: ARG001  # the default
+    rollout: Annotated[str, typer.Option(metavar="STAMP", help="Those of this time.")] = "",
+    data: DataOption = Path("data"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Sum up rollouts from their folders: passes, scores and failures of each task and model."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        _show_summary(terminal, load_folders(data, name, rollout))
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+async def _order(client: ProctorClient, config: RolloutsConfig, folders: RolloutFolders) -> None:
+    """All archives are made before the first is sent."""
+    space = uuid.uuid4()
+    orders = [
+        (order_of(config, model, rollouts, entries, str(uuid.uuid5(space, f"{model} {rollouts}"))), entries)
+        for (model, rollouts), entries in config.groups().items()
+    ]
+    first = 1
+    for order, entries in orders:
+        ordered = await client.rollouts.order(order)
+        for each in ordered.runs:
+            task_dirs = [str(entry.folder) for entry in entries]
+            known = OrderedRun(
+                each.run_id, each.order.model, order.rollouts, first, task_dirs, list(ordered.task_ids)
+            )
+            folders.runs.append(known)
+            first += order.rollouts * len(entries)
+
+
+async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> list[run_pb2.Run]:
+    terminal, client = session.terminal, session.client
+    with terminal.progress.status(_waiting(folders)) as spinner:
+
+        async def follow(ordered: OrderedRun) -> run_pb2.Run:
+            seen, run = 0, run_pb2.Run()
+            async for run in client.watch_run(ordered.run_id):
+                if run.progress.completed == seen:
+                    continue
+                seen = run.progress.completed
+                await _collect(client, folders, ordered, terminal, verbose)
+                spinner.update(_waiting(folders))
+            await _collect(client, folders, ordered, terminal, verbose)
+            spinner.update(_waiting(folders))
+            return run
+
+        return list(await asyncio.gather(*(follow(ordered) for ordered in folders.runs)))
+
+
+def _waiting(folders: RolloutFolders) -> str:
+    return f"Running tasks... {len(folders.results)}/{folders.total} completed"
+
+
+async def _collect(
+    client: ProctorClient, folders: RolloutFolders, ordered: OrderedRun, terminal: Terminal, verbose: int
+) -> None:
+    """What was recorded since; the manifest is written after the folders that it names."""
+    is_new = False
+    async for outcome in _outcomes(client, ordered.run_id):
+        number = folders.add(ordered, outcome)
+        if number is None:
+            continue
+        is_new = True
+        result = folders.results[number]
+        mark = "✓" if result["status"] == "completed" else "✗"
+        say(terminal.progress, f"{mark} Task {result['run_id']} {result['status']} (launched)")
+        if verbose:
+            score = "no score" if result["score"] is None else f"score {result['score']:.2f}"
+            what = f"  {result['task_id']} · {result['model']} · rollout {result['rollout']} · {score}"
+            say(terminal.progress, f"{what} {result['problem']}".rstrip())
+        if verbose > 1:
+            log = (Path(result["run_dir"]) / "logs" / "eval.log").read_text(encoding="utf-8")
+            write_verbatim(terminal.progress, log.rstrip())
+    if is_new:
+        folders.save()
+
+
+async def _outcomes(client: ProctorClient, run_id: str) -> AsyncIterator[outcome_pb2.RecordedOutcome]:
+    token = ""
+    while True:
+        request = results_service_pb2.ListOutcomesRequest(
+            run_id=run_id, page_size=_PAGE_SIZE, page_token=token
+        )
+        try:
+            page, token = await client.list_outcomes(request)
+        except NotFound:
+            # Results knows a run once it is planned.
+            return
+        for outcome in page:
+            yield outcome
+        if not token:
+            return
+
+
+def _report(terminal: Terminal, folders: RolloutFolders, ended: Sequence[run_pb2.Run]) -> ExitCode:
+    failed = [run for run in ended if run.state != run_pb2.RUN_STATE_COMPLETED]
+    for run in failed:
+        why = run.error.message or "it was cancelled."
+        say(terminal.err, f"The run {run.run_id} of {run.order.model} did not complete: {why}", style="red")
+    if not failed and len(folders.results) == folders.total:
+        say(terminal.progress, f"✓ All {folders.total} tasks completed!")
+    _show_summary(terminal, folders)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _show_summary(terminal: Terminal, folders: RolloutFolders) -> None:
+    lines = list(_lines(folders))
+    if terminal.is_json:
+        keys = ("task_id", "model", "graded", "passed", "mean_score", "failed")
+        rows: list[JsonValue] = [dict(zip(keys, line, strict=True)) for line in lines]
+        terminal.emit({"name": folders.name, "stamp": folders.stamp, "tasks": rows})
+        return
+    columns = texts("task", "model", "graded", "passed", "mean score", "failed")
+    cells = (
+        (task, model, str(graded), str(passed), "" if mean is None else f"{mean:.3f}", str(failed))
+        for task, model, graded, passed, mean, failed in lines
+    )
+    terminal.out.print(table(terminal.out, columns, cells))
+    say(terminal.out, f"Results: {folders.folder}", style="dim")
+
+
+def _lines(folders: RolloutFolders) -> Iterator[tuple[str, str, int, int, float | None, int]]:
+    """Task, model, graded rollouts, passes, mean score and failures, which are in neither."""
+    for ordered in folders.runs:
+        for index, task_id in enumerate(ordered.task_ids):
+            numbers = [ordered.number(index, rollout) for rollout in range(ordered.rollouts)]
+            found = [folders.results[number] for number in numbers if number in folders.results]
+            scores = [result["score"] for result in found if result["score"] is not None]
+            passed = sum(score >= 1.0 for score in scores)
+            mean = sum(scores) / len(scores) if scores else None
+            yield task_id, ordered.model, len(scores), passed, mean, len(found) - len(scores)

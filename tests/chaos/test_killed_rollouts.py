@@ -1,0 +1,84 @@
+"""Rollouts under `kill -9` of the processes around them: each is graded once; cancelling leaves nothing."""
+
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import run_pb2
+from tests.chaos.faults.stack_faults import faulted_stack, kill
+from tests.e2e.harness.run_ends import all_outcomes, ended
+from tests.fakes.eventually import eventually
+from tests.harness.rollout_orders import MEND, SPOIL, harbor_tasks, rollouts_order
+from tests.harness.stack_harness import StackHarness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROLLOUTS = 6
+LIMIT_SECONDS = 150.0
+# Not in any other test, nor on the machine.
+LONG = "sleep 86399"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack:
+        yield stack
+
+
+async def recorded(stack: StackHarness, run_id: str) -> int:
+    async with stack.database() as connection:
+        query = "SELECT coalesce(sum(recorded), 0)::bigint FROM results.task_counts WHERE run_id = $1::uuid"
+        return int(await connection.fetchval(query, run_id))
+
+
+# The seed is in the test's name, so that a failure can be repeated.
+@pytest.mark.timeout(2 * LIMIT_SECONDS)
+@pytest.mark.parametrize("seed", [3])
+async def test_each_rollout_is_graded_once_under_kills(
+    stack: StackHarness, tmp_path: Path, seed: int
+) -> None:
+    tasks = harbor_tasks(tmp_path, {"mended": MEND, "slow": f"{MEND}DO sleep 1\n", "spoiled": SPOIL})
+    ordered = await stack.client.rollouts.order(rollouts_order("killed", tasks, rollouts=ROLLOUTS))
+    run_id, total = ordered.runs[0].run_id, 3 * ROLLOUTS
+    names = ["worker", *random.Random(seed).sample(["results", "scheduler", "nats"], k=2), "worker"]
+    for part, name in enumerate(names, 1):
+        least = part * total // (len(names) + 2)
+
+        async def is_reached(least: int = least) -> bool:
+            return await recorded(stack, run_id) >= least
+
+        await eventually(is_reached, f"{least} rollouts are graded", LIMIT_SECONDS)
+        await kill(stack, name)
+    run = await ended(stack, run_id, LIMIT_SECONDS)
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    outcomes = await all_outcomes(stack, run_id)
+    keys = Counter((outcome.doc_id, outcome.outcome.rollout) for outcome in outcomes)
+    assert keys == {(task, rollout): 1 for task in range(3) for rollout in range(ROLLOUTS)}
+    assert {(outcome.doc_id, outcome.scores["reward"]) for outcome in outcomes} == {(0, 1), (1, 1), (2, 0)}
+    assert await recorded(stack, run_id) == total
+
+
+def is_executed(command: str) -> bool:
+    """By any process of the machine; those of sandboxes are seen from outside."""
+    wanted = command.replace(" ", "\0").encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(wanted):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+async def test_a_cancelled_rollout_leaves_no_process(stack: StackHarness, tmp_path: Path) -> None:
+    tasks = harbor_tasks(tmp_path, {"long": f"Wait.\nDO {LONG}\n"})
+    ordered = await stack.client.rollouts.order(rollouts_order("cancelled", tasks))
+    await eventually(lambda: is_executed(LONG), "the command runs", 60)
+    await stack.client.cancel_run(ordered.runs[0].run_id)
+    await eventually(lambda: not is_executed(LONG), "its sandbox is closed", 10)
+    run = await ended(stack, ordered.runs[0].run_id)
+    assert run.state == run_pb2.RUN_STATE_CANCELLED

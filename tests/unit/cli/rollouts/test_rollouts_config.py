@@ -1,0 +1,72 @@
+"""The configuration of rollouts: what it says, and what is refused of it in a sentence."""
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from proctor.cli.rollouts.archive import order_of
+from proctor.cli.rollouts.config import read_config
+from proctor.client.errors import Refused
+from proctor.v1 import rollout_pb2
+from tests.harness.rollout_tasks import tb_meta_folder, write
+
+ENTRY = '[[tasks]]\nprepared_dir = "a"\nmodel = "openai/x"\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    tb_meta_folder(folder / "a")
+    (folder / "config.toml").write_text(text)
+    return folder / "config.toml"
+
+
+def test_entries_of_a_model_with_as_many_rollouts_are_one_order(tmp_path: Path) -> None:
+    tb_meta_folder(tmp_path / "b")
+    other = ENTRY.replace('"a"', '"b"')
+    text = f"{ENTRY}rollouts = 2\n{other}rollouts = 2\n{ENTRY.replace('/x', '/y')}[agent]\nmax_steps = 7\n"
+    config = read_config(written(tmp_path, text))
+    assert (config.name, config.total) == ("config", 5)
+    groups = {key: [entry.folder.name for entry in each] for key, each in config.groups().items()}
+    assert groups == {("openai/x", 2): ["a", "b"], ("openai/y", 1): ["a"]}
+    assert (config.agent.max_steps, config.agent.kind) == (7, rollout_pb2.AGENT_KIND_SHELL)
+
+
+def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) -> None:
+    keys = "overrides = 'more.json'\napply_overrides = false\nenvironment_variables = { A = 'entry' }\n"
+    path = written(tmp_path, ENTRY + keys)
+    more = {"environment_variables": {"A": "file", "B": "file"}, "lm_instructions": "Do it."}
+    write(tmp_path, {"more.json": json.dumps(more), "a/overrides.json": "{}", "a/.git/config": ""})
+    config = read_config(path)
+    order = order_of(config, "openai/x", 1, config.entries, "")
+    [(folder, overrides)] = order.overrides_json.items()
+    assert json.loads(overrides) == {
+        "environment_variables": {"A": "entry", "B": "file"},
+        "lm_instructions": "Do it.",
+    }
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(order.tasks))) as tar:
+        names = set(tar.getnames())
+    assert f"{folder}/tb_meta.json" in names
+    # The task's own overrides do not apply, and the history of git is not sent.
+    assert not any("overrides.json" in name or ".git" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name = 'x'", "tasks is missing"),
+        (f"{ENTRY}unknown = 1", "no key 'unknown'"),
+        ('[[tasks]]\nprepared_dir = "a"', "model is missing"),
+        ('[[tasks]]\nprepared_dir = "never"\nmodel = "m"', "there is no never"),
+        (f"{ENTRY}rollouts = -1", "rollouts must be a number"),
+        (f"{ENTRY}[agent]\nkind = 'codex'", "agent.kind is 'codex'"),
+        (f"{ENTRY}[agent]\nsteps = 1", "agent"),
+        (f"{ENTRY}[params]\nheat = 1", "params"),
+        ("= 1", "no TOML"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        read_config(written(tmp_path, text))
