@@ -4,6 +4,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from proctor.values.rollout import RolloutTask
+from services.scheduler.rollouts.tasks.file_task_sets import read_path
+
 WRONG = "def twice(n):\n    return 3 * n\n"
 RIGHT = "def twice(n):\n    return 2 * n\n"
 TESTS = "from doubling import twice\n\n\ndef test_twice():\n    assert twice(21) == 42\n"
@@ -77,3 +80,9 @@ def terminal_bench_folder(folder: Path, config: str = "") -> Path:
         "solution.sh": SOLVE,
     }
     return write(folder, files)
+
+
+def read_task(folder: Path) -> RolloutTask:
+    """A folder of one task, read as the scheduler reads it."""
+    [task] = read_path(folder)
+    return task

@@ -21,8 +21,14 @@ from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_b
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
 from services.worker.verification.verify_solution import VerifySolution
-from tests.harness.read_tasks import read_task
-from tests.harness.rollout_tasks import SOLVE, harbor_folder, tb_meta_folder, terminal_bench_folder, write
+from tests.harness.rollout_tasks import (
+    SOLVE,
+    harbor_folder,
+    read_task,
+    tb_meta_folder,
+    terminal_bench_folder,
+    write,
+)
 from tests.reference.golden_reference import folder_of
 
 
