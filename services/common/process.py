@@ -18,6 +18,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
+from services.common.traces import start_traces, stop_traces
 
 _M_MMAP_THRESHOLD = -3
 _LARGE_BLOCK_BYTES = 1024 * 1024
@@ -43,6 +44,16 @@ class ProcessSettings(Protocol):
         """host:port of its metrics; empty: they are not served."""
         ...
 
+    @property
+    def traces_endpoint(self) -> str:
+        """URL of the collector of traces; empty: there are none."""
+        ...
+
+    @property
+    def traces_share(self) -> float:
+        """Of the requests that are traced."""
+        ...
+
 
 S = TypeVar("S", bound=ProcessSettings)
 
@@ -53,10 +64,11 @@ def start_process(
     context: Callable[[S], AbstractAsyncContextManager[RunningService]],
     *,
     metrics_labels: Callable[[S], Mapping[str, str]] = lambda _: {},
+    begins_traces: bool = False,
 ) -> int:
     """Runs the service until a signal stops it; returns its exit code. A failed start is logged.
 
-    `metrics_labels` are added to all metrics of the process.
+    `metrics_labels` are added to all metrics of the process; `begins_traces` where requests of users come in.
     """
     settings = read_settings(name, settings_class)
     if settings is None:
@@ -66,10 +78,14 @@ def start_process(
     except DomainError as error:
         get_logger().error("cannot start", message=error.message, reason=error.reason)
         return 1
+    start_traces(name, settings.traces_endpoint, settings.traces_share, begins_traces=begins_traces)
     # Imported objects live as long as the process: garbage collections need not walk them again and again.
     gc.freeze()
     running = run_service(name, lambda: context(settings), notice_seconds=settings.notice_seconds)
-    return uvloop.run(running)
+    try:
+        return uvloop.run(running)
+    finally:
+        stop_traces()
 
 
 def _start_metrics(name: str, address: str, labels: Mapping[str, str]) -> None:

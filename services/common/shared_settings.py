@@ -105,6 +105,24 @@ MetricsAddress = Annotated[
         "They are not served unless it is set.",
     ),
 ]
+TracesEndpoint = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_TRACES_ENDPOINT",
+        pattern=r"^(https?://\S+)?$",
+        description="Collector of OpenTelemetry that gets the traces over OTLP (gRPC), as "
+        "`http://collector:4317`; there are none unless it is set.",
+    ),
+]
+TracesShare = Annotated[
+    float,
+    Field(
+        validation_alias="PROCTOR_TRACES_SHARE",
+        ge=0,
+        le=1,
+        description="Share of the requests to the gateway that are traced, with the runs they order.",
+    ),
+]
 NoticeSeconds = Annotated[
     float,
     Field(

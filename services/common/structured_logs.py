@@ -7,6 +7,8 @@ from typing import cast
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from services.common.traces import current_trace_id
+
 _MAX_FIELD = 1024
 _MAX_TRACEBACK = 32 * 1024
 
@@ -15,6 +17,7 @@ def configure_logs(service: str, level: str) -> None:
     """Sets up logging for the process; lines of libraries come through as well, from WARNING on."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        _with_trace,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -34,6 +37,12 @@ def configure_logs(service: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def _with_trace(_logger: object, _method: str, fields: EventDict) -> EventDict:
+    if trace_id := current_trace_id():
+        fields["trace_id"] = trace_id
+    return fields
 
 
 def _capped(_logger: object, _method: str, fields: EventDict) -> EventDict:

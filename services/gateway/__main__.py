@@ -8,7 +8,7 @@ from services.gateway.wiring import running_gateway
 
 
 def main() -> int:
-    return start_process("gateway", GatewaySettings, running_gateway)
+    return start_process("gateway", GatewaySettings, running_gateway, begins_traces=True)
 
 
 if __name__ == "__main__":

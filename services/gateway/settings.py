@@ -14,6 +14,8 @@ from services.common.shared_settings import (
     NoticeSeconds,
     ResultsAddress,
     SchedulerAddress,
+    TracesEndpoint,
+    TracesShare,
     settings_of,
 )
 
@@ -44,6 +46,8 @@ class GatewaySettings(BaseSettings):
     results_address: ResultsAddress = "127.0.0.1:8083"
     log_level: LogLevel = "INFO"
     metrics_address: MetricsAddress = ""
+    traces_endpoint: TracesEndpoint = ""
+    traces_share: TracesShare = 0.01
     notice_seconds: NoticeSeconds = 0.0
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     """JSON object from user name to API key. Empty: requests need no key, and each caller is an operator."""

@@ -15,6 +15,8 @@ from services.common.shared_settings import (
     PostgresDsn,
     ResultsAddress,
     ShardKey,
+    TracesEndpoint,
+    TracesShare,
     settings_of,
 )
 
@@ -34,6 +36,8 @@ class ResultsSettings(BaseSettings):
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
     metrics_address: MetricsAddress = ""
+    traces_endpoint: TracesEndpoint = ""
+    traces_share: TracesShare = 0.01
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where results listens for gRPC, if it is not the address that others call."""

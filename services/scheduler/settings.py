@@ -24,6 +24,8 @@ from services.common.shared_settings import (
     ResultsAddress,
     SchedulerAddress,
     ShardKey,
+    TracesEndpoint,
+    TracesShare,
     settings_of,
 )
 
@@ -49,6 +51,8 @@ class SchedulerSettings(BaseSettings):
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
     metrics_address: MetricsAddress = ""
+    traces_endpoint: TracesEndpoint = ""
+    traces_share: TracesShare = 0.01
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""

@@ -15,6 +15,8 @@ from services.common.shared_settings import (
     NatsUrl,
     NoticeSeconds,
     PoolsFilePath,
+    TracesEndpoint,
+    TracesShare,
     settings_of,
 )
 
@@ -32,6 +34,8 @@ class WorkerSettings(BaseSettings):
     allowed_base_urls: AllowedBaseUrls = ""
     log_level: LogLevel = "INFO"
     metrics_address: MetricsAddress = ""
+    traces_endpoint: TracesEndpoint = ""
+    traces_share: TracesShare = 0.01
     notice_seconds: NoticeSeconds = 0.0
     pool: str = "local"
     """Name of the worker's pool in the pools file."""

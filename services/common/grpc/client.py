@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import grpc
 
 from services.common.grpc.server import MAX_MESSAGE_BYTES
+from services.common.traces import TRACEPARENT, current_trace, is_tracing
 
 _RETRY_UNAVAILABLE = {
     "name": [{}],
@@ -19,6 +21,19 @@ _RETRY_UNAVAILABLE = {
 }
 
 
+class TracedCalls(grpc.aio.UnaryUnaryClientInterceptor):
+    """Sends the trace context with each unary call, where there is one."""
+
+    async def intercept_unary_unary(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:  # the library's own signature
+        trace = current_trace()
+        if trace:
+            metadata = grpc.aio.Metadata(*(client_call_details.metadata or ()), (TRACEPARENT, trace))
+            client_call_details = client_call_details._replace(metadata=metadata)
+        return await continuation(client_call_details, request)
+
+
 def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Channel:
     """A channel to `host:port` that retries UNAVAILABLE, which may mean that only the answer was lost.
 
@@ -28,6 +43,7 @@ def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Cha
     """
     return grpc.aio.insecure_channel(
         address,
+        interceptors=[TracedCalls()] if is_tracing() else None,
         options=[
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

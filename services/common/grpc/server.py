@@ -20,6 +20,7 @@ from services.common.grpc.errors import masked_status, parsed, status_of
 from services.common.metrics import RPC_SECONDS
 from services.common.process import CannotListen, bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
+from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 NO_RETRY = ("grpc-retry-pushback-ms", "-1")
@@ -136,7 +137,8 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
 
     code = grpc.StatusCode.OK.name
     try:
-        yield
+        with span(method.removeprefix("/"), SpanKind.SERVER, parent=_trace_of(context)):
+            yield
         log.debug("rpc", method=method, code=code, ms=milliseconds())
     except grpc.aio.AbortError:
         code = context.code().name
@@ -159,6 +161,12 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
         await context.abort_with_status(rpc_status.to_status(masked_status(incident)))
     finally:
         RPC_SECONDS.labels(method.removeprefix("/"), code).observe(time.perf_counter() - started)
+
+
+def _trace_of(context: Any) -> str:
+    if not is_tracing():
+        return ""
+    return next((str(value) for key, value in context.invocation_metadata() if key == TRACEPARENT), "")
 
 
 class GrpcServer:

@@ -23,6 +23,7 @@ from services.common.nats.connection import (
 )
 from services.common.nats.specs import BucketSpec, ConsumerSpec, StreamSpec
 from services.common.structured_logs import get_logger
+from services.common.traces import TRACEPARENT, current_trace
 
 log = get_logger()
 
@@ -64,14 +65,15 @@ class JetStream:
     async def publish(self, subject: str, payload: bytes, message_id: str) -> None:
         """Returns when the stream holds the message; repeats over outages, a full and a missing stream.
 
-        A message over the server's limit is raised at once, as `MessageTooLarge`.
+        A message over the server's limit is raised at once, as `MessageTooLarge`. The trace travels along.
         """
         pause = FIRST_PAUSE_SECONDS
+        headers = {MESSAGE_ID: message_id}
+        if trace := current_trace():
+            headers[TRACEPARENT] = trace
         while True:
             try:
-                await self._js.publish(
-                    subject, payload, timeout=_PUBLISH_SECONDS, headers={MESSAGE_ID: message_id}
-                )
+                await self._js.publish(subject, payload, timeout=_PUBLISH_SECONDS, headers=headers)
             except MaxPayloadError as error:
                 raise MessageTooLarge(
                     f"A message of {len(payload)} bytes is too large to be sent: {error}"

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
+from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 from services.gateway.auth import STREAMED_BYTES, Admission
 from services.gateway.backends import calling_for
 from services.gateway.errors.http_handlers import problem_of, problem_response
@@ -158,8 +160,11 @@ class RequestLog:
             await send(message)
 
         try:
-            with HTTP_IN_PROGRESS.track_inprogress():
+            with HTTP_IN_PROGRESS.track_inprogress(), _traced(scope) as traced:
                 await self._app(scope, receive, with_status)
+                if traced is not None:
+                    traced.update_name(f"{_known_method(scope)} {_route(scope)}")
+                    traced.set_attribute("http.response.status_code", status or 500)
         finally:
             seconds = self._clock.monotonic() - started
             HTTP_SECONDS.labels(_route(scope), _known_method(scope), status or 500).observe(seconds)
@@ -188,6 +193,12 @@ def with_page_key(scope: Scope) -> Mapping[str, str]:
 def _method(scope: Scope) -> str:
     """A socket begins as a GET."""
     return "GET" if scope["type"] == "websocket" else str(scope["method"])
+
+
+def _traced(scope: Scope) -> AbstractContextManager[Any]:
+    """A caller may have begun the trace. The route is not matched yet."""
+    parent = Headers(scope=scope).get(TRACEPARENT, "") if is_tracing() else ""
+    return span(_known_method(scope), SpanKind.SERVER, parent=parent)
 
 
 def _route(scope: Scope) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
@@ -19,6 +19,7 @@ from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.pull import Puller
 from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
+from services.common.traces import TRACEPARENT, SpanKind, span
 from services.results import metrics
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
 from services.results.outcomes.proto import batch_from_proto, drop_unproved
@@ -144,7 +145,7 @@ class NatsOutcomeConsumer:
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
-                with metrics.RECORDING_SECONDS.time():
+                with _recording_span(held), metrics.RECORDING_SECONDS.time():
                     recorded = await self._record([one.batch for one in held])
             except DependencyUnavailable as error:
                 log.warning("outcomes wait", messages=len(held), reason=error.message)
@@ -207,6 +208,14 @@ class NatsOutcomeConsumer:
             await asyncio.sleep(self._limits.ack_wait_seconds / 3)
             for one in held:
                 await _quietly(one.message.in_progress())
+
+
+def _recording_span(held: Sequence[InFlightMessage]) -> AbstractContextManager[object]:
+    """In the trace of the first message that has one; the others are linked."""
+    traces = [trace for one in held if (trace := (one.message.headers or {}).get(TRACEPARENT, ""))]
+    facts = {"proctor.messages": len(held)}
+    parent = traces[0] if traces else ""
+    return span("record outcomes", SpanKind.CONSUMER, parent=parent, attributes=facts, links=traces[1:])
 
 
 def _count(recorded: Recorded, held: Sequence[InFlightMessage]) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
+from services.common.traces import is_tracing, span
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.ports import ShardStream
@@ -107,6 +108,11 @@ class _RunsTerm:
                 self._group.create_task(self._drive(run_id, driver), name=f"run {run_id}")
 
     async def _drive(self, run_id: RunId, driver: RunDriver) -> None:
+        trace = await self._lead.runs.trace(run_id) if is_tracing() else ""
+        with span("run", parent=trace, attributes={"proctor.run_id": run_id}):
+            await self._drive_to_end(run_id, driver)
+
+    async def _drive_to_end(self, run_id: RunId, driver: RunDriver) -> None:
         tracker, clock = self._lead.tracker, self._lead.clock
         try:
             is_done = False

@@ -19,6 +19,7 @@ from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
+from services.common.traces import SpanKind, span
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
@@ -70,10 +71,11 @@ class NatsShardStream:
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
         subject = messaging.work_subject(run.pool, self._token(run), run.order.priority, run.run_id)
         try:
-            async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
-                for message_id, payload in _messages(run, shards):
-                    publishing = self._jetstream.publish(subject, payload, message_id)
-                    group.create_task(publishing, name="publish shard")
+            with span("send shards", SpanKind.PRODUCER, attributes={"proctor.shards": len(shards)}):
+                async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
+                    for message_id, payload in _messages(run, shards):
+                        publishing = self._jetstream.publish(subject, payload, message_id)
+                        group.create_task(publishing, name="publish shard")
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 

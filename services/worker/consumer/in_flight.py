@@ -21,6 +21,10 @@ class ShardMessage(Protocol):
         """The same for every delivery of the message; in one epoch of its run no other message has it."""
 
     @property
+    def trace(self) -> str:
+        """The trace that it was sent in, as traceparent; empty where it is not traced."""
+
+    @property
     def failed_deliveries(self) -> int:
         """How many earlier deliveries ended because a worker or an engine died."""
 

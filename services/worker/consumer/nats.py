@@ -18,6 +18,7 @@ from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
+from services.common.traces import TRACEPARENT, continued_trace
 from services.worker.consumer.nats_pull import LongPull
 from services.worker.consumer.ports import Backlog
 from services.worker.consumer.proto import only_samples, shard_from_proto
@@ -36,7 +37,9 @@ class NatsShardMessage:
         self._work = work_messages_pb2.WorkShard.FromString(message.data)
         sent_at = message.metadata.timestamp
         self.shard = shard_from_proto(self._work, sent_at, completes_text=completes_text)
-        self.message_id = (message.headers or {}).get("Nats-Msg-Id", "")
+        headers = message.headers or {}
+        self.message_id = headers.get("Nats-Msg-Id", "")
+        self.trace = headers.get(TRACEPARENT, "")
         # One id for all tries to publish its rest: a try that seemed to fail may have reached the stream.
         self._rest_id = uuid.uuid4().hex
         self.failed_deliveries = self._work.failed_deliveries + message.metadata.num_delivered - 1
@@ -76,7 +79,8 @@ class NatsShardMessage:
         return self.shard.run_id, self.shard.epoch, self.shard.number, self.shard.attempt
 
     async def _publish(self, payload: bytes, message_id: str) -> None:
-        await self._jetstream.publish(self._message.subject, payload, message_id)
+        with continued_trace(self.trace):
+            await self._jetstream.publish(self._message.subject, payload, message_id)
 
 
 class NatsShardSource:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from proctor.values.outcome import Failure, FailureClass
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
+from services.common.traces import SpanKind, span
 from services.worker.consumer.execute_shard import ExecuteShard, Execution, record
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch
@@ -75,6 +76,14 @@ class ProcessShard:
 
     async def process(self, in_flight: InFlightShard) -> None:
         """Never raises: a shard that fails here is redelivered, and quarantined when it keeps failing."""
+        facts: dict[str, str | int] = {
+            "proctor.run_id": str(in_flight.shard.run_id),
+            "proctor.samples": len(in_flight.unfinished),
+        }
+        with span("process shard", SpanKind.CONSUMER, parent=in_flight.message.trace, attributes=facts):
+            await self._process(in_flight)
+
+    async def _process(self, in_flight: InFlightShard) -> None:
         started = self.clock.monotonic()
         disposition = Disposition.NACKED
         try:

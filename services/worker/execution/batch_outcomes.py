@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proctor.values.run import RunId
+from services.common.traces import continued_trace, current_trace
 from services.worker.execution.shard import Outcome, OutcomeBatch, Shard
 
 
@@ -27,6 +28,8 @@ class _OpenBatch:
     published: asyncio.Future[None]
     outcomes: list[Outcome] = field(default_factory=list)
     characters: int = 0
+    # Of the shard that began it: a batch has outcomes of several.
+    trace: str = ""
 
 
 class OutcomeBatcher:
@@ -70,7 +73,7 @@ class OutcomeBatcher:
     def _start(self, key: tuple[RunId, int]) -> _OpenBatch:
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self._limits.age_seconds, self._close, key)
-        batch = self._open[key] = _OpenBatch(timer, loop.create_future())
+        batch = self._open[key] = _OpenBatch(timer, loop.create_future(), trace=current_trace())
         return batch
 
     def _close(self, key: tuple[RunId, int]) -> None:
@@ -85,7 +88,8 @@ class OutcomeBatcher:
             shard = batch.outcomes[0].shard
             outcomes = OutcomeBatch(shard.run_id, shard.epoch, tuple(batch.outcomes))
             try:
-                await self._publisher.publish(outcomes, self._new_id())
+                with continued_trace(batch.trace):
+                    await self._publisher.publish(outcomes, self._new_id())
             except Exception as error:  # noqa: BLE001  # an edge: the shards that wait for this batch are nacked
                 batch.published.set_exception(error)
                 batch.published.exception()  # retrieved, also where the shard was terminated meanwhile

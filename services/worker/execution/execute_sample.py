@@ -12,6 +12,7 @@ from services.common.structured_logs import get_logger
 from services.worker.engines import engine
 from services.worker.engines.engine import EngineCache, EngineFailure, Generated, RateLimited, ScoredChoices
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
+from services.worker.execution.model_call import model_call, note_usage
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, RETRIES
@@ -150,13 +151,20 @@ class ExecuteSample:
     def _starts_in_time(self, shard: Shard, delay: float) -> bool:
         return self.clock.now() + timedelta(seconds=delay) < self.run_states.deadline(shard)
 
+    async def _ask(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+        if not shard.base_url:
+            return await _ask_engine(self.engines.own, shard, sample)
+        async with self.engines.for_server(shard.base_url) as other:
+            return await _ask_engine(other, shard, sample)
+
     async def _ask_safely(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
         """An exception that the engine did not foresee fails this sample and no other."""
         try:
-            if not shard.base_url:
-                return await _ask_engine(self.engines.own, shard, sample)
-            async with self.engines.for_server(shard.base_url) as other:
-                return await _ask_engine(other, shard, sample)
+            with model_call(shard, sample) as call:
+                answer = await self._ask(shard, sample)
+                if call is not None:
+                    note_usage(call, answer.usage)
+                return answer
         except EngineFailure:
             raise
         except Exception as error:  # an edge: the engine

@@ -169,7 +169,7 @@ def test_workers_reach_nats_and_their_provider_alone() -> None:
             ports = {
                 port["port"] for edge in policy["spec"]["egress"] or () for port in edge.get("ports", ())
             }
-            assert ports <= {53, 80, 443, 4222, 11434}, policy["metadata"]["name"]
+            assert ports <= {53, 80, 443, 4222, 4317, 11434}, policy["metadata"]["name"]
             assert 5432 not in ports
 
 

@@ -13,6 +13,8 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.fakes.eventually import eventually
+from tests.fakes.trace_collector import TraceCollector, trace_collector
 from tests.harness.cluster.pod import Pod
 from tests.harness.cluster.rendered_cluster import RenderedCluster, rendered_cluster
 from tests.harness.helm import EXAMPLES, Setting, render
@@ -23,11 +25,20 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 DOCS = Path(__file__).parents[3] / "docs" / "reference"
 _METRIC = re.compile(r"^\| `(proctor_\w+)`", re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
+SUBMIT = "proctor-scheduler proctor.v1.SchedulerService/SubmitRun"
+EDGES = {
+    ("proctor-gateway POST /api/v1/benchmarking/run", SUBMIT),
+    (SUBMIT, "proctor-scheduler run"),
+    ("proctor-scheduler run", "proctor-scheduler send shards"),
+    ("proctor-scheduler send shards", "proctor-worker process shard"),
+    ("proctor-worker process shard", "proctor-results record outcomes"),
+    ("proctor-scheduler run", "proctor-results proctor.v1.RunRecordService/CloseRun"),
+}
 MODEL = "openai/fake"
 ROLLOUTS = 10
 
 
-def setting(server: ModelServerProcess) -> Setting:
+def setting(server: ModelServerProcess, collector: TraceCollector) -> Setting:
     """The example for remote models, with two of everything."""
     pool = {
         "name": "fake",
@@ -49,6 +60,9 @@ def setting(server: ModelServerProcess) -> Setting:
         "objectStore": {"volume": {"existingClaim": "objects"}},
         "noticeSeconds": 1,
         "metrics": {"enabled": True},
+        "tracing": {"endpoint": collector.endpoint, "share": 1},
+        # Spans are exported soon.
+        "extraEnv": [{"name": "OTEL_BSP_SCHEDULE_DELAY", "value": "200"}],
         "pools": [pool],
         "test": {"model": MODEL, "apiKey": {"secretName": "test-key", "key": "api-key"}},
     }
@@ -69,10 +83,16 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def collector() -> AsyncIterator[TraceCollector]:
+    async with trace_collector() as collecting:
+        yield collecting
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(
-    model_server: ModelServerProcess, tmp_path_factory: pytest.TempPathFactory
+    model_server: ModelServerProcess, collector: TraceCollector, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RenderedCluster]:
-    objects = render(setting(model_server))
+    objects = render(setting(model_server, collector))
     async with rendered_cluster(objects, SECRETS, tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
@@ -151,6 +171,25 @@ async def test_no_label_holds_a_run_a_user_or_a_path(cluster: RenderedCluster) -
     assert "/api/v1/benchmarking/results/{job_id}" in routes
     values = {value for text in texts for each in parsed(text) for value in each.labels.values()}
     assert not [value for value in values if _ID.search(value) or value == "ann"]
+
+
+async def test_one_order_is_one_trace_through_all_services(
+    cluster: RenderedCluster, collector: TraceCollector
+) -> None:
+    client = ServiceClient(cluster)
+    config = {"provider": "openai", "model": "fake"}
+    order = {"project_id": 1, "suite": "starter", "limit": 5, "config": config}
+    collector.spans.clear()
+    job = await client.post("/api/v1/benchmarking/run", order)
+    found = await asyncio.wait_for(client.ask_until_over(job["job_id"]), 60)
+    assert found["status"] == "completed"
+
+    await eventually(
+        lambda: collector.edges_of("POST /api/v1/benchmarking/run") >= EDGES,
+        "all edges of the trace have come",
+    )
+    call = next(each for each in collector.spans if each.name.endswith(" fake"))
+    assert {"gen_ai.request.model", "gen_ai.provider.name", "gen_ai.usage.output_tokens"} <= call.attributes
 
 
 async def metrics_of(pod: Pod) -> str:

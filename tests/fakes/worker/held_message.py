@@ -44,6 +44,7 @@ class FakeShardMessage:
         samples = ",".join(str(sample.number) for sample in shard.samples)
         self.message_id = message_id or f"{shard.run_id}/{shard.number}/{shard.attempt}/{samples}"
         self.failed_deliveries = failed_deliveries
+        self.trace = ""
         self.fate: list[str] = []
         self.rest: tuple[int, ...] = ()
         self.rest_failed_deliveries = -1

@@ -79,6 +79,10 @@ class LedRunStore(Protocol):
         """Pending and paused runs whose completion window is over."""
         ...
 
+    async def trace(self, run_id: RunId) -> str:
+        """The trace that the run was ordered in, as traceparent; empty where it is not traced."""
+        ...
+
     async def unfinished(self) -> Sequence[RunId]:
         """Runs that are running, or in a final state and not closed."""
         ...

@@ -9,6 +9,7 @@ import asyncpg
 
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.common.traces import current_trace
 from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.leadership.leader_election import FencingToken
@@ -67,6 +68,8 @@ class PostgresRuns:
         await _check_queue(transaction, run.user, limits.max_pending_per_user)
         await _lock_dataset(transaction, run.order.dataset_id)
         await transaction.execute("add_run", *_values(run, request))
+        if trace := current_trace():
+            await transaction.execute("add_run_trace", run.run_id, trace)
         return run
 
     async def get(self, run_id: RunId) -> Run:
@@ -247,6 +250,9 @@ class PostgresLedRuns:
 
     async def expired(self, now: datetime) -> Sequence[Run]:
         return [run_from_row(row) for row in await self._session.fetch("expired_runs", now)]
+
+    async def trace(self, run_id: RunId) -> str:
+        return str(await self._session.fetchval("run_trace", run_id) or "")
 
     async def unfinished(self) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("unfinished_runs"))

@@ -127,3 +127,9 @@ RETURNING run_id;
 UPDATE runs
 SET is_closed = true, final_counts = $3::jsonb, environment = environment || $4::jsonb
 WHERE run_id = $1 AND epoch = $2 AND state IN ('completed', 'failed', 'cancelled');
+
+-- name: add_run_trace: Store the trace that a run was ordered in ($1 run, $2 traceparent)
+INSERT INTO run_traces (run_id, traceparent) VALUES ($1, $2);
+
+-- name: run_trace: Return the trace that a run was ordered in ($1 run)
+SELECT traceparent FROM run_traces WHERE run_id = $1;

@@ -1,0 +1,43 @@
+"""The span of one request to a model, by the GenAI conventions of OpenTelemetry.
+
+The names are constants of ours: the conventions are still in development
+(open-telemetry/semantic-conventions-genai).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from proctor.values.usage import TokenUsage
+from services.common.traces import SpanKind, current_trace, span
+from services.worker.execution.shard import Method, Shard, ShardSample
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+_PROVIDERS = {"gemini": "gcp.gemini", "xai": "x_ai"}
+
+
+@contextmanager
+def model_call(shard: Shard, sample: ShardSample) -> Iterator[Any]:
+    """The first sample of each traced shard is a sample of its calls: a span for each would cost too much."""
+    if not current_trace() or sample.number != shard.samples[0].number:
+        yield None
+        return
+    provider, _, model = shard.model.partition("/")
+    is_chat = bool(sample.prompt.messages) and shard.method is not Method.SCORE_CHOICES
+    operation = "chat" if is_chat else "text_completion"
+    attributes = {
+        OPERATION: operation,
+        PROVIDER: _PROVIDERS.get(provider, provider),
+        REQUEST_MODEL: model,
+    }
+    with span(f"{operation} {model}", SpanKind.CLIENT, attributes=attributes) as made:
+        yield made
+
+
+def note_usage(call: Any, usage: TokenUsage) -> None:
+    call.set_attribute(INPUT_TOKENS, usage.prompt_tokens)
+    call.set_attribute(OUTPUT_TOKENS, usage.completion_tokens)
