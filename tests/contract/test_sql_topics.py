@@ -16,11 +16,12 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("dataset_contents", "datasets", "files", "unreferenced_prefixes"), "uploads"),
         **dict.fromkeys(("dataset_rows", "file_rows"), "uploads"),
         **dict.fromkeys(("limits", "user_priorities", "request_counts"), "limits"),
-        **dict.fromkeys(("runs", "run_rows", "tasks", "deleted_runs"), "runs.lifecycle"),
+        **dict.fromkeys(("runs", "run_rows", "run_traces", "tasks", "deleted_runs"), "runs.lifecycle"),
         "user_admissions": "runs.admission",
         "shards": "planning",
         **dict.fromkeys(("batches", "batch_rows"), "batches"),
         "changes": "changes",
+        "pool_demands": "scaling",
     },
     "results": {
         **dict.fromkeys(("sample_sets", "samples", "dropped_sample_sets"), "samples"),
