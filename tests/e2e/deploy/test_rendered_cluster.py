@@ -2,11 +2,9 @@
 
 import asyncio
 import re
-import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -17,6 +15,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.trace_collector import TraceCollector, trace_collector
 from tests.harness.cluster.pod import Pod
 from tests.harness.cluster.rendered_cluster import RenderedCluster, rendered_cluster
+from tests.harness.cluster.service_client import ServiceClient
 from tests.harness.helm import EXAMPLES, Setting, render
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 
@@ -223,32 +222,3 @@ def parsed(text: str) -> list[Figure]:
         # When each series of a counter began.
         if not sample.name.endswith("_created")
     ]
-
-
-class ServiceClient:
-    """The gateway's Service, as a client with a key calls it: each time another ready pod."""
-
-    def __init__(self, cluster: RenderedCluster) -> None:
-        self._cluster = cluster
-        self._headers = {"Authorization": "Bearer key-of-ann"}
-
-    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._call("POST", path, body)
-
-    async def ask_until_over(self, job: str) -> dict[str, Any]:
-        """No request may fail."""
-        while True:
-            found = await self._call("GET", f"/api/v1/benchmarking/results/{job}")
-            if found["status"] in ("completed", "failed", "cancelled"):
-                return found
-            await asyncio.sleep(0.1)
-
-    async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        pods = self._cluster.ready_pods(self._cluster.service("proctor-gateway"))
-        url = f"http://{secrets.choice(pods).address}:8080{path}"
-        async with (
-            aiohttp.ClientSession(headers=self._headers) as session,
-            session.request(method, url, json=body) as response,
-        ):
-            assert response.status < 300, await response.text()
-            return dict(await response.json())

@@ -53,6 +53,8 @@ class Pod:
     template: Document
     address: str
     around: Surroundings
+    # The folder of an earlier release whose code it runs, in place of today's.
+    release: Path | None = None
     process: Process | None = None
     is_ready: bool = False
     log: Path = field(init=False)
@@ -130,7 +132,7 @@ class Pod:
             )
 
     def _environment(self, container: Document, places: Mapping[str, Path]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        found: dict[str, str] = {"PYTHONPATH": str(self.release)} if self.release else {}
         for source in container.get("envFrom", ()):
             found |= self.around.stores.secrets[source["secretRef"]["name"]]
         for variable in container.get("env", ()):

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from tests.fakes.name_server import NameServer, name_server
 from tests.harness.cluster.pod import Pod, Resolve, Surroundings, template_of
 from tests.harness.cluster.volumes import Stores
@@ -35,6 +37,8 @@ class RenderedCluster(Resolve):
     names_port: int
     around: Surroundings = field(init=False)
     pods: list[Pod] = field(default_factory=list)
+    # Of pods that are made from now on; None: today's code.
+    release: Path | None = None
 
     def __post_init__(self) -> None:
         base = random.Random(os.getpid()).randrange(2, 250)
@@ -92,6 +96,15 @@ class RenderedCluster(Resolve):
         [document] = self._of_kind(kind)
         return self._make(document["metadata"]["name"], template_of(document))
 
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of the test's own."""
+        connection = await asyncpg.connect(self.postgres.address, timeout=10)
+        try:
+            yield connection
+        finally:
+            await connection.close(timeout=10)
+
     async def stop(self) -> None:
         """In the order of the local stack: workers before what they report to, stores last."""
         for group in ("worker", "gateway", "scheduler", "results", "nats"):
@@ -115,7 +128,8 @@ class RenderedCluster(Resolve):
         await asyncio.gather(*(start(pod) for pod in starting))
 
     def _make(self, name: str, template: Mapping[str, Any]) -> Pod:
-        pod = Pod(f"{name}-{next(self._numbers)}", template, next(self._addresses), self.around)
+        address = next(self._addresses)
+        pod = Pod(f"{name}-{next(self._numbers)}", template, address, self.around, self.release)
         self.pods.append(pod)
         return pod
 
@@ -130,15 +144,21 @@ class RenderedCluster(Resolve):
 
 @asynccontextmanager
 async def rendered_cluster(
-    objects: Sequence[dict[str, Any]], secrets: Mapping[str, Mapping[str, str]], folder: Path
+    objects: Sequence[dict[str, Any]],
+    secrets: Mapping[str, Mapping[str, str]],
+    folder: Path,
+    release: Path | None = None,
 ) -> AsyncIterator[RenderedCluster]:
-    """Everything ready; `secrets` are those that an operator makes. The namespace is `proctor`."""
+    """Everything ready; `secrets` are those that an operator makes. The namespace is `proctor`.
+
+    `release` is the folder of an earlier release that is installed first.
+    """
     for each in objects:
         each["metadata"].setdefault("namespace", "proctor")
     async with AsyncExitStack() as opened:
         postgres = await opened.enter_async_context(postgres_server())
         names, port = await opened.enter_async_context(name_server())
-        cluster = RenderedCluster(objects, postgres, names, port)
+        cluster = RenderedCluster(objects, postgres, names, port, release=release)
         password = postgres.address.partition("@")[0].rpartition(":")[2]
         held = {**secrets, "proctor-trial": {"postgres-password": password}}
         stores = Stores.of(list(objects), held, folder / "claims")
