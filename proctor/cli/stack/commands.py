@@ -1,7 +1,7 @@
 """`proctor up`, `down`, `status` and `doctor`: the local stack."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,7 @@ from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, complain_of, execute, say
 from proctor.cli.render.words import JsonValue, document
+from proctor.cli.stack.child_figures import ChildFigures, read_figures
 from proctor.cli.stack.document import stack_document
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
@@ -77,9 +78,10 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
 
     async def work() -> ExitCode:
         stack = _local_stack(is_needed=not gateway)
-        shown: dict[str, JsonValue] = {"stack": stack_document(stack)}
+        figures = await read_figures(stack) if stack else {}
+        shown: dict[str, JsonValue] = {"stack": stack_document(stack, figures)}
         if stack and not as_json and not gateway:
-            _print_stack(terminal, stack)
+            _print_stack(terminal, stack, figures)
         async with ProctorClient(find_gateway(gateway), api_key=api_key(), timeout_seconds=5) as client:
             try:
                 queue = await client.queue.show()
@@ -109,17 +111,18 @@ def _local_stack(*, is_needed: bool) -> StackState | None:
         return None
 
 
-def _print_stack(terminal: Terminal, stack: StackState) -> None:
+def _print_stack(terminal: Terminal, stack: StackState, figures: Mapping[str, ChildFigures]) -> None:
     say(
         terminal.out,
         f"Stack {stack.phase}: http://{stack.gateway_http} (API: /docs), gRPC {stack.gateway_grpc}, "
         f"supervisor {stack.supervisor_pid}",
     )
     made = Table()
-    for column in ("child", "state", "pid", "restarts", "metrics", "log"):
+    for column in ("child", "state", "pid", "restarts", "figures", "log"):
         made.add_column(column)
     for name, child in stack.children.items():
-        made.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.metrics, child.log)
+        known = figures.get(name, ChildFigures()).text
+        made.add_row(name, child.state, str(child.pid or ""), str(child.restarts), known, child.log)
     terminal.out.print(made)
 
 
