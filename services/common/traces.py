@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from threading import Thread
 from typing import Any
 
 TRACEPARENT = "traceparent"
@@ -59,7 +60,8 @@ def start_traces(service: str, endpoint: str, share: float, *, begins_traces: bo
     )
 
     resource = Resource.create({"service.name": f"proctor-{service}"})
-    provider = TracerProvider(resource=resource, sampler=ParentBased(TraceIdRatioBased(share)))
+    sampler = ParentBased(TraceIdRatioBased(share))
+    provider = TracerProvider(resource=resource, sampler=sampler, shutdown_on_exit=False)
     is_plain = endpoint.startswith("http://")
     exporter = OTLPSpanExporter(endpoint=endpoint, insecure=is_plain, timeout=_EXPORT_SECONDS)
     provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -74,11 +76,13 @@ def start_traces(service: str, endpoint: str, share: float, *, begins_traces: bo
 
 
 def stop_traces() -> None:
-    """Exports what is left."""
+    """Exports what is left, unless the collector takes long: a pod has only so much time to end."""
     global _tracing  # noqa: PLW0603  # as above
     if _tracing is not None:
-        _tracing.shutdown()
+        ending = Thread(target=_tracing.shutdown, name="export the last spans", daemon=True)
         _tracing = None
+        ending.start()
+        ending.join(_EXPORT_SECONDS)
 
 
 def is_tracing() -> bool:
@@ -130,6 +134,9 @@ def span(
         kind=tracing.trace.SpanKind[kind.value],
         attributes=dict(attributes or {}),
         links=[_link(tracing, each) for each in links],
+        # Its text may quote what a caller or a model wrote.
+        record_exception=False,
+        set_status_on_exception=False,
     ) as made:
         yield made if made.is_recording() else None
 

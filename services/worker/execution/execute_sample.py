@@ -12,7 +12,7 @@ from services.common.structured_logs import get_logger
 from services.worker.engines import engine
 from services.worker.engines.engine import EngineCache, EngineFailure, Generated, RateLimited, ScoredChoices
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
-from services.worker.execution.model_call import model_call, note_usage
+from services.worker.execution.model_call import is_traced_call, model_call, note_usage
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, RETRIES
@@ -160,6 +160,8 @@ class ExecuteSample:
     async def _ask_safely(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
         """An exception that the engine did not foresee fails this sample and no other."""
         try:
+            if not is_traced_call(shard, sample):
+                return await self._ask(shard, sample)
             with model_call(shard, sample) as call:
                 answer = await self._ask(shard, sample)
                 if call is not None:

@@ -20,12 +20,13 @@ OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 _PROVIDERS = {"gemini": "gcp.gemini", "xai": "x_ai"}
 
 
+def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
+    """Of a traced shard the first sample is: a span for each would cost too much."""
+    return bool(current_trace()) and sample.number == shard.samples[0].number
+
+
 @contextmanager
 def model_call(shard: Shard, sample: ShardSample) -> Iterator[Any]:
-    """The first sample of each traced shard is a sample of its calls: a span for each would cost too much."""
-    if not current_trace() or sample.number != shard.samples[0].number:
-        yield None
-        return
     provider, _, model = shard.model.partition("/")
     is_chat = bool(sample.prompt.messages) and shard.method is not Method.SCORE_CHOICES
     operation = "chat" if is_chat else "text_completion"
