@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tests.harness.cluster.earlier_release import earlier_release
 from tests.harness.cluster.rendered_cluster import RenderedCluster, rendered_cluster
 from tests.harness.cluster.service_client import ServiceClient
-from tests.harness.earlier_release import earlier_release
 from tests.harness.helm import EXAMPLES, Setting, render
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 

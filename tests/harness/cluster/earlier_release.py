@@ -11,7 +11,7 @@ from services.common.migrations import read_migrations
 from services.results.postgres import MIGRATIONS as RESULTS
 from services.scheduler.postgres import MIGRATIONS as SCHEDULER
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _CODE = ("proctor", "services", "suites")
 _BASELINE = "protos/baseline"
 
