@@ -1,17 +1,20 @@
 """Page tokens come back as they were written, and nothing else is one."""
 
+import os
 import string
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as some
 
 from services.common.checked_fields import InvalidPageToken, read_page_token, write_page_token
 
+drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)
 PARTS = ("2026-01-02T03:04:05+00:00", "ds_1", "17")
 LETTERS = string.ascii_letters + string.digits + "-_="
 
 
+@drawn
 @given(some.lists(some.text().filter(lambda text: "\n" not in text), min_size=1))
 def test_a_key_comes_back_from_its_token(parts: list[str]) -> None:
     assert read_page_token("list", write_page_token("list", *parts), list) == parts
@@ -28,6 +31,7 @@ def test_what_is_no_token_is_refused(token: str) -> None:
         read_page_token("list", token, list)
 
 
+@drawn
 @given(some.data())
 def test_changed_token_is_refused(data: some.DataObject) -> None:
     """Letters are replaced, left out, put in or repeated anywhere."""

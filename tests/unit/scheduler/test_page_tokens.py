@@ -1,14 +1,16 @@
 """Page tokens of the scheduler's lists: those that it wrote are read, any other one is refused."""
 
+import os
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from services.common.checked_fields import InvalidPageToken, write_page_token
 from services.scheduler.requests import list_token, read_list_token
 
+drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)
 RUN = "6c3a2f4e-0000-4000-8000-000000000001"
 RUNS = "runs"
 NOW = "2026-01-01T00:00:00+00:00"
@@ -36,6 +38,7 @@ def test_token_that_no_list_gave_is_refused(time: str, total: int) -> None:
         read_list_token(RUNS, write_page_token(RUNS, time, RUN, total))
 
 
+@drawn
 @given(some.text())
 def test_any_text_is_read_or_refused(token: str) -> None:
     try:
