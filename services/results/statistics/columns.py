@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+# Numbers of samples, rollouts or clusters.
+Keys = NDArray[np.integer[Any]]
 # Labels or numbers.
 Values = NDArray[np.number[Any]]
 
@@ -36,9 +38,9 @@ class PairColumns:
 
     gold: Values
     predicted: Values
-    samples: Numbers | None = None
-    rollouts: Numbers | None = None
-    clusters: Numbers | None = None
+    samples: Keys | None = None
+    rollouts: Keys | None = None
+    clusters: Keys | None = None
 
     @property
     def count(self) -> int:
@@ -46,11 +48,18 @@ class PairColumns:
 
     @property
     def sample_count(self) -> int:
-        return self.count if self.samples is None else len(np.unique(self.samples))
+        return self.count if self.samples is None else _count_of(numbered(self.samples))
+
+    @property
+    def unit_count(self) -> int:
+        """How many samples or clusters a bootstrap draws from."""
+        return _count_of(self.units()) if self.has_units else self.count
 
     @property
     def has_rollouts(self) -> bool:
-        return self.rollouts is not None and len(np.unique(self.rollouts)) > 1
+        if self.rollouts is None or not len(self.rollouts):
+            return False
+        return bool(self.rollouts.min() != self.rollouts.max())
 
     @property
     def has_units(self) -> bool:
@@ -59,7 +68,8 @@ class PairColumns:
 
     def only_read(self) -> "PairColumns":
         """The rows of numbers that are finite."""
-        return self._chosen(np.isfinite(self.gold) & np.isfinite(self.predicted))
+        is_read = np.isfinite(self.gold) & np.isfinite(self.predicted)
+        return self if is_read.all() else self._chosen(is_read)
 
     def by_rollout(self) -> Iterator["PairColumns"]:
         """The outcomes of each rollout, as if there were no other."""
@@ -73,20 +83,38 @@ class PairColumns:
         drawn = self.samples if self.clusters is None else self.clusters
         if drawn is None:
             return np.arange(self.count)
-        return np.unique(drawn, return_inverse=True)[1].astype(np.int64)
+        return numbered(drawn)
 
     def of_units(self, chosen: Numbers) -> "PairColumns":
         """The rows of some units."""
-        return self._chosen(np.isin(self.units(), chosen))
+        if not self.has_units:
+            return self._chosen(np.sort(chosen))
+        is_chosen = np.zeros(self.unit_count, dtype=np.bool_)
+        is_chosen[chosen] = True
+        return self._chosen(is_chosen[self.units()])
 
     def weights(self) -> Array:
         """Weight of each row: every sample counts once, however many of its rollouts there are."""
         if self.samples is None:
             return np.ones(self.count)
-        _, numbers = np.unique(self.samples, return_inverse=True)
+        numbers = numbered(self.samples)
         weights: Array = 1.0 / np.bincount(numbers)[numbers]
         return weights
 
-    def _chosen(self, rows: NDArray[np.bool_]) -> "PairColumns":
+    def _chosen(self, rows: NDArray[np.bool_] | Numbers) -> "PairColumns":
         keys = (None if key is None else key[rows] for key in (self.samples, self.rollouts, self.clusters))
         return PairColumns(self.gold[rows], self.predicted[rows], *keys)
+
+
+def numbered(keys: Keys) -> Numbers:
+    """The keys as numbers from 0, in the order of the keys. Those that are sorted already take no sort."""
+    if (keys[1:] < keys[:-1]).any():
+        return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    is_new = np.zeros(len(keys), dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+    return np.cumsum(is_new, dtype=np.int64)
+
+
+def _count_of(numbers: Numbers) -> int:
+    """How many kinds there are of numbers from 0."""
+    return int(numbers.max(initial=-1)) + 1

@@ -1,26 +1,41 @@
 """Pearson's and Spearman's correlation of expected and named numbers, and the bootstrap of both."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from services.results.statistics.columns import Array, Numbers, PairColumns
+from services.results.statistics.columns import Array, Numbers, PairColumns, Values
 
 RESAMPLES = 1000
 SEED = 1234
-# Bounds the memory of a bootstrap over many rows (32 MB of weights).
-CELLS_AT_A_TIME = 4_000_000
+# Bounds the memory of a bootstrap over many rows: some ten arrays of so many numbers.
+CELLS_AT_A_TIME = 500_000
+# Rows that a figure over all rows takes at a time.
+BLOCK_ROWS = 500_000
 
 # Standardised numbers with less variance are constant but for rounding.
 LEAST_VARIANCE = 1e-12
 
 # From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined.
 Correlation = Callable[[Array, Array, Array], Array]
+Places = NDArray[np.uint32]
+# From rows to what is correlated of them.
+Lookup = Callable[[slice], Array]
 
 
 def correlated(correlation: Correlation, columns: PairColumns) -> float:
-    """The figure of the rows as they are."""
-    return float(correlation(*_numbers(columns), columns.weights()[np.newaxis, :])[0])
+    """The figure of the rows as they are, block by block: of 10^7 rows no further column is made."""
+    weights = None if columns.samples is None else columns.weights()
+    values_of = _rank_lookup if correlation is spearman else _standard_lookup
+    x_of, y_of = values_of(columns.gold, weights), values_of(columns.predicted, weights)
+    moments = np.zeros(6)
+    for rows in _blocks(columns.count):
+        x, y = x_of(rows), y_of(rows)
+        counted = np.ones_like(x) if weights is None else weights[rows]
+        moments += counted @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    return float(correlation_of_moments(moments[np.newaxis, :])[0])
 
 
 def resampled_correlations(correlation: Correlation, columns: PairColumns) -> Array:
@@ -46,6 +61,54 @@ def _draws(units: int, rows: int) -> Iterator[Numbers]:
         count = min(at_a_time, RESAMPLES - start)
         places = generator.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
         yield np.bincount(places.ravel(), minlength=count * units).reshape(count, units).astype(np.int64)
+
+
+def places_of(values: Values) -> Places:
+    """How many different values are below each value: all that a rank correlation needs of them."""
+    if values.dtype == np.uint32:
+        return values.astype(np.uint32, copy=False)
+    order, places = np.argsort(values), np.empty(len(values), dtype=np.uint32)
+    place, last = 0, None
+    for rows in _blocks(len(values)):
+        at = order[rows]
+        ascending = values[at]
+        is_new = np.empty(len(at), dtype=np.bool_)
+        is_new[0] = last is not None and ascending[0] != last
+        np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
+        numbers = place + np.cumsum(is_new)
+        places[at] = numbers
+        place, last = int(numbers[-1]), ascending[-1]
+    return places
+
+
+def _rank_lookup(values: Values, weights: Array | None) -> Lookup:
+    """Mean ranks of equal values, rows counted by their weights, as shares of all."""
+    places = places_of(values)
+    by_place = np.bincount(places, weights)
+    ranks = np.cumsum(by_place, dtype=np.float64)
+    total = float(ranks[-1])
+    for some in _blocks(len(ranks)):
+        ranks[some] = (ranks[some] - by_place[some] / 2) / total - 0.5
+    return lambda rows: ranks[places[rows]]
+
+
+def _standard_lookup(values: Values, _: Array | None) -> Lookup:
+    """As `standardised`."""
+    scale = float(max(abs(values.max(initial=0)), abs(values.min(initial=0)))) or 1.0
+    count = len(values)
+    mean = sum(float((values[rows] / scale).sum()) for rows in _blocks(count)) / count
+    squares = sum(float(np.square(values[rows] / scale - mean).sum()) for rows in _blocks(count))
+    std = math.sqrt(squares / count) or 1.0
+
+    def standard(rows: slice) -> Array:
+        shifted: Array = (values[rows].astype(np.float64) / scale - mean) / std
+        return shifted
+
+    return standard
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(start, min(start + BLOCK_ROWS, count)) for start in range(0, count, BLOCK_ROWS))
 
 
 def pearson(x: Array, y: Array, weights: Array) -> Array:

@@ -179,7 +179,7 @@ def _number_figure(correlation: Correlation, columns: PairColumns) -> Figure:
 
 def _part_of(columns: PairColumns) -> tuple[PairColumns, float]:
     """A random part of the samples or clusters where there are many, and its share of them."""
-    units = int(columns.units().max()) + 1
+    units = columns.unit_count
     if units <= MOST_UNITS:
         return columns, 1.0
     chosen = np.random.default_rng(SEED).choice(units, MOST_UNITS, replace=False)

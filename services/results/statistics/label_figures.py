@@ -14,6 +14,8 @@ SEED = 1234
 CELLS_AT_A_TIME = 4_000_000
 
 POSITIVE_LABEL = 1
+# A confusion table of so many places is counted out, whatever the number of rows; a larger one is sorted.
+MOST_PLACES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,26 @@ def resampling_units(columns: PairColumns) -> ResamplingUnits:
 
 def _cells(columns: PairColumns) -> tuple[Numbers, Numbers, Numbers]:
     """The labels of each cell of the confusion table, and the cell of each row."""
-    gold, predicted = columns.gold.astype(np.int64), columns.predicted.astype(np.int64)
-    least = int(min(gold.min(), predicted.min()))
-    labels = int(max(gold.max(), predicted.max())) - least + 1
-    cells, cell_of = np.unique((gold - least) * labels + (predicted - least), return_inverse=True)
-    return cells // labels + least, cells % labels + least, cell_of.astype(np.int64)
+    least = int(min(columns.gold.min(), columns.predicted.min()))
+    labels = int(max(columns.gold.max(), columns.predicted.max())) - least + 1
+    places = columns.gold.astype(np.int64)
+    places -= least
+    places *= labels
+    places += columns.predicted.astype(np.int64)
+    places -= least
+    cells, cell_of = _distinct(places, labels**2)
+    return cells // labels + least, cells % labels + least, cell_of
+
+
+def _distinct(places: Numbers, end: int) -> tuple[Numbers, Numbers]:
+    """The different places below `end`, sorted, and which of them each row has."""
+    if end > MOST_PLACES:
+        cells, cell_of = np.unique(places, return_inverse=True)
+        return cells, cell_of.astype(np.int64)
+    cells = np.flatnonzero(np.bincount(places))
+    number_of = np.zeros(end, dtype=np.int64)
+    number_of[cells] = np.arange(len(cells))
+    return cells, number_of[places]
 
 
 def resampled(measure: Measure, units: ResamplingUnits) -> Array:

@@ -44,6 +44,11 @@ def is_number_metric(metric: str) -> bool:
     return _name_of(metric) in NUMBER_FIGURES
 
 
+def is_rank_metric(metric: str) -> bool:
+    """Only the order of the numbers counts."""
+    return _name_of(metric) == "spearman"
+
+
 def _name_of(metric: str) -> str:
     """Without the filter: the keys of a score read `metric,filter`."""
     return metric.partition(",")[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.columns import Array, Keys, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class ScoreColumns:
         return sums.scores(self.clusters[order][np.searchsorted(ordered, wanted)])
 
 
-def rows_of_majority(samples: Numbers, rollouts: Numbers, votes: Array) -> Numbers:
+def rows_of_majority(samples: Keys, rollouts: Keys, votes: Array) -> Numbers:
     """A row of each sample whose vote most of its rollouts gave; of equals, the vote that was given first.
 
     NaN is no vote: it is chosen only where no rollout of the sample has a vote.

@@ -6,16 +6,24 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
-from services.results.statistics.columns import Array, Numbers, PairColumns, ScoreChunk
+from services.results.statistics.columns import Array, Keys, Numbers, PairColumns, ScoreChunk, Values
+from services.results.statistics.correlations import Places, places_of
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.metrics import is_label_metric, is_number_metric, is_right_or_wrong
+from services.results.statistics.metrics import (
+    is_label_metric,
+    is_number_metric,
+    is_rank_metric,
+    is_right_or_wrong,
+)
 from services.results.statistics.sample_scores import (
     ScoreColumns,
     ScoreSums,
@@ -26,7 +34,8 @@ from services.results.statistics.sample_scores import (
 
 PENDING_ROWS = 5000
 
-Clusters = Callable[[Numbers], Numbers]
+Clusters = Callable[[Keys], Numbers]
+Number = TypeVar("Number", np.uint32, np.float64)
 OnError = Callable[[str, Exception], None]
 
 
@@ -63,38 +72,53 @@ class _MeanColumn:
 
 @dataclass(frozen=True, slots=True)
 class _PairColumn:
-    """Column of a metric whose figure is of all answers together (a correlation): 32 bytes per answer."""
+    """Column of a metric whose figure is of all answers together (a correlation): 24 bytes per answer.
+
+    A rank correlation needs only the places of its numbers among each other, 4 bytes each: they replace the
+    numbers when the figure is computed.
+    """
 
     scored: ScoredMetric
     label_count: int
-    samples: "array[int]" = field(default_factory=lambda: array("q"))
-    rollouts: "array[int]" = field(default_factory=lambda: array("q"))
+    samples: "array[int]" = field(default_factory=lambda: array("I"))
+    rollouts: "array[int]" = field(default_factory=lambda: array("I"))
     first: "array[float]" = field(default_factory=lambda: array("d"))
     second: "array[float]" = field(default_factory=lambda: array("d"))
+    places: list[Places] = field(default_factory=list)
 
     def add(self, chunk: ScoreChunk) -> None:
         first, second = chunk.first[self.scored.key], chunk.second[self.scored.key]
         is_pair = np.isfinite(first) & np.isfinite(second)
-        self.samples.frombytes(chunk.samples[is_pair].tobytes())
-        self.rollouts.frombytes(chunk.rollouts[is_pair].tobytes())
+        self.samples.frombytes(chunk.samples[is_pair].astype(np.uint32).tobytes())
+        self.rollouts.frombytes(chunk.rollouts[is_pair].astype(np.uint32).tobytes())
         self.first.frombytes(first[is_pair].tobytes())
         self.second.frombytes(second[is_pair].tobytes())
 
     def figure(self, clusters: Clusters | None, *, has_rollouts: bool) -> Figure:
-        samples, first, second = np.array(self.samples), np.array(self.first), np.array(self.second)
-        rollouts = np.array(self.rollouts) if has_rollouts else None
+        samples, (first, second) = _viewed(self.samples, np.uint32), self._values()
+        rollouts = _viewed(self.rollouts, np.uint32) if has_rollouts else None
         if self.scored.pipeline.is_majority:
             if rollouts is not None:
-                rows = rows_of_majority(samples, rollouts, self._votes(second))
+                rows = rows_of_majority(samples, rollouts, self._votes(second.astype(np.float64)))
                 samples, first, second = samples[rows], first[rows], second[rows]
             rollouts = None
         of_clusters = clusters(samples) if clusters else None
         of_samples = None if rollouts is None else samples
         key = self.scored.key
         if not is_label_metric(key) and not is_number_metric(key):
-            return figure_of(key, ScoreColumns(first, clusters=of_clusters))
+            return figure_of(key, ScoreColumns(first.astype(np.float64), clusters=of_clusters))
         columns = PairColumns(first, second, of_samples, rollouts, of_clusters)
         return figure_of(key, columns, self.scored.metric.average, self.label_count)
+
+    def _values(self) -> tuple[Values, Values]:
+        if not is_rank_metric(self.scored.key) or self.scored.pipeline.is_majority:
+            return _viewed(self.first, np.float64), _viewed(self.second, np.float64)
+        if not self.places:
+            for numbers in (self.first, self.second):
+                self.places.append(places_of(_viewed(numbers, np.float64)))
+                del numbers[:]
+        first, second = self.places
+        return first, second
 
     def _votes(self, second: Array) -> Array:
         """Readings for a majority: one that could not be read is NaN and does not vote."""
@@ -102,6 +126,11 @@ class _PairColumn:
 
 
 _Column = _MeanColumn | _PairColumn
+
+
+def _viewed(numbers: "array[Any]", kind: type[Number]) -> NDArray[Number]:
+    """Not copied, and so of an array that does not grow meanwhile."""
+    return np.frombuffer(numbers, dtype=kind) if len(numbers) else np.empty(0, dtype=kind)
 
 
 def _column_of(scored: ScoredMetric, label_count: int) -> _Column:

@@ -1,6 +1,8 @@
 """Correlations equal scipy's, and are undefined where nothing varies."""
 
 import json
+import tracemalloc
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -11,11 +13,13 @@ from proctor.values.scoring import OutputType
 from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.score_answer import score_answer
+from services.results.statistics import correlations
 from services.results.statistics import figure as figure_module
-from services.results.statistics.columns import PairColumns
+from services.results.statistics.columns import PairColumns, ScoreChunk
 from services.results.statistics.figure import Figure, figure_of
 from services.results.summaries.task_columns import TaskColumns
 
+BOOTSTRAP_BYTES = 48_000_000
 GENERATOR = np.random.default_rng(3)
 GOLD = GENERATOR.integers(0, 6, 80).astype(float)
 NAMED = np.round(GOLD + GENERATOR.normal(size=80), 1)
@@ -25,6 +29,59 @@ def test_correlations_are_those_of_scipy() -> None:
     columns = PairColumns(GOLD, NAMED)
     assert figure_of("pearson", columns).mean == pytest.approx(stats.pearsonr(GOLD, NAMED)[0], abs=1e-12)
     assert figure_of("spearman", columns).mean == pytest.approx(stats.spearmanr(GOLD, NAMED)[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 7, 80])
+def test_blocks_make_no_difference(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = np.repeat(np.arange(40), 2)
+    columns = PairColumns(GOLD, NAMED, samples, np.tile(np.arange(2), 40))
+    whole = {metric: figure_of(metric, columns) for metric in ("pearson", "spearman")}
+    monkeypatch.setattr(correlations, "BLOCK_ROWS", block)
+    monkeypatch.setattr(correlations, "CELLS_AT_A_TIME", 800)
+    for metric, figure in whole.items():
+        assert astuple(figure_of(metric, columns)) == pytest.approx(astuple(figure), abs=1e-12)
+
+
+def test_places_stand_for_numbers_in_a_rank_correlation() -> None:
+    places = correlations.places_of(NAMED)
+    assert places.dtype == np.uint32
+    assert (np.unique(NAMED)[places] == NAMED).all()
+    of_places = figure_of("spearman", PairColumns(correlations.places_of(GOLD), places))
+    assert of_places == figure_of("spearman", PairColumns(GOLD, NAMED))
+
+
+def test_unsorted_keys_are_the_same_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure_module, "MOST_UNITS", 20)
+    samples, order = np.repeat(np.arange(40), 2), GENERATOR.permutation(80)
+    straight = PairColumns(GOLD, NAMED, samples, np.tile(np.arange(2), 40))
+    mixed = PairColumns(GOLD[order], NAMED[order], samples[order], np.tile(np.arange(2), 40)[order])
+    for metric in ("pearson", "spearman"):
+        figure = astuple(figure_of(metric, straight))
+        assert astuple(figure_of(metric, mixed)) == pytest.approx(figure, abs=1e-12)
+
+
+@pytest.mark.parametrize(("metric", "most_bytes"), [("spearman", 40), ("pearson", 44), ("mcc", 60)])
+def test_memory_of_a_figure_over_many_answers(metric: str, most_bytes: int) -> None:
+    """Bytes per answer at the peak, those of its row included; a bootstrap needs the same for any number."""
+    rows = 1_000_000
+    named = np.random.default_rng(2).random(rows)
+    gold = np.arange(rows) % 7
+    labels = (named * 3).astype(np.float64) // 1
+    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (CompiledMetric(metric),))
+    tracemalloc.start()
+    try:
+        columns = TaskColumns(scoring)
+        for start in range(0, rows, 50_000):
+            at = np.arange(start, start + 50_000)
+            second = labels[at] if metric == "mcc" else named[at]
+            chunk = ScoreChunk(at, np.zeros(50_000, np.int64), {metric: gold[at] % 3.0}, {metric: second})
+            columns.add(chunk)
+        figures = columns.figures(has_rollouts=False, clusters=None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert figures[metric].n == rows
+    assert peak < BOOTSTRAP_BYTES + most_bytes * rows
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
