@@ -44,6 +44,9 @@ class SelectModel:
 
         Of workers that decide by the same state of the pool one gets its model; the others decide again.
         """
+        # An idle worker asks no more than before.
+        if await self.select(is_idle=is_idle) is None:
+            return None
         for _ in range(_CLAIMS_AT_ONCE):
             last_switch = await self.registry.last_switch()
             model = await self.select(is_idle=is_idle)
