@@ -1,9 +1,10 @@
 """Rollouts: tasks with files and tests, which agents work on in sandboxes. Each becomes a job per model."""
 
+import base64
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import Base64Bytes, BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import rollout_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
@@ -16,11 +17,16 @@ from services.gateway.api.runs.schemas import JobListed
 from services.gateway.auth import User
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import RequestBody, Text
+from services.gateway.http.parameters import Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text
 from services.gateway.paths import ROLLOUTS
 
 router = APIRouter(prefix=ROLLOUTS, tags=["rollouts"])
+
+
+# An alias, or a provider and a name; the scheduler refuses others.
+ModelName = Annotated[Text, Keywords({"minLength": 1, "pattern": r"^[^/\s\x00]+(/[^\s\x00]+)?$"})]
+_EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
 
 
 class AgentBudgets(RequestBody):
@@ -43,17 +49,20 @@ class AgentBudgets(RequestBody):
 class RolloutsRequest(RequestBody):
     """Tasks × models × attempts."""
 
-    name: Text = Field(
+    name: str = Field(
         min_length=1,
         max_length=100,
+        pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$",
         examples=["mine"],
         description="Name of the set of tasks, which becomes the suite of the jobs",
     )
-    tasks: Annotated[
-        Base64Bytes, Field(description="Task folders as .tar.gz, at most 2 MiB compressed, in base64")
-    ]
-    models: list[Text] = Field(
-        min_length=1, max_length=20, examples=[["vllm/starter"]], description="provider/name; a job for each"
+    tasks: Text = Field(description="Task folders as .tar.gz, at most 2 MiB compressed, in base64")
+    models: list[ModelName] = Field(
+        min_length=1,
+        max_length=20,
+        examples=[["vllm/starter"]],
+        description="provider/name; a job for each",
+        json_schema_extra=_EACH_ONCE,
     )
     rollouts: Rollouts = None
     agent: AgentBudgets = AgentBudgets()
@@ -67,7 +76,7 @@ class RolloutsRequest(RequestBody):
     def to_proto(self, user: str, request_id: str) -> rollouts_pb2.OrderRolloutsRequest:
         return rollouts_pb2.OrderRolloutsRequest(
             name=self.name,
-            tasks=self.tasks,
+            tasks=_decoded(self.tasks),
             overrides_json={folder: json_text(values) for folder, values in self.overrides.items()},
             agent=self.agent.to_proto(),
             models=self.models,
@@ -78,6 +87,14 @@ class RolloutsRequest(RequestBody):
             user=user,
             request_id=request_id,
         )
+
+
+def _decoded(text: str) -> bytes:
+    """What is no base64 is no archive either: the scheduler refuses it as such."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return text.encode()
 
 
 class RolloutsOrdered(BaseModel):
