@@ -12,8 +12,9 @@ STORAGE = "/api/v1/storage"
 ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
-# The page, where a form uploads.
+# Pages whose forms upload.
 DATASETS_PAGE = "/datasets"
+SUITE_PAGES = ("/suites", "/suites/check")
 DATASET_RUNS = f"{ADMIN}/benchmarks"
 # The base_url of clients of the OpenAI protocol.
 OPENAI = "/v1"

@@ -24,7 +24,14 @@ from services.gateway.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.runs.live import LiveRuns
-from services.gateway.paths import DATASETS_PAGE, FILES, ROLLOUTS, SUITES, UPLOADS
+from services.gateway.paths import (
+    DATASETS_PAGE,
+    FILES,
+    ROLLOUTS,
+    SUITE_PAGES,
+    SUITES,
+    UPLOADS,
+)
 from services.gateway.server.app import HttpParts, PageParts, http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.server.middleware import BodyLimit
@@ -149,6 +156,7 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
     by_path = {
         SUITES: settings.max_suite_body_bytes,
         ROLLOUTS: settings.max_suite_body_bytes,
+        **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
         UPLOADS: settings.max_upload_bytes,
         DATASETS_PAGE: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,

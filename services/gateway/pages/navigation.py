@@ -23,6 +23,7 @@ ENTRIES = (
     Entry("/compare", "Compare", "c"),
     Entry("/history", "History", "h"),
     Entry("/leaderboard", "Leaderboard", "l"),
+    Entry("/suites", "Suites", "s"),
     Entry("/datasets", "Data sets", "d"),
     Entry("/batches", "Batches", "b"),
     Entry("/queue", "Queue", "q"),

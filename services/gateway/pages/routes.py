@@ -18,6 +18,7 @@ from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.runs import socket as run_socket
 from services.gateway.pages.settings import routes as settings
+from services.gateway.pages.suites import routes as suites
 
 # One per line.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -39,6 +40,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     dataset_actions.router,
     history.router,
     leaderboard.router,
+    suites.router,
     queue.router,
     settings.router,
 )

@@ -1,0 +1,158 @@
+"""Suites: the list, one with a sample as a model gets it, and one that is checked while it is written."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, File, Form, Path, Query, UploadFile
+from starlette.responses import Response
+
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.suites.schemas import SampleShown, check_known_suite, sample_shown
+from services.gateway.auth import User
+from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.http.parameters import INT32_MAX
+from services.gateway.pages.page import Notice, PageOf
+from services.gateway.pages.suites.view import (
+    EXAMPLE,
+    EditorView,
+    SampleChoice,
+    SuiteListView,
+    SuiteRow,
+    SuiteView,
+    editor_view,
+    suite_row,
+)
+
+# Why a sample cannot be shown; the rest of the page can.
+_OF_SAMPLES = frozenset({ErrorKind.INVALID, ErrorKind.CONFLICT, ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE})
+_FAULTY = "INVALID_SUITE_FILE"
+
+Name = Annotated[str, Path(max_length=128)]
+
+router = APIRouter(prefix="/suites", include_in_schema=False)
+
+
+async def _document(
+    document: Annotated[str, Form()] = "",
+    files: Annotated[list[UploadFile], File()] = [],  # noqa: B006  # FastAPI copies it
+) -> suite_pb2.SuiteDocument:
+    """A form's text, with line ends as a file has them, and its data files by their names."""
+    data = {each.filename: await each.read() for each in files if each.filename}
+    return suite_pb2.SuiteDocument(text=document.replace("\r\n", "\n"), files=data)
+
+
+DocumentOf = Annotated[suite_pb2.SuiteDocument, Depends(_document)]
+
+
+@router.get("")
+async def list_suites(
+    page: PageOf, scheduler: SchedulerCalls, q: Annotated[str, Query(max_length=128)] = ""
+) -> Response:
+    part = q.strip().casefold()
+    rows = [row for row in await _suites(scheduler) if part in row.name.casefold()]
+    response = page.show("suites/list", SuiteListView(rows, q.strip()), part="suites/list_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = f"/suites?{urlencode({'q': q.strip()})}" if part else "/suites"
+    return response
+
+
+@router.get("/new")
+async def write_suite(page: PageOf) -> Response:
+    return page.show("suites/new", EditorView(EXAMPLE))
+
+
+@router.post("/check")
+async def check_suite(page: PageOf, scheduler: SchedulerCalls, document: DocumentOf) -> Response:
+    """What is wrong with the text so far. Without scripts it is the page with the text."""
+    checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
+    return page.show("suites/new", editor_view(document.text, checked), part="suites/checked_part")
+
+
+@router.post("")
+async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, document: DocumentOf) -> Response:
+    try:
+        request = suite_pb2.AddSuiteRequest(document=document, user=user)
+        added = await scheduler.suites.AddSuite(request)
+    except DomainError as error:
+        if error.reason != _FAULTY:
+            raise
+        # The error has the first fault only; the check has all.
+        checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
+        return page.show("suites/new", editor_view(document.text, checked), status=422)
+    name, version = added.suite.suite, added.suite.version
+    said = f"Version {version} was there before." if added.is_known else f"Version {version} is added."
+    return page.go(f"/suites/{name}", Notice(said))
+
+
+@router.get("/{suite}")
+async def show_suite(  # noqa: PLR0913, PLR0917  # dependencies and parameters
+    page: PageOf,
+    scheduler: SchedulerCalls,
+    suite: Name,
+    task: str = "",
+    row: str = "",
+    shots: str = "",
+    ask: str = "",
+) -> Response:
+    found = await _suite(scheduler, suite)
+    chosen = SampleChoice(
+        task=task or (found.tasks[0].name if found.tasks else ""),
+        row=_number(row, LAST_PREVIEWED_ROW) or 0,
+        shots=_number(shots, MAX_FEWSHOT),
+    )
+    sample, fault = await _sample(scheduler, suite, chosen)
+    view = SuiteView(found, chosen, sample, fault, ask)
+    return page.show("suites/suite", view, part="suites/sample_part")
+
+
+@router.post("/{suite}/delete")
+async def delete_suite(
+    page: PageOf,
+    scheduler: SchedulerCalls,
+    suite: Name,
+    version: Annotated[int, Form(ge=1, le=INT32_MAX)],
+) -> Response:
+    try:
+        await scheduler.suites.DeleteSuite(suite_pb2.DeleteSuiteRequest(suite=suite, version=version))
+    except DomainError as error:
+        if error.kind is not ErrorKind.CONFLICT:
+            raise
+        return page.go(f"/suites/{suite}", Notice(error.message, is_problem=True))
+    return page.go("/suites", Notice(f"Version {version} of {suite} is deleted."))
+
+
+async def _suites(scheduler: Scheduler) -> list[SuiteRow]:
+    listed = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
+    return [suite_row(each) for each in listed.suites]
+
+
+async def _suite(scheduler: Scheduler, name: str) -> SuiteRow:
+    found = next((row for row in await _suites(scheduler) if row.name == name), None)
+    if found is None:
+        await check_known_suite(scheduler, name)
+        # It was added between the two calls.
+        found = next(row for row in await _suites(scheduler) if row.name == name)
+    return found
+
+
+async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tuple[SampleShown | None, str]:
+    """The sample, or why there is none."""
+    if not chosen.task:
+        return None, ""
+    request = suite_pb2.ShowSampleRequest(
+        suite=suite, task=chosen.task, row=chosen.row, num_fewshot=chosen.shots
+    )
+    try:
+        return sample_shown(request, await scheduler.suites.ShowSample(request)), ""
+    except DomainError as error:
+        if error.kind not in _OF_SAMPLES:
+            raise
+        return None, error.message
+
+
+def _number(given: str, most: int) -> int | None:
+    is_number = given.isascii() and given.isdecimal() and len(given) < 10
+    return min(int(given), most) if is_number else None

@@ -1,0 +1,168 @@
+"""What the templates of suites know."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proctor.v1 import sample_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.wire.enums import word_of
+from services.gateway.api.suites.schemas import SampleShown
+
+_MOST_QUOTED = 200
+# A suite to begin with: complete but for its data file.
+EXAMPLE = """\
+suite: cities
+description: In which country is a city?
+tasks:
+  - task: city_country
+    version: "1"
+    dataset: {file: cities.csv}
+    output_type: multiple_choice
+    doc_to_text: "Question: In which country is {{city}}?\\nAnswer:"
+    doc_to_choice: [France, Italy, Spain]
+    doc_to_target: country
+    metric_list: [{metric: acc}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    name: str
+    version: str
+    output_type: str
+    metrics: Sequence[str]
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRow:
+    """`version` is that of a user's suite, 0 for one that comes with Proctor."""
+
+    name: str
+    description: str
+    version: int
+    problem: str
+    tasks: Sequence[TaskRow]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteListView:
+    """Suites with `text` in their names."""
+
+    rows: Sequence[SuiteRow]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleChoice:
+    """A row of a task, from 0, with so many shots; None for as many as the task says."""
+
+    task: str
+    row: int
+    shots: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteView:
+    """A suite with one sample as a model would get it; `fault` is why there is none."""
+
+    suite: SuiteRow
+    chosen: SampleChoice
+    sample: SampleShown | None
+    fault: str
+    ask: str
+
+    @property
+    def source(self) -> str:
+        """The row that the sample was made of, as JSON."""
+        return _json(self.sample.document) if self.sample else ""
+
+    @property
+    def targets(self) -> Sequence[str]:
+        """What is expected: texts, or the right ones of the choices."""
+        if not self.sample:
+            return ()
+        expected, choices = self.sample.expected, self.sample.choices
+        right = expected.right_choices or ([] if expected.choice is None else [expected.choice])
+        return expected.texts or [choices[place] for place in right if place < len(choices)]
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        sample = self.sample
+        if sample is None:
+            return {}
+        metrics = ", ".join(
+            f"{use.metric} {_json(use.options) if use.options else ''}".strip() for use in sample.metrics
+        )
+        facts = {
+            "Output": sample.output_type,
+            "Metrics": metrics,
+            "Stops at": ", ".join(json.dumps(text, ensure_ascii=False) for text in sample.stop),
+            "Most tokens": str(sample.max_tokens or ""),
+            "Filters": _json(sample.filters) if sample.filters else "",
+            "Rows from": f"{sample.dataset} {sample.dataset_revision[:12]}".strip(),
+            "Split": "not the official one" if sample.is_stand_in else "",
+        }
+        return {name: value for name, value in facts.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`quoted` is the text of its line."""
+
+    file: str
+    line: int
+    key: str
+    problem: str
+    quoted: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditorView:
+    """A suite that is written: its text, what is wrong with it, or what it is once it is right."""
+
+    text: str
+    faults: Sequence[Fault] = ()
+    suite: SuiteRow | None = None
+    is_checked: bool = False
+
+
+def suite_row(suite: scheduler_pb2.SuiteInfo) -> SuiteRow:
+    return SuiteRow(
+        name=suite.suite,
+        description=suite.description,
+        version=suite.version,
+        problem=suite.problem,
+        tasks=[
+            TaskRow(
+                name=task.task,
+                version=task.version,
+                output_type=word_of(sample_pb2.OutputType, task.output_type) if task.output_type else "",
+                metrics=list(task.metrics),
+                dataset=task.dataset,
+            )
+            for task in suite.tasks
+        ],
+    )
+
+
+def editor_view(text: str, checked: suite_pb2.CheckSuiteResponse) -> EditorView:
+    lines = text.splitlines()
+    faults = [
+        Fault(
+            file=each.file,
+            line=each.line,
+            key=each.key,
+            problem=each.problem,
+            quoted=lines[each.line - 1].strip()[:_MOST_QUOTED] if 0 < each.line <= len(lines) else "",
+        )
+        for each in checked.problems
+    ]
+    suite = suite_row(checked.suite) if checked.HasField("suite") and not faults else None
+    return EditorView(text, faults, suite, is_checked=True)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,46 @@
+"""Suites in a browser: a rendered sample with shots, and a suite that is checked while it is typed."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.e2e.pages.conftest import Site
+from tests.harness.browser import tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CITIES = "city,country\nLyon,France\nTurin,Italy\n"
+
+
+async def test_suites_in_every_look(site: Site) -> None:
+    await site.check_in_every_look("/suites", "suites", until="table.suites")
+    await site.check_in_every_look("/suites/starter?shots=2", "suite", until="#sample pre")
+    await site.check_in_every_look("/suites/new", "suite-new", until="#checked .fault")
+    assert "Sentiment" in await site.reads_without_scripts("/suites/starter")
+
+
+async def test_suite_is_written_checked_added_and_shown(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text(CITIES)
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/suites/new")
+        await expect(page.locator("#checked")).to_contain_text("cities.csv")
+        await page.locator("#files").set_input_files(tmp_path / "cities.csv")
+        await expect(page.locator("#checked")).to_contain_text("cities is valid")
+        text = await page.locator("textarea").input_value()
+        await page.locator("textarea").fill(text.replace("metric: acc", "metric: nonsense"))
+        await expect(page.locator("#checked .fault")).to_be_visible()
+        await page.locator("textarea").fill(text)
+        await expect(page.locator("#checked")).to_contain_text("cities is valid")
+        await page.get_by_role("button", name="Add the suite").click()
+        await page.wait_for_url("**/suites/cities")
+        await expect(page.locator("#sample pre").first).to_contain_text("In which country is Lyon?")
+        await page.locator("input[name=row]").fill("1")
+        await page.locator("input[name=row]").blur()
+        await expect(page.locator("#sample pre").first).to_contain_text("In which country is Turin?")
+        await page.wait_for_url("**row=1**")
+        await page.get_by_role("link", name="Delete").click()
+        await page.get_by_role("button", name="Delete the version").click()
+        await page.wait_for_url("**/suites")
+        assert opened.complaints == []
