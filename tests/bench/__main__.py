@@ -6,6 +6,7 @@ import asyncio
 from tests.bench import cost_per_sample
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
 from tests.bench.gateway import traffic
+from tests.bench.pages import viewing
 from tests.bench.results import closing, comparing, exporting, leaderboard, reusing
 from tests.bench.scheduler import (
     batches,
@@ -31,6 +32,7 @@ BENCHES = {
     "spread": spreading.main,
     "idle": idling.main,
     "traffic": traffic.main,
+    "pages": viewing.main,
     "uploads": uploading.main,
     "export": exporting.main,
     "engine": engine_throughput.main,

@@ -52,21 +52,39 @@ class GatewayProcess:
 
 @asynccontextmanager
 async def gateway_process(scheduler: FakeScheduler) -> AsyncIterator[GatewayProcess]:
-    http, grpc = choose_addresses(2)
-    async with scheduler_server(scheduler) as first, results_server(FakeResults()) as second:
-        gateway = GatewayProcess(
-            {
-                "PROCTOR_GATEWAY_HTTP_ADDRESS": http,
-                "PROCTOR_GATEWAY_GRPC_ADDRESS": grpc,
-                "PROCTOR_SCHEDULER_ADDRESS": f"127.0.0.1:{first.port}",
-                "PROCTOR_RESULTS_ADDRESS": f"127.0.0.1:{second.port}",
-                "PROCTOR_GATEWAY_DRAIN_SECONDS": "1",
-                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            }
-        )
-        await gateway.start()
+    async with gateway_processes(1, scheduler, FakeResults()) as [gateway]:
+        yield gateway
+
+
+@asynccontextmanager
+async def gateway_processes(
+    count: int, scheduler: FakeScheduler, results: FakeResults, **environment: str
+) -> AsyncIterator[list[GatewayProcess]]:
+    """Replicas between the same fake backends."""
+    addresses = choose_addresses(2 * count)
+    async with scheduler_server(scheduler) as first, results_server(results) as second:
+        shared = {
+            "PROCTOR_SCHEDULER_ADDRESS": f"127.0.0.1:{first.port}",
+            "PROCTOR_RESULTS_ADDRESS": f"127.0.0.1:{second.port}",
+            "PROCTOR_GATEWAY_DRAIN_SECONDS": "1",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            **environment,
+        }
+        gateways = [
+            GatewayProcess(
+                {"PROCTOR_GATEWAY_HTTP_ADDRESS": http, "PROCTOR_GATEWAY_GRPC_ADDRESS": grpc, **shared}
+            )
+            for http, grpc in zip(addresses[::2], addresses[1::2], strict=True)
+        ]
+        started: list[GatewayProcess] = []
         try:
-            yield gateway
+            for gateway in gateways:
+                started.append(gateway)
+                await gateway.start()
+            yield gateways
         finally:
-            if gateway.process.returncode is None:
-                await gateway.end(signal.SIGKILL)
+            for gateway in started:
+                # One that never ran has no process.
+                process = getattr(gateway, "process", None)
+                if process is not None and process.returncode is None:
+                    await gateway.end(signal.SIGKILL)

@@ -1,0 +1,69 @@
+"""What a browser sees of a page: when its first row is there, and what was sent for it."""
+
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from playwright.async_api import Browser
+
+LOOKS = 5
+_PART = {"HX-Request": "true", "HX-Request-Type": "partial", "Accept": "text/html"}
+
+
+@dataclass
+class Seen:
+    """Of one page. `kilobytes` and `requests` are those of the first view, over the wire."""
+
+    cold_ms: list[float] = field(default_factory=list)
+    warm_ms: list[float] = field(default_factory=list)
+    kilobytes: float = 0.0
+    requests: int = 0
+
+
+async def view(browser: Browser, url: str, selector: str) -> Seen:
+    """Cold with an empty cache, warm again in the same browser; what is seen is `selector`."""
+    seen = Seen()
+    for _ in range(LOOKS):
+        context = await browser.new_context(viewport={"width": 1440, "height": 900})
+        for times in (seen.cold_ms, seen.warm_ms):
+            page = await context.new_page()
+            session = await context.new_cdp_session(page)
+            await session.send("Network.enable")
+            sent: list[float] = []
+            session.on("Network.loadingFinished", _noting(sent))
+            began = time.monotonic()
+            await page.goto(url, wait_until="commit")
+            await page.locator(selector).first.wait_for()
+            times.append((time.monotonic() - began) * 1000)
+            await page.wait_for_load_state("load")
+            if times is seen.cold_ms:
+                seen.kilobytes, seen.requests = sum(sent) / 1000, len(sent)
+            await page.close()
+        await context.close()
+    return seen
+
+
+def _noting(sent: list[float]) -> Any:
+    def note(event: Mapping[str, Any]) -> None:
+        sent.append(float(event["encodedDataLength"]))
+
+    return note
+
+
+async def responses(url: str, paths: Mapping[str, str]) -> dict[str, tuple[float, float, int]]:
+    """By name the median and the worst milliseconds to the whole response, and its status."""
+    found = {}
+    async with aiohttp.ClientSession(headers=_PART) as session:
+        for name, path in paths.items():
+            times, status = [], 0
+            for _ in range(LOOKS):
+                began = time.monotonic()
+                async with session.get(url + path) as response:
+                    await response.read()
+                    status = response.status
+                times.append((time.monotonic() - began) * 1000)
+            found[name] = (statistics.median(times), max(times), status)
+    return found

@@ -1,0 +1,136 @@
+"""Pages with 10,000 runs and a run of 10⁶ samples stored: first row, weight, filters; and live pages.
+
+The aims (issue 13): first row ≤ 500 ms cold and ≤ 250 ms warm, ≤ 130 kB and ≤ 15 requests; the results of the
+large run ≤ 300 ms and each filter ≤ 1 s; 100 live pages under 5 % of a core, 1,000 under 25 %.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from proctor.v1 import run_pb2
+from tests.bench.pages.live_pages import LivePages, watch_pages
+from tests.bench.pages.page_views import Seen, responses, view
+from tests.bench.pages.stored_runs import RUNS, SAMPLES, StoredRuns, store_runs
+from tests.e2e.harness.run_ends import completed
+from tests.harness.browser import chromium
+from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.starter_model import SUITE as STARTER
+
+WATCHERS = (100, 1000)
+MODELS = ("openai/fake", "openai/other")
+
+
+def pages_of(runs: StoredRuns) -> dict[str, tuple[str, str]]:
+    """By name the path of each page and what is seen of it first."""
+    first, second = runs.pair
+    rows = "main tbody th:visible"
+    return {
+        "overview": ("/", rows),
+        "runs": ("/runs", rows),
+        "a run": (f"/runs/{first}", rows),
+        "new run": ("/runs/new", "main select"),
+        "results": (f"/runs/{runs.large}/results", "table.answers tbody th"),
+        "compare, choice": ("/compare", rows),
+        "compare": (f"/compare?run={first}&run={second}", "table.forest tbody th"),
+        "history": ("/history", rows),
+        "leaderboard": ("/leaderboard?suite=starter&include=limited", rows),
+        "suites": ("/suites", rows),
+        "a suite": ("/suites/starter", "#sample pre"),
+        "data sets": ("/datasets", "main .empty"),
+        "data set runs": ("/datasets/runs", "main .empty"),
+        "batches": ("/batches", "main .empty"),
+        "files": ("/batches/files", "main .empty"),
+        "queue": ("/queue", "main h1"),
+        "settings": ("/settings", "main h1"),
+    }
+
+
+def filters_of(runs: StoredRuns) -> dict[str, str]:
+    path = f"/runs/{runs.large}/results"
+    return {
+        "none": path,
+        "status right": f"{path}?status=right",
+        "status wrong": f"{path}?status=wrong",
+        "status failed": f"{path}?status=failed",
+        "status not parsed": f"{path}?status=unparsed",
+        "id, exact": f"{path}?row_id=row-999999",
+        "text, common": f"{path}?text=grammatical",
+        "text, once": f"{path}?text=Is+sentence+999999",
+        "text, nowhere": f"{path}?text=zzz",
+        "score": f"{path}?min_score=0.5&max_score=2",
+        "length": f"{path}?min_length=170",
+        "length, none": f"{path}?min_length=100000",
+        "golden": f"{path}?golden=1",
+        "task": f"{path}?task=rows",
+        "from the middle": f"{path}?from=500000",
+    }
+
+
+async def main() -> None:
+    console = Console()
+    order = StackOrder(rows=200, suites=(STARTER,), models=("fake", "other"), environment={})
+    with tempfile.TemporaryDirectory() as folder:
+        async with stack_harness(Path(folder), order) as stack:
+            runs = await store_runs(stack, await _pair(stack))
+            url = f"http://{stack.stack.gateway_http}"
+            seen = {}
+            console.print(_filters_table(await responses(url, filters_of(runs))))
+            async with chromium() as browser:
+                for name, (path, selector) in pages_of(runs).items():
+                    seen[name] = await view(browser, url + path, selector)
+            console.print(_views_table(seen))
+    console.print(_live_table([await watch_pages(watchers) for watchers in WATCHERS]))
+
+
+async def _pair(stack: StackHarness) -> tuple[str, str]:
+    orders = [run_pb2.RunOrder(project_id=1, suite="starter", model=model) for model in MODELS]
+    first, second = [await completed(stack, order) for order in orders]
+    return first, second
+
+
+def _views_table(seen: Mapping[str, Seen]) -> Table:
+    table = Table(title=f"First row, {RUNS:,} runs stored and one of {SAMPLES:,} samples")
+    for column in ("page", "cold ms", "worst", "warm ms", "worst", "kB", "requests"):
+        table.add_column(column, justify="left" if column == "page" else "right")
+    for name, one in seen.items():
+        cold, warm = statistics.median(one.cold_ms), statistics.median(one.warm_ms)
+        worst = max(one.cold_ms), max(one.warm_ms)
+        figures = (f"{cold:.0f}", f"{worst[0]:.0f}", f"{warm:.0f}", f"{worst[1]:.0f}")
+        table.add_row(name, *figures, f"{one.kilobytes:.0f}", str(one.requests))
+    return table
+
+
+def _filters_table(found: Mapping[str, tuple[float, float, int]]) -> Table:
+    table = Table(title=f"Results of a run of {SAMPLES:,} samples")
+    for column in ("filter", "ms", "worst", "status"):
+        table.add_column(column, justify="left" if column == "filter" else "right")
+    for name, (median, worst, status) in found.items():
+        table.add_row(name, f"{median:.0f}", f"{worst:.0f}", str(status))
+    return table
+
+
+def _live_table(found: list[LivePages]) -> Table:
+    table = Table(title="Live pages of one run, pushed five times a second")
+    for column in (
+        "pages",
+        "CPU of the gateway, % of a core",
+        "pushes/s of a page",
+        "lag p50 ms",
+        "lag p99 ms",
+    ):
+        table.add_column(column, justify="right")
+    for one in found:
+        lags = statistics.quantiles(one.lags_ms, n=100)
+        row = (
+            f"{100 * one.cpu_share:.1f}",
+            f"{one.pushes_per_second:.1f}",
+            f"{lags[49]:.0f}",
+            f"{lags[98]:.0f}",
+        )
+        table.add_row(str(one.pages), *row)
+    return table
