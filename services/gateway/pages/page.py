@@ -37,8 +37,12 @@ class Frame:
 
     path: str
     theme: str
-    user: str
+    caller: Principal
     notice: Notice | None
+
+    def may_change(self, owner: str) -> bool:
+        """Whether what belongs to `owner` offers its changes. The services decide again."""
+        return self.caller.may_change(owner)
 
 
 class Page:
@@ -63,7 +67,7 @@ class Page:
         if part and self.is_part:
             return self._sent(self._html.render(part, view=view), status)
         notice = _notice(self._request)
-        frame = Frame(self._request.url.path, theme_of(self._request), _user(self._request), notice)
+        frame = Frame(self._request.url.path, theme_of(self._request), _caller(self._request), notice)
         response = self._sent(self._html.render(template, view=view, page=frame), status)
         if _NOTICE in self._request.cookies:
             response.delete_cookie(_NOTICE, path="/")
@@ -103,9 +107,10 @@ async def _page(request: Request) -> Page:
 PageOf = Annotated[Page, Depends(_page)]
 
 
-def _user(request: Request) -> str:
+def _caller(request: Request) -> Principal:
+    """Nobody where a request was refused before its caller was found."""
     caller: Principal | None = request.scope["state"].get("caller")
-    return caller.name if caller else ""
+    return caller or Principal("")
 
 
 def _notice(request: Request) -> Notice | None:

@@ -1,0 +1,70 @@
+"""Pages offer changes only to those who may make them: owners and operators."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
+from services.gateway.paths import KEY_COOKIE
+from tests.contract.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
+from tests.fakes.gateway.dataset_runs import DATASET
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+
+KEYS = {"alice": "key-of-alice", "bob": "key-of-bob", "olga": "key-of-olga"}
+BATCH = f"batch_{0:032x}"
+
+
+@pytest.fixture
+async def keyed() -> AsyncIterator[GatewayHarness]:
+    """Everything belongs to alice; olga is an operator."""
+    async with gateway_harness(api_keys=KEYS, operators=["olga"]) as harness:
+        run = running()
+        run.user = "alice"
+        harness.scheduler.put(run)
+        harness.results.summaries[RUN_ID] = summary_of(run)
+        dataset = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl", user="alice")
+        harness.scheduler.datasets.kept[DATASET] = dataset
+        harness.scheduler.datasets.rows[DATASET] = []
+        batch = batch_pb2.Batch(batch_id=BATCH, user="alice", state=batch_pb2.BATCH_STATE_IN_PROGRESS)
+        harness.scheduler.batches.kept[BATCH] = batch
+        harness.scheduler.files.put("in.jsonl", b"x", file_pb2.FILE_PURPOSE_BATCH).user = "alice"
+        yield harness
+
+
+async def as_user(harness: GatewayHarness, user: str, path: str) -> Shown:
+    shown = await show(harness, path, headers={"Cookie": f"{KEY_COOKIE}={KEYS[user]}"})
+    assert shown.status == 200
+    return shown
+
+
+@pytest.mark.parametrize(("user", "is_offered"), [("alice", True), ("bob", False), ("olga", True)])
+async def test_run_and_batch_offer_their_changes(
+    keyed: GatewayHarness, user: str, *, is_offered: bool
+) -> None:
+    for path in (f"/runs/{RUN_ID}", f"/runs/{RUN_ID}?every=5", f"/batches/{BATCH}"):
+        shown = await as_user(keyed, user, path)
+        # Pushed fragments are the same for all; the style sheet hides what is not theirs.
+        assert ('class="readonly"' not in shown.html) is is_offered
+        assert ('<dialog id="ask-cancel"' in shown.html) is is_offered
+
+
+@pytest.mark.parametrize(("user", "is_offered"), [("alice", True), ("bob", False), ("olga", True)])
+async def test_data_set_and_file_offer_their_deletion(
+    keyed: GatewayHarness, user: str, *, is_offered: bool
+) -> None:
+    assert ("ask=delete" in (await as_user(keyed, user, f"/datasets/{DATASET}")).html) is is_offered
+    assert (">Delete</a>" in (await as_user(keyed, user, "/batches/files")).html) is is_offered
+    [file_id] = keyed.scheduler.files.kept
+    asking = await as_user(keyed, user, f"/batches/files?ask={file_id}")
+    assert ('<dialog id="ask-delete"' in asking.html) is is_offered
+
+
+@pytest.mark.parametrize(("user", "is_offered"), [("alice", False), ("olga", True)])
+async def test_operators_alone_are_offered_the_limits(
+    keyed: GatewayHarness, user: str, *, is_offered: bool
+) -> None:
+    shown = await as_user(keyed, user, "/queue")
+    assert ("Change the limits" in shown.html) is is_offered
+    assert any(tag == "fieldset" and "disabled" in a for tag, a in shown.elements) is not is_offered
