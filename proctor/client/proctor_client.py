@@ -13,6 +13,7 @@ from proctor.client.datasets import DatasetClient
 from proctor.client.errors import Unreachable
 from proctor.client.results import AnswerClient, ComparisonClient, LeaderboardClient
 from proctor.client.rollouts import RolloutClient
+from proctor.client.run_results import RunResults
 from proctor.v1 import (
     change_service_pb2,
     change_service_pb2_grpc,
@@ -189,6 +190,11 @@ class ProctorClient:
     async def get_summary(self, run_id: str) -> summary_pb2.RunSummary:
         request = results_service_pb2.GetSummaryRequest(run_id=run_id)
         return (await self._calls.call(self._results.GetSummary, request)).summary
+
+    async def results(self, run_id: str) -> RunResults:
+        """The run with its figures, partial while it goes. A notebook shows them as a table."""
+        run, summary = await asyncio.gather(self.get_run(run_id), self.get_summary(run_id))
+        return RunResults(run, summary)
 
     async def list_outcomes(
         self, request: results_service_pb2.ListOutcomesRequest

@@ -9,6 +9,9 @@ from typing import Any
 import aiohttp
 from playwright.async_api import Browser
 
+from tests.bench.harness.process_tree import usage_of_tree
+from tests.harness.stack_harness import StackHarness
+
 LOOKS = 5
 _PART = {"HX-Request": "true", "HX-Request-Type": "partial", "Accept": "text/html"}
 
@@ -21,6 +24,8 @@ class Seen:
     warm_ms: list[float] = field(default_factory=list)
     kilobytes: float = 0.0
     requests: int = 0
+    # Of all processes of the stack for one response, whatever else the machine does.
+    cpu_ms: float = 0.0
 
 
 async def view(browser: Browser, url: str, selector: str) -> Seen:
@@ -51,6 +56,17 @@ def _noting(sent: list[float]) -> Any:
         sent.append(float(event["encodedDataLength"]))
 
     return note
+
+
+async def cpu_of_responses(stack: StackHarness, url: str, responses: int = 20) -> float:
+    """Milliseconds of CPU per response."""
+    pids = [child.pid for child in stack.stack.children.values() if child.pid]
+    async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
+        before = sum(usage_of_tree(pid).cpu_seconds for pid in pids)
+        for _ in range(responses):
+            async with session.get(url) as response:
+                await response.read()
+    return (sum(usage_of_tree(pid).cpu_seconds for pid in pids) - before) * 1000 / responses
 
 
 async def responses(url: str, paths: Mapping[str, str]) -> dict[str, tuple[float, float, int]]:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from proctor.v1 import run_pb2
 from tests.bench.pages.live_pages import LivePages, watch_pages
-from tests.bench.pages.page_views import Seen, responses, view
+from tests.bench.pages.page_views import Seen, cpu_of_responses, responses, view
 from tests.bench.pages.stored_runs import RUNS, SAMPLES, StoredRuns, store_runs
 from tests.e2e.harness.run_ends import completed
 from tests.harness.browser import chromium
@@ -83,6 +83,7 @@ async def main() -> None:
             async with chromium() as browser:
                 for name, (path, selector) in pages_of(runs).items():
                     seen[name] = await view(browser, url + path, selector)
+                    seen[name].cpu_ms = await cpu_of_responses(stack, url + path)
             console.print(_views_table(seen))
     console.print(_live_table([await watch_pages(watchers) for watchers in WATCHERS]))
 
@@ -95,13 +96,13 @@ async def _pair(stack: StackHarness) -> tuple[str, str]:
 
 def _views_table(seen: Mapping[str, Seen]) -> Table:
     table = Table(title=f"First row, {RUNS:,} runs stored and one of {SAMPLES:,} samples")
-    for column in ("page", "cold ms", "worst", "warm ms", "worst", "kB", "requests"):
+    for column in ("page", "cold ms", "worst", "warm ms", "worst", "kB", "requests", "CPU ms"):
         table.add_column(column, justify="left" if column == "page" else "right")
     for name, one in seen.items():
         cold, warm = statistics.median(one.cold_ms), statistics.median(one.warm_ms)
         worst = max(one.cold_ms), max(one.warm_ms)
         figures = (f"{cold:.0f}", f"{worst[0]:.0f}", f"{warm:.0f}", f"{worst[1]:.0f}")
-        table.add_row(name, *figures, f"{one.kilobytes:.0f}", str(one.requests))
+        table.add_row(name, *figures, f"{one.kilobytes:.0f}", str(one.requests), f"{one.cpu_ms:.0f}")
     return table
 
 

@@ -1,0 +1,83 @@
+"""The figures of a run: rows for programs, a table in a notebook, lines on a terminal."""
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.wire.enums import word_of
+
+_HEAD = ("task", "metric", "figure", "95 %", "n")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigure:
+    """A figure of a task or group, a share of one for most metrics. None means undefined."""
+
+    name: str
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunResults:
+    """`await client.results(run_id)`. The last line of a cell shows it as a table."""
+
+    run: run_pb2.Run
+    summary: summary_pb2.RunSummary
+
+    @property
+    def figures(self) -> list[RunFigure]:
+        """Groups of several tasks first, then tasks; each with all its metrics."""
+        named = [(group.group, group.metrics) for group in self.summary.groups if len(group.tasks) > 1]
+        named += [(task.task, task.metrics) for task in self.summary.tasks]
+        return [_figure(name, figure) for name, figures in named for figure in figures]
+
+    @property
+    def title(self) -> str:
+        order = self.run.order
+        subject = self.run.dataset_name or order.suite or order.dataset_id
+        counts = f"{self.summary.answered} answered, {self.summary.failed} failed"
+        return f"{order.model} on {subject}: {word_of(run_pb2.RunState, self.run.state)}, {counts}"
+
+    def __str__(self) -> str:
+        lines = [_HEAD, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = (
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+        )
+        return "\n".join([self.title, *(line.rstrip() for line in table)])
+
+    def _repr_html_(self) -> str:
+        """What Jupyter shows. Names of models and tasks are text and never markup."""
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEAD)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+            for cells in self._cells()
+        )
+        caption = f"<caption>{html.escape(self.title)}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        for each in self.figures:
+            has_interval = each.low is not None and each.high is not None
+            interval = f"{_shown(each.low)} to {_shown(each.high)}" if has_interval else ""
+            yield each.name, each.metric, _shown(each.value), interval, str(each.n)
+
+
+def _figure(name: str, figure: summary_pb2.MetricFigure) -> RunFigure:
+    return RunFigure(
+        name=name,
+        metric=figure.metric,
+        value=figure.mean if figure.HasField("mean") else None,
+        low=figure.ci_low if figure.HasField("ci_low") else None,
+        high=figure.ci_high if figure.HasField("ci_high") else None,
+        n=figure.n,
+    )
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4g}"
