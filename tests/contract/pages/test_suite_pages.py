@@ -2,8 +2,10 @@
 
 import pytest
 
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import sample_pb2
 from tests.contract.pages.shown_pages import HOSTILE, Shown, show
+from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
@@ -63,9 +65,11 @@ async def test_sample_that_is_not_there_leaves_the_rest_of_the_page(
     assert "own rows" in shown.html
 
 
-async def test_unknown_suite_is_not_found(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/suites/zzz")
-    assert (shown.status, "zzz" in shown.html) == (404, True)
+@pytest.mark.parametrize("name", ["zzz", DATASET])
+async def test_unknown_suite_is_not_found(harness: GatewayHarness, name: str) -> None:
+    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(dataset_id=DATASET)
+    shown = await show(harness, f"/suites/{name}")
+    assert (shown.status, name in shown.html) == (404, True)
 
 
 async def test_document_is_checked_line_by_line_while_it_is_written(harness: GatewayHarness) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Annotated
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
@@ -38,7 +39,7 @@ async def list_datasets(page: PageOf, scheduler: SchedulerCalls, now: Now, after
     view = await dataset_list(scheduler, now, after)
     response = page.show("datasets/list", view, part="datasets/list_part")
     if page.is_part:
-        response.headers["HX-Push-Url"] = f"/datasets?after={after}" if after else "/datasets"
+        response.headers["HX-Push-Url"] = f"/datasets?{urlencode({'after': after})}" if after else "/datasets"
     return response
 
 
@@ -103,7 +104,6 @@ async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     )
     response = page.show("datasets/dataset", view, part="datasets/preview_part")
     if page.is_part:
-        response.headers["HX-Push-Url"] = (
-            f"/datasets/{dataset_id}?first={first_row}" if first_row else f"/datasets/{dataset_id}"
-        )
+        path = f"/datasets/{quote(dataset_id)}"
+        response.headers["HX-Push-Url"] = f"{path}?first={first_row}" if first_row else path
     return response

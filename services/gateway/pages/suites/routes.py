@@ -10,9 +10,10 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.api.suites.schemas import SampleShown, check_known_suite, sample_shown
+from services.gateway.api.suites.schemas import SampleShown, sample_shown
 from services.gateway.auth import User
 from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.errors.gateway_errors import NoSuchSuite
 from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (
@@ -29,6 +30,8 @@ from services.gateway.pages.suites.view import (
 # Why a sample cannot be shown; the rest of the page can.
 _OF_SAMPLES = frozenset({ErrorKind.INVALID, ErrorKind.CONFLICT, ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE})
 _FAULTY = "INVALID_SUITE_FILE"
+# Suites that the error of an unknown one names.
+_MOST_NAMED = 20
 
 Name = Annotated[str, Path(max_length=128)]
 
@@ -130,12 +133,11 @@ async def _suites(scheduler: Scheduler) -> list[SuiteRow]:
 
 
 async def _suite(scheduler: Scheduler, name: str) -> SuiteRow:
-    found = next((row for row in await _suites(scheduler) if row.name == name), None)
-    if found is None:
-        await check_known_suite(scheduler, name)
-        # It was added between the two calls.
-        found = next(row for row in await _suites(scheduler) if row.name == name)
-    return found
+    listed = await _suites(scheduler)
+    for row in listed:
+        if row.name == name:
+            return row
+    raise NoSuchSuite(suite=name, supported=", ".join(row.name for row in listed[:_MOST_NAMED]) or "none")
 
 
 async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tuple[SampleShown | None, str]:
