@@ -22,7 +22,6 @@ from services.results.answers.postgres import (
     PostgresListedOutcomes,
 )
 from services.results.answers.wiring import make_answer_api, make_list_outcomes
-from services.results.bounded_calls import BoundedCalls
 from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.wiring import make_comparison_api, make_store_comparison
 from services.results.export import grpc_api as grpc_export_api
@@ -45,6 +44,7 @@ from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.outcomes.wiring import make_outcome_consumer
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA, ReadLimits, ReadSession
+from services.results.processes.bounded_calls import BoundedCalls
 from services.results.rescoring import grpc_api as grpc_rescore_api
 from services.results.rescoring.grpc_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
@@ -53,7 +53,7 @@ from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
-from services.results.scoring.scorer_pool import ScorerPool
+from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores

@@ -14,7 +14,7 @@ ADAPTER = 3
 USE_CASE = 2
 PORTS = 1
 DOMAIN = 0
-LAYERS = {"__main__": 5, "wiring": 4, "settings": ADAPTER, "ports": PORTS}
+LAYERS = {"__main__": 5, "wiring": 4, "settings": ADAPTER, "ports": PORTS, "errors": DOMAIN}
 LAYER_NAMES = ("domain", "ports", "use case", "adapter", "wiring", "__main__")
 
 

@@ -11,7 +11,6 @@ from itertools import combinations
 from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
-from services.results.bounded_calls import TookTooLong
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
 from services.results.comparison.comparison import SUITE, ComparedRun, Comparison, Difference, corrected
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
@@ -24,6 +23,7 @@ from services.results.comparison.metric_choice import (
 )
 from services.results.comparison.pair_differences import pair_differences
 from services.results.comparison.ports import Calls, ComparisonStore, PairStore, RunsOfModels
+from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from proctor.values.scoring import OutputType
 from services.common.structured_logs import get_logger
-from services.results.bounded_calls import TookTooLong
 from services.results.comparison.ports import Calls
 from services.results.leaderboard.baseline import (
     BaselineColumns,
@@ -17,6 +16,7 @@ from services.results.leaderboard.baseline import (
 from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
 from services.results.leaderboard.ports import BaselineStore, Claim, ClaimStore, Work
 from services.results.leaderboard.process_claims import MOST_TRIES, process_claims
+from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore

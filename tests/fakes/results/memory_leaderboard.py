@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
-from services.results.bounded_calls import TookTooLong
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import Claim, HistoryRange, Work
+from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_results import MemoryRows
 

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from services.results import bounded_calls
-from services.results.bounded_calls import BoundedCalls, TookTooLong
+from services.results.processes import bounded_calls
+from services.results.processes.bounded_calls import BoundedCalls
+from services.results.processes.errors import TookTooLong
 
 LONG = 60.0
 

@@ -17,13 +17,13 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.common.errors import DependencyUnavailable
-from services.results import watched_process
-from services.results.scoring import scorer_pool
+from services.results.processes import watched_process
+from services.results.processes.watched_process import Patience
 from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
+from services.results.scoring.processes import scorer_pool
+from services.results.scoring.processes.scorer_pool import USUAL_PATIENCE, ScorerPool
+from services.results.scoring.processes.scorer_process import ScoringLimits
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
-from services.results.scoring.scorer_pool import USUAL_PATIENCE, ScorerPool
-from services.results.scoring.scorer_process import ScoringLimits
-from services.results.watched_process import Patience
 from tests.fakes.eventually import eventually
 from tests.harness.processes import bound
 
@@ -198,7 +198,7 @@ async def test_processes_have_less_memory_than_the_machine(
 async def test_an_answer_is_not_to_blame_for_a_process_that_cannot_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scorer_pool, "MODULE", "services.results.scoring.no_such_module")
+    monkeypatch.setattr(scorer_pool, "MODULE", "services.results.scoring.processes.no_such_module")
     async with pool() as scorer:
         with pytest.raises(DependencyUnavailable):
             await scorer.score(recipe("rougeL_max"), [QUICK])
@@ -217,7 +217,7 @@ async def test_processes_that_are_killed_are_replaced() -> None:
 STARTS_ONE = """
 import asyncio
 from tests.integration.results.test_scorer_pool import QUICK, recipe, scoring_processes
-from services.results.scoring.scorer_pool import ScorerPool
+from services.results.scoring.processes.scorer_pool import ScorerPool
 
 async def main():
     await ScorerPool(1).score(recipe("rougeL_max"), [QUICK])

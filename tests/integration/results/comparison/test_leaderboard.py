@@ -13,7 +13,6 @@ from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.bounded_calls import TookTooLong
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
@@ -27,6 +26,7 @@ from services.results.leaderboard.ports import (
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
 from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores

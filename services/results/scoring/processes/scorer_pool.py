@@ -7,20 +7,15 @@ from dataclasses import astuple, replace
 from services.common.child_process import ChildProcess
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
-from services.results.bounded_calls import exchange, start_process
-from services.results.child_process import frame
+from services.results.processes.bounded_calls import exchange, start_process
+from services.results.processes.child_process import frame
+from services.results.processes.errors import ProcessLost, RequestUnanswerable
+from services.results.processes.watched_process import Patience, ask, memory_of_machine
 from services.results.scoring.answer import ScoringImpossible
+from services.results.scoring.processes.scorer_process import ScoringLimits
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
-from services.results.scoring.scorer_process import ScoringLimits
-from services.results.watched_process import (
-    Patience,
-    ProcessLost,
-    RequestUnanswerable,
-    ask,
-    memory_of_machine,
-)
 
-MODULE = "services.results.scoring.scorer_process"
+MODULE = "services.results.scoring.processes.scorer_process"
 USUAL_LIMITS = ScoringLimits()
 # The process ends an answer by itself; this is for one that cannot any more.
 USUAL_PATIENCE = Patience()

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from services.common.child_process import ChildProcess
 from services.common.structured_logs import get_logger
-from services.results.child_process import SIZE_BYTES, frame
+from services.results.processes.child_process import SIZE_BYTES, frame
+from services.results.processes.errors import TookTooLong
 
 T = TypeVar("T")
 
-MODULE = "services.results.child_process"
+MODULE = "services.results.processes.child_process"
 # A process that was given more is not kept: it would hold the memory that it needed.
 KEPT_BYTES = 16 * 1024 * 1024
 # No secret of the service is among them.
@@ -21,10 +22,6 @@ INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 log = get_logger()
-
-
-class TookTooLong(Exception):
-    """A call was ended because its time was over, or its process was lost."""
 
 
 class BoundedCalls:

@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 
 from services.common.child_process import ChildProcess
-from services.results.bounded_calls import exchange
+from services.results.processes.bounded_calls import exchange
+from services.results.processes.errors import ProcessLost, RequestUnanswerable
 
 # A request cannot cause these. The kernel sends the first where the machine runs out of memory, and the limit
 # of a process is below that; people and supervisors send the others.
@@ -23,14 +24,6 @@ CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 IDLE_CPU_SECONDS = 0.02
 # It has closed its output: what is left is to be ended.
 ENDING_SECONDS = 10.0
-
-
-class RequestUnanswerable(Exception):
-    """The process crashed, computed for too long or waits for nothing."""
-
-
-class ProcessLost(Exception):
-    """The process was killed, or stopped for long, by something else than its request."""
 
 
 @dataclass(frozen=True, slots=True)

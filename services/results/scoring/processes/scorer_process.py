@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from services.results.child_process import answer_requests
+from services.results.processes.child_process import answer_requests
 from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe, score_answer
