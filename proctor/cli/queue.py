@@ -26,8 +26,6 @@ _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= re
 # The widest ranges of the contract; the scheduler checks the limit itself.
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
-# The step of a run whose figures are computed, with the share that is done behind it.
-_SUMMARISING = "summarising"
 _YEAR_SECONDS = 365 * 24 * 3600.0
 # Fields of QueueLimits by the names of their options.
 _LIMITS = {
@@ -157,10 +155,9 @@ def _changed_priorities(
 
 def _running_title(running: Sequence[run_pb2.Run], most: int) -> str:
     """A run whose figures are computed has no slot any more, so it does not count to the limit."""
-    ended = sum(run.progress.current_step.startswith(_SUMMARISING) for run in running)
-    return f"running: {len(running) - ended} of at most {most}" + (
-        f", {ended} {_SUMMARISING}" if ended else ""
-    )
+    closing = sum(run.progress.is_closing for run in running)
+    title = f"running: {len(running) - closing} of at most {most}"
+    return f"{title}, {closing} summarising" if closing else title
 
 
 def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:

@@ -601,6 +601,7 @@ class RunProgress(_message.Message):
     TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
     ETA_LOW_SECONDS_FIELD_NUMBER: _builtins.int
     ETA_HIGH_SECONDS_FIELD_NUMBER: _builtins.int
+    IS_CLOSING_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """Number of samples × rollouts; 0 until planned."""
     completed: _builtins.int
@@ -619,6 +620,8 @@ class RunProgress(_message.Message):
     """Seconds to the end at the highest rate observed; set with eta_seconds."""
     eta_high_seconds: _builtins.float
     """Seconds to the end at the lowest rate observed; set with eta_seconds."""
+    is_closing: _builtins.bool
+    """Every outcome is recorded and the figures are being computed: the run holds no run slot any more."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskProgress]:
         """In the order of the suite."""
@@ -646,10 +649,11 @@ class RunProgress(_message.Message):
         tokens_per_second: _builtins.float | None = ...,
         eta_low_seconds: _builtins.float | None = ...,
         eta_high_seconds: _builtins.float | None = ...,
+        is_closing: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second", "tokens_per_second", b"tokens_per_second", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "completed", b"completed", "cost", b"cost", "current_step", b"current_step", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "completed", b"completed", "cost", b"cost", "current_step", b"current_step", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "is_closing", b"is_closing", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

@@ -44,9 +44,9 @@ async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
     queue = queue_pb2.GetQueueResponse(limits=harness.scheduler.queue.limits)
-    for step in ("running", "summarising 40%"):
-        run = queue.running.add(run_id=step, state=run_pb2.RUN_STATE_RUNNING)
-        run.progress.current_step = step
+    for is_closing in (False, True):
+        run = queue.running.add(run_id=f"r{is_closing:d}", state=run_pb2.RUN_STATE_RUNNING)
+        run.progress.is_closing = is_closing
     harness.scheduler.queue.queue = queue
     assert "running: 1 of at most 3, 1 summarising" in " ".join((await proctor("queue")).out.split())
 

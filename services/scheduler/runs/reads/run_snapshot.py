@@ -46,6 +46,7 @@ class RunProgress:
     failures: Mapping[str, int] = field(default_factory=dict)
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost: float | None = None
+    is_closing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def progress_of(
         failures=counts.failures,
         usage=counts.usage,
         cost=cost_of(run, counts),
+        is_closing=run.is_closing,
     )
 
 

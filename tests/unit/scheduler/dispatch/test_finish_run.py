@@ -117,7 +117,8 @@ async def test_run_whose_figures_take_long_shows_how_far_they_are_and_leaves_its
     await harness.advance(driver, 3)
     await harness.work(run.run_id)
     await harness.advance(driver, 2)
-    assert (await harness.showing.show(run.run_id)).progress.current_step == "summarising 42%"
+    progress = (await harness.showing.show(run.run_id)).progress
+    assert (progress.is_closing, progress.current_step) == (True, "summarising 42%")
     await harness.admit()
     assert (await harness.runs.get(other.run_id)).state is RunState.RUNNING
     await harness.advance(driver, 2)
