@@ -5,7 +5,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """Each value has its `meaning`: the text of `--help` and of the reference."""
+    """Exit codes. Each value has its `meaning`: the text of `--help` and of the reference."""
 
     meaning: str
 

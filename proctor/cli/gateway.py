@@ -64,7 +64,7 @@ def command_group(
 
 
 def _typer_form(command: Command) -> Command:
-    """With the options of its groups and of the connection side by side."""
+    """A command with the options of its groups and of the connection side by side."""
     if not inspect.iscoroutinefunction(command):
         return command
     _, *own = inspect.signature(command, eval_str=True).parameters.values()

@@ -59,7 +59,7 @@ class GatewayCalls:
     async def call_once(
         self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
     ) -> A:
-        """For requests that are rejected when they arrive twice, although only the first answer was lost."""
+        """Sends requests that are rejected when they come twice, although only the first answer was lost."""
         try:
             seconds = timeout_seconds or self._timeout_seconds
             return await method(request, timeout=seconds, metadata=self._metadata)
@@ -88,7 +88,7 @@ class GatewayCalls:
             call.cancel()
 
     async def upload(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], chunks: AsyncIterable[Q]) -> A:
-        """Without a timeout. An error of `chunks` cancels the call."""
+        """Uploads without a timeout. An error of `chunks` cancels the call."""
         try:
             return await send_chunks(method(metadata=self._metadata), chunks)
         except grpc.aio.AioRpcError as error:

@@ -50,7 +50,7 @@ class DatasetClient:
         return await self._calls.upload(self._stub.UploadDataset, self._chunks(upload))
 
     async def upload_once(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
-        """Like `upload`, but the same content under the same name and user is not sent again.
+        """Uploads like `upload`, but the same content under the same name and user is not sent again.
 
         Reads the content twice, so it must be a file, not a pipe.
         """

@@ -83,7 +83,7 @@ class LocalStack:
         return [end for end in ends if end is not None]
 
     def child(self, name: str) -> SupervisedChild:
-        """By its name, or by its role where only one child has it (`worker` for `worker.local`)."""
+        """The child by its name, or by its role where only one child has it (`worker` for `worker.local`)."""
         found = [self.children[name]] if name in self.children else self._children_of(name)
         if len(found) != 1:
             raise KeyError(f"{name}: the children of this stack are {', '.join(self.children)}")
@@ -197,7 +197,7 @@ async def running_stack(options: StackOptions, report: Report = print) -> AsyncI
 
 
 async def serve_until_stopped(options: StackOptions, report: Report = print) -> None:
-    """Also stops a start that is still under way; raises StackError when the stack cannot start."""
+    """Serves; stops a start too that is still under way; raises StackError when the stack cannot start."""
     serving = asyncio.create_task(_serve(options, report), name="serve the stack")
     stop_on_signals(serving, report)
     await asyncio.wait([serving])

@@ -167,7 +167,7 @@ def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
 
 
 def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
-    """Each as NAME=PROVIDER/MODEL, for a model that one of the pools serves."""
+    """Aliases, each as NAME=PROVIDER/MODEL, for a model that one of the pools serves."""
     aliases: dict[str, str] = {}
     for text in given:
         name, _, model = text.partition("=")

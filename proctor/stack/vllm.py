@@ -132,7 +132,7 @@ def _frozen(target: Installation) -> str:
 
 
 def vllm_environment_dir(current: Path) -> Path:
-    """Beside the sources in a checkout, else in the current project."""
+    """The folder beside the sources in a checkout, else in the current project."""
     is_checkout = (CHECKOUT / "pyproject.toml").exists()
     return (CHECKOUT if is_checkout else project_dir(current)) / ENVIRONMENT_NAME
 
@@ -198,7 +198,7 @@ def ensure_starter_model(python: Path, environ: Mapping[str, str], report: Repor
 
 
 def _install_anew(target: Installation, report: Report) -> None:
-    """From nothing: of a killed pip's packages, some look installed and are not whole."""
+    """Installs from nothing: of a killed pip's packages, some look installed and are not whole."""
     with_gpu = bool(list_gpus())
     build = "the GPU build" if with_gpu else "the CPU build: no NVIDIA GPU answers"
     report(f"Installing vLLM into {target.folder} ({build}; once, two minutes or more, about 3 GB)")

@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From `lowest` to `highest`, both included; `above` excludes the lower end."""
+    """The range from `lowest` to `highest`, both included; `above` excludes the lower end."""
 
     field: str
     lowest: float

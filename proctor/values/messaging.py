@@ -55,12 +55,12 @@ def work_of_pool(pool: str) -> str:
 
 
 def heartbeat_key(pool: str, worker_id: str) -> str:
-    """In the bucket WORKERS. NATS lets a worker write below its own pool only."""
+    """The key in the bucket WORKERS. NATS lets a worker write below its own pool only."""
     return f"{pool}.{worker_id}"
 
 
 def switch_key(pool: str) -> str:
-    """In the bucket SWITCHES: the worker of the pool that switched its model last."""
+    """The key in the bucket SWITCHES: the worker of the pool that switched its model last."""
     return pool
 
 

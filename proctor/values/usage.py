@@ -56,7 +56,7 @@ class ModelPrice:
         return any((self.input_per_million, self.output_per_million, self.cached_input_per_million))
 
     def cost(self, usage: TokenUsage) -> float:
-        """In `currency`."""
+        """The cost in `currency`."""
         cached = self.cached_input_per_million
         cached = self.input_per_million if cached is None else cached
         fresh_tokens = max(usage.prompt_tokens - usage.cached_tokens, 0)

@@ -80,7 +80,7 @@ class LockPatience:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """In order. A file without the mark is compatible with no code before it."""
+    """The migrations in order. A file without the mark is compatible with no code before it."""
     found = []
     for file in sorted(folder.glob("*.sql")):
         sql = file.read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ async def migrate(dsn: str, schema: str, folder: Path, *, patience: LockPatience
 
 
 async def check_schema(dsn: str, schema: str, folder: Path) -> None:
-    """For a role that may not change tables. Raises SchemaTooNew and SchemaTooOld."""
+    """Checks the schema for a role that may not change tables. Raises SchemaTooNew and SchemaTooOld."""
     migrations = read_migrations(folder)
     connection = await connect_once(dsn)
     try:
@@ -184,7 +184,7 @@ def _raise_if_too_new(schema: str, known: Sequence[Migration], applied: Mapping[
 async def _apply(
     connection: asyncpg.Connection, schema: str, migration: Migration, patience: LockPatience
 ) -> None:
-    """In a transaction, again and again until it gets its table locks."""
+    """Applies it in a transaction, repeated until it gets its table locks."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + patience.total_seconds
     while True:

@@ -98,7 +98,7 @@ def _start_metrics(name: str, address: str, labels: Mapping[str, str]) -> None:
 
 
 def read_settings(name: str, settings_class: type[S]) -> S | None:
-    """Also sets up the logs, where it says why there are none."""
+    """Sets up the logs too, where it says why there are none."""
     try:
         settings = settings_class()
         configure_logs(name, settings.log_level)

@@ -171,7 +171,7 @@ class CallSlots:
 
     @contextmanager
     def slot(self, user: str, size: int) -> Iterator[None]:
-        """For one request with a body of `size` bytes.
+        """Takes a slot for one request with a body of `size` bytes.
 
         Raises `TooManyCalls`, `GatewayFull` or `GatewayHoldsTooMuch`.
         """
@@ -184,7 +184,7 @@ class CallSlots:
 
     @contextmanager
     def holding(self, user: str, size: int) -> Iterator[None]:
-        """For the bytes of a request with a slot. Raises `TooManyCalls` or `GatewayHoldsTooMuch`.
+        """Counts the bytes of a request with a slot. Raises `TooManyCalls` or `GatewayHoldsTooMuch`.
 
         A single request always fits: bodies have a limit of their own.
         """
@@ -222,7 +222,7 @@ class Admission:
 
     @asynccontextmanager
     async def admitted(self, caller: Principal, permission: Permission, size: int) -> AsyncIterator[None]:
-        """For one call that holds `size` bytes; malformed ones are counted too.
+        """Admits one call that holds `size` bytes; malformed ones are counted too.
 
         Raises `OperatorsOnly`, `NotForUsers`, or an error of a limit.
         """

@@ -242,7 +242,7 @@ def is_ready(health: Mapping[str, str]) -> bool:
 
 
 async def _state(channel: grpc.aio.Channel) -> str:
-    """Each question goes to the next replica: one that stops does not serve, and the others do."""
+    """Asks the next replica each time: one that stops does not serve, and the others do."""
     state = "unreachable"
     for _ in range(_REPLICAS_ASKED):
         state = await _state_of_one(channel)

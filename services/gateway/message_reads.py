@@ -19,7 +19,7 @@ READ_SECONDS = 60.0
 
 
 class MessageReads:
-    """Each caller has so many turns. One is taken to read a message, and by a large one until its call ends.
+    """Callers have so many turns each. One is taken to read a message, by a large one until its call ends.
 
     A call without a turn waits for one, with nothing read.
     """

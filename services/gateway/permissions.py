@@ -214,7 +214,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
 
 
 def method_permission(name: str) -> Permission:
-    """Of a gRPC method, by its name without its service."""
+    """The permission of a gRPC method, by its name without its service."""
     return METHODS.get(name, Permission.INTERNAL)
 
 

@@ -44,7 +44,7 @@ class RequestCounts:
     _ends_at: float = 0.0
 
     def note(self, user: str, counted: Counted, *, is_read: bool) -> None:
-        """Of a request that the scheduler has counted. Raises `TooManyRequests`."""
+        """Notes a request that the scheduler has counted. Raises `TooManyRequests`."""
         self._turn()
         self.limits[is_read] = counted.limit
         self._ends_at = self.clock.monotonic() + counted.resets_in_seconds

@@ -84,7 +84,7 @@ class ResultsParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
-    """Each with a pool of its own, so that none waits for the connections of another."""
+    """Sessions, each with a pool of its own, so that none waits for the connections of another."""
 
     recording: PostgresSession
     work: PostgresSession
@@ -93,7 +93,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processes:
-    """Beside the service: they score texts, and compute figures that may take long."""
+    """Processes beside the service: they score texts, and compute figures that may take long."""
 
     scorer: ScorerPool
     calls: BoundedCalls

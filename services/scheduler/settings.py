@@ -117,7 +117,7 @@ class SchedulerSettings(BaseSettings):
     dispatch_ceiling_shards: int = Field(default=256, ge=1)
     """Most shards of a run that are in flight."""
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
-    """Between the two: as many shards as the workers finish in this time."""
+    """A number between the two: as many shards as the workers finish in this time."""
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
     """A run without progress and without messages in flight for this time is searched for lost shards."""
 

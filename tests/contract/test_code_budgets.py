@@ -17,6 +17,11 @@ SOURCE = ("proctor", "services")
 BROAD_EXCEPTS_PER_1000_LINES = 1.0
 
 
+# And other words that begin a phrase without a subject or a verb.
+PREPOSITIONS = frozenset(
+    """After Also Among As At Because Before Behind Below Beside Between By Each For From In Inside Like Of On
+    Since To Under Until Up Where With Within Without""".split()  # noqa: SIM905  # one word a line says no more
+)
 REASONLESS_IGNORE = re.compile(r"# type: ignore(?!\[[a-z, -]+\]  # \S)")
 
 
@@ -93,3 +98,14 @@ def test_every_ignored_type_error_has_a_reason() -> None:
         if REASONLESS_IGNORE.search(line)
     ]
     assert bare == []
+
+
+def test_docstrings_begin_with_the_thing_they_describe() -> None:
+    dangling = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)} {text.split(maxsplit=1)[0]} …"
+        for path in own_files(*SOURCE)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if (text := ast.get_docstring(node)) and text.split(maxsplit=1)[0] in PREPOSITIONS
+    ]
+    assert dangling == []

@@ -95,7 +95,7 @@ class Terminal:
 
     @property
     def progress(self) -> Console:
-        """With --json stdout is for the document alone."""
+        """The console of progress: with --json stdout is for the document alone."""
         return self.err if self.is_json else self.out
 
     @property
@@ -149,5 +149,5 @@ def complain_of(terminal: Terminal, error: errors.ClientError | StackError) -> E
 
 
 def code_of_run(run: run_pb2.Run) -> ExitCode:
-    """For a run in a final state."""
+    """The exit code of a run in a final state."""
     return _CODE_OF_STATE.get(run.state, ExitCode.FAULT)

@@ -29,7 +29,7 @@ _MIN_RUNS, _MAX_RUNS = 2, 6
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """Each field is an option of both commands."""
+    """Options: each field is one of both commands."""
 
     row_id: Annotated[str, typer.Option("--id", metavar="PART", help="Only rows whose id contains PART.")] = (
         ""

@@ -44,7 +44,7 @@ def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSu
 
 
 def _figures_table(console: Console, summary: summary_pb2.RunSummary, *, has_groups: bool) -> Table:
-    """Without the interval on a narrow terminal: its half width stands beside the mean."""
+    """Figures, without the interval on a narrow terminal: its half width stands beside the mean."""
     columns = [each for each in _COLUMNS if each.header != _INTERVAL or is_wide(console)]
     headers = [each.header for each in columns]
     tasks = (row for task in summary.tasks for row in _task_rows(task))

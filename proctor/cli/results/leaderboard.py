@@ -190,7 +190,7 @@ def _score(entry: leaderboard_pb2.LeaderboardEntry) -> str:
 
 
 def _trend(trend: leaderboard_pb2.Trend, between: str = " ") -> Text:
-    """Without its p-value, which --json has."""
+    """A trend without its p-value, which --json has."""
     word, style = _TRENDS.get(trend.direction, ("", ""))
     size = f"{between}{trend.difference:+z.4f}" if word and trend.HasField("difference") else ""
     return Text(f"{word}{size}", style)

@@ -64,7 +64,7 @@ def _complain(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], rea
 
 
 def _results(checking: subprocess.Popen[bytes], tasks: bytes) -> Iterator[dict[str, Any]]:
-    """As they come. The process reads all tasks before it writes."""
+    """Yields results as they come. The process reads all tasks before it writes."""
     assert checking.stdin is not None
     assert checking.stdout is not None
     try:

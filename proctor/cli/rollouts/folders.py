@@ -206,7 +206,7 @@ def _json(document: object) -> str:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """By rename: who reads it meanwhile has the whole of it."""
+    """Writes by rename: who reads it meanwhile has the whole of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_name(f".{path.name}.{os.getpid()}")
     written.write_text(text, encoding="utf-8")

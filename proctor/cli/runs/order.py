@@ -27,7 +27,7 @@ _OWN_PARAMS = frozenset(run_pb2.GenerationParams.DESCRIPTOR.fields_by_name) - {"
 
 @dataclass(frozen=True, slots=True)
 class OrderOptions:
-    """Each field is an option. `param` are NAME=VALUE texts, which override the parameters before them."""
+    """Options: each field is one. `param` are NAME=VALUE texts, which override the parameters before them."""
 
     model: Annotated[str, typer.Option(help="provider/name, such as vllm/starter (see `proctor models`).")]
     suite: Annotated[str, typer.Option(help="A suite, such as glue (see `proctor suites`).")] = ""

@@ -116,7 +116,7 @@ def next_commands(run: run_pb2.Run) -> dict[str, str]:
 
 
 def print_next_commands(terminal: Terminal, commands: Mapping[str, str]) -> None:
-    """Each command is on one line, never folded, so that it can be copied; aligned if there is space."""
+    """Prints each command on one line, never folded, so that it can be copied; aligned if there is space."""
     lines = {f"  {program_name()} {command}": purpose for command, purpose in commands.items()}
     width = terminal.out.width
     widest = max(map(len, lines))

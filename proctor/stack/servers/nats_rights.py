@@ -29,7 +29,7 @@ def _consumers(stream: str, *verbs: str) -> tuple[str, ...]:
 
 
 def _pulled(stream: str) -> tuple[str, ...]:
-    """For who makes durable consumers of a stream and pulls from them. No purge and no deletion."""
+    """Rights to make durable consumers of a stream and pulls from them. No purge and no deletion."""
     made = _consumers(stream, "CREATE", "DURABLE.CREATE", "INFO", "MSG.NEXT")
     return (
         *_stream(stream, "INFO", "MSG.GET"),
@@ -40,7 +40,7 @@ def _pulled(stream: str) -> tuple[str, ...]:
 
 
 def _watched(bucket: str) -> tuple[str, ...]:
-    """For who reads the keys of a bucket and their changes: an ephemeral consumer of its stream."""
+    """Rights to read the keys of a bucket and their changes: an ephemeral consumer of its stream."""
     stream = f"KV_{bucket}"
     made = (f"$JS.API.CONSUMER.CREATE.{stream}", *_consumers(stream, "CREATE", "INFO", "DELETE"))
     return (*_stream(stream, "INFO", "MSG.GET"), *made, f"$JS.API.DIRECT.GET.{stream}.>", "$JS.FC.>")
@@ -91,7 +91,10 @@ def rights_of(pools: Iterable[str]) -> Mapping[str, Rights]:
 
 
 def permissions(user: str, rights: Rights) -> dict[str, object]:
-    """As nats-server reads them. A user that is asked may answer, into the inbox of the one that asked."""
+    """Permissions as nats-server reads them.
+
+    A user that is asked may answer, into the inbox of the one that asked.
+    """
     inboxes = f"{messaging.inbox_prefix(user)}.>"
     return {
         "permissions": {
@@ -103,7 +106,7 @@ def permissions(user: str, rights: Rights) -> dict[str, object]:
 
 
 def authorization_block(pools: Iterable[str]) -> str:
-    """Of a configuration of nats-server, which reads the passwords from variables of its environment."""
+    """A block of a configuration of nats-server, which reads passwords from variables of its environment."""
     users = [
         {"user": user, "password": f"${password_variable(user)}", **permissions(user, rights)}
         for user, rights in rights_of(pools).items()

@@ -96,7 +96,10 @@ class PostgresServer:
         return False
 
     def _roles(self) -> str:
-        """At each start: a role that there is keeps what it owns, and gets the password of this cluster."""
+        """Makes roles at each start.
+
+        One that there is keeps what it owns, and gets the password of this cluster.
+        """
         statements = [
             f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC",
             "REVOKE ALL ON SCHEMA public FROM PUBLIC",

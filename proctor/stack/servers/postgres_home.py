@@ -107,7 +107,10 @@ def _programs_for_nobody() -> Path:
 
 
 def copy_once(wheel_root: Path, copy: Path) -> Path:
-    """With the libraries beside it as in the wheel: the programs look for them by that relative path."""
+    """A copy with the libraries beside it as in the wheel.
+
+    The programs look for them by that relative path.
+    """
     if copy.exists():
         return copy
     draft = copy.with_name(f"{copy.name}.{os.getpid()}")

@@ -84,7 +84,7 @@ def child_names(options: StackOptions) -> list[str]:
 
 
 def service_children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
-    """Each serves its metrics where the wiring has an address for them."""
+    """The services; each serves its metrics where the wiring has an address for them."""
     return [_with_metrics(child, wiring.metrics.get(child.name, "")) for child in _children(options, wiring)]
 
 
@@ -138,7 +138,7 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
 
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> dict[str, str]:
-    """With the key of its pool's provider and its pool's user of NATS, and of no other."""
+    """An environment with the key of its pool's provider and its pool's user of NATS, and of no other."""
     own = {
         "PROCTOR_WORKER_POOL": pool.name,
         "PROCTOR_WORKER_HEALTH_ADDRESS": health,

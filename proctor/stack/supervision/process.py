@@ -25,7 +25,7 @@ KILL_LIMIT_SECONDS = 10.0
 
 
 def open_log(path: Path) -> BinaryIO:
-    """To append to; one that is made is for our eyes only."""
+    """A log to append to; one that is made is for our eyes only."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
@@ -87,7 +87,10 @@ class Program:
 
 
 async def spawn(program: Program, log_path: Path) -> Process:
-    """In a session of its own: a Ctrl-C reaches the supervisor alone, and the stop keeps its order."""
+    """Starts it in a session of its own.
+
+    A Ctrl-C reaches the supervisor alone, and the stop keeps its order.
+    """
     if threading.current_thread() is not threading.main_thread():
         # The death signal comes when the *thread* that forked ends, not the process.
         raise RuntimeError("children of the stack are started from the main thread only")

@@ -75,7 +75,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
 
 
 def _reader(deserializer: ReadMessage | None) -> ReadMessage:
-    """By the message whose `FromString` it is; bytes as they are where a handler takes those."""
+    """Reads a message by the class whose `FromString` it is; bytes stay where a handler takes those."""
     kind = getattr(deserializer, "__self__", None)
     return partial(parsed, kind) if kind is not None else bytes
 
@@ -196,7 +196,7 @@ class GrpcServer:
 
 
 def reflecting(service_names: Sequence[str]) -> Registration:
-    """For a public server, which lists its services to every caller."""
+    """Registers reflection, for a public server that lists its services to every caller."""
     named = (health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
     return partial(reflection.enable_server_reflection, (*service_names, *named))
 

@@ -53,11 +53,11 @@ class NatsAccess:
 
     @property
     def addresses(self) -> str:
-        """Without users and passwords."""
+        """Addresses without users and passwords."""
         return ", ".join(url.rsplit("@", 1)[-1] for url in self.urls)
 
     def options(self) -> dict[str, Any]:
-        """As `nats.connect` takes them. Raises NatsFileUnusable."""
+        """Options of `nats.connect`. Raises NatsFileUnusable."""
         options: dict[str, Any] = {}
         if self.credentials_file is not None:
             with _usable("PROCTOR_NATS_CREDENTIALS_FILE", self.credentials_file):

@@ -49,7 +49,7 @@ class Bucket:
         await (await self._open()).put(key, value)
 
     async def revision(self, key: str) -> int:
-        """Of the key's last change; 0 where it has no value. Raises one of TRANSIENT_NATS."""
+        """Revision of the key's last change; 0 where it has no value. Raises one of TRANSIENT_NATS."""
         try:
             return int((await (await self._open()).get(key)).revision or 0)
         except NotFoundError:

@@ -90,7 +90,7 @@ class JetStream:
         return sum((await self.pending_by_subject(spec, subject_filter)).values())
 
     async def pending_by_subject(self, spec: StreamSpec, subject_filter: str) -> Mapping[str, int]:
-        """Like `pending`, for each subject that has any."""
+        """Messages as `pending` counts them, for each subject that has any."""
         try:
             info = await self._js.stream_info(spec.name, subjects_filter=subject_filter)
         except NotFoundError:

@@ -27,7 +27,7 @@ class Puller:
         self._checked_at = float("-inf")
 
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
-        """Up to `batch` messages; an empty list when none came in time or the server is away."""
+        """Pulls up to `batch` messages; an empty list when none came in time or the server is away."""
         with cancellation_kept():
             return await self._fetch(batch, timeout_seconds)
 

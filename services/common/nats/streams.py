@@ -85,7 +85,7 @@ class StreamMaker:
                 log.warning("stream differs from the settings", stream=name, fields=differing)
 
     def _report(self, infos: Iterable[api.StreamInfo]) -> None:
-        """As metrics, without the buckets, and without what others have in the same NATS."""
+        """Sets the metrics, without the buckets and without what others have in the same NATS."""
         queues = {config.name for config in self._configs if config.retention}
         for info in infos:
             if info.config.name in queues:

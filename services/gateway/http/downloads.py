@@ -22,7 +22,7 @@ _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """From byte `first`, counted from 0, to before byte `end`."""
+    """The bytes from `first`, counted from 0, to before byte `end`."""
 
     first: int
     end: int
@@ -105,7 +105,7 @@ class Download(Generic[C]):
         await self.rest.aclose()
 
     async def data(self, length: int | None = None) -> AsyncIterator[bytes]:
-        """At most `length` bytes. If there are fewer, the server breaks off the response."""
+        """Yields at most `length` bytes. If there are fewer, the server breaks off the response."""
         async with aclosing(self.rest) as rest:
             chunk: C | None = self.head
             while chunk is not None and length != 0:
@@ -124,7 +124,10 @@ async def begin(chunks: AsyncIterable[C], empty: C) -> Download[C]:
 
 @dataclass(frozen=True, slots=True)
 class FileHeaders:
-    """Without a `tag` a download cannot be resumed; without `total_bytes` its length is not announced."""
+    """Headers of a download.
+
+    It cannot be resumed without a `tag`; without `total_bytes` its length is not announced.
+    """
 
     disposition: str
     media_type: str = "application/octet-stream"

@@ -26,7 +26,7 @@ FormItem = FormPart | bytes
 
 
 async def form_parts(content_type: str, body: AsyncIterable[bytes]) -> AsyncIterator[FormItem]:
-    """Each part, followed by the chunks of its content. Raises `MalformedForm`."""
+    """Yields each part, followed by the chunks of its content. Raises `MalformedForm`."""
     form = _Form(_boundary(content_type))
     async for chunk in body:
         for found in form.feed(chunk):

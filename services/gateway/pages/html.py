@@ -51,5 +51,5 @@ class Html:
         return self._environment.get_template(f"{template}.html").render(**known)
 
     def renderer(self, template: str) -> Callable[[object], str]:
-        """For views of one template."""
+        """Renders views of one template."""
         return lambda view: self.render(template, view=view)

@@ -11,7 +11,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From `low` to `high`, both ticks; figures between them have places from 0 to 100 percent."""
+    """A scale from `low` to `high`, both ticks; figures between them have places from 0 to 100 percent."""
 
     low: float
     high: float

@@ -74,7 +74,7 @@ class Page:
         return response
 
     def go(self, path: str, notice: Notice | None = None) -> Response:
-        """After an action: another page, which shows the notice."""
+        """Answers an action: another page, which shows the notice."""
         response = RedirectResponse(path, 303)
         if notice:
             packed = base64.urlsafe_b64encode(json.dumps(asdict(notice)).encode()).decode()

@@ -119,7 +119,7 @@ def entered(given: str) -> int | float | str:
 
 
 def signless(figure: str) -> str:
-    """With a minus of the width of a plus."""
+    """A figure with a minus of the width of a plus."""
     return figure.replace("-", _MINUS)
 
 

@@ -48,7 +48,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._begin_headers()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Also of those behind a chunked body."""
+        """Counts headers behind a chunked body too."""
         self._check_size(len(name) + len(value) + 4)
         super().on_header(name, value)
 

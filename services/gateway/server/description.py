@@ -48,7 +48,7 @@ def _describe_anywhere(path: str, operation: dict[str, Any]) -> None:
 
 
 def _describe(responses: dict[str, Any], *, is_openai: bool) -> None:
-    """Below /v1 a malformed request has 400; elsewhere errors are problem documents."""
+    """Describes errors: below /v1 a malformed request has 400; elsewhere errors are problem documents."""
     if is_openai:
         if responses.pop("422", None):
             content = {_JSON: {"schema": _OPENAI_ERROR}}

@@ -130,7 +130,7 @@ class AdmittedRequests:
 
 
 def _permission(scope: Scope) -> Permission:
-    """Of the route that will serve the request."""
+    """The permission of the route that will serve the request."""
     method = "GET" if _method(scope) == "HEAD" else _method(scope)
     routes: Iterable[BaseRoute] = scope["app"].routes
     for route in routes:

@@ -73,7 +73,10 @@ def check_filter(wanted: AnswerFilter) -> None:
 
 
 def score_keys(plans: Sequence[RunPlan], wanted: AnswerFilter) -> list[list[str | None]]:
-    """By run and task, what the score of an answer is kept as. Raises UnknownMetric where no task has it."""
+    """Keys by run and task: what the score of an answer is kept as.
+
+    Raises UnknownMetric where no task has it.
+    """
     keys = [[_key(plan, place, wanted.metric) for place in range(len(plan.tasks))] for plan in plans]
     has_bounds = wanted.min_score is not None or wanted.max_score is not None
     if (wanted.metric or has_bounds) and not any(key for of_run in keys for key in of_run):

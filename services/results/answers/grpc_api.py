@@ -88,7 +88,7 @@ def row_to_proto(row: ShownRow) -> pb.SideBySideRow:
 
 
 def _answer(listed: ListedOutcome | None) -> pb.SideBySideAnswer:
-    """Without the fields that the row has already."""
+    """An answer without the fields that the row has already."""
     if listed is None:
         return pb.SideBySideAnswer()
     recorded = recorded_to_proto(listed)

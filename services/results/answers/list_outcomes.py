@@ -96,7 +96,7 @@ class ListOutcomes:
     async def _matching(
         self, scan: KeyScan, wanted: AnswerMatch
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
-        """At most `scan.most`, and fewer, even none, where the time is over before."""
+        """Returns at most `scan.most`, and fewer, even none, where the time is over before."""
         until = self.clock.monotonic() + SCAN_SECONDS
         found: list[OutcomeKey] = []
         window = replace(scan, most=FIRST_WINDOW)

@@ -194,7 +194,7 @@ class ListSideBySide:
         return shown
 
     async def _listed(self, side: Side, place: int, rows: Sequence[PairedRow]) -> Mapping[int, ListedOutcome]:
-        """By position in the run's own set."""
+        """Outcomes by position in the run's own set."""
         positions = [at for row in rows if (at := row.positions[place]) is not None]
         keys = [(side.sample(at), 0) for at in positions]
         scored = await self.answers.read(side.plan.run_id, keys)
@@ -229,7 +229,7 @@ class ListSideBySide:
 
 
 def _numbers(side: Side, positions: Sequence[int | None]) -> list[int]:
-    """In the run, of the positions that there are."""
+    """Numbers in the run of the positions that there are."""
     return [side.sample(at) for at in positions if at is not None]
 
 

@@ -16,7 +16,7 @@ DEFAULT_USER = "local"
 
 @dataclass(frozen=True, slots=True)
 class NamedAnswer:
-    """By the number of its sample, or by the id of its row where there is one."""
+    """An answer named by the number of its sample, or by the id of its row where there is one."""
 
     sample: int
     rollout: int
@@ -47,7 +47,7 @@ class MarkAnswers:
         return await self.golden.unmark(order.run_id, keys)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
-        """Each once."""
+        """The keys, each once."""
         row_ids = sorted({answer.row_id for answer in answers if answer.row_id})
         samples = await self._samples(plan, row_ids) if row_ids else {}
         keys = [(samples[one.row_id] if one.row_id else one.sample, one.rollout) for one in answers]

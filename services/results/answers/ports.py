@@ -34,7 +34,7 @@ class AnswerStore(Protocol):
     """Looks through recorded outcomes. What a call costs is bounded by what it is given."""
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
-        """In order, also of outcomes that count no more."""
+        """Keys in order, also of outcomes that count no more."""
         ...
 
     async def match(
@@ -48,7 +48,7 @@ class AnswerStore(Protocol):
         ...
 
     async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
-        """In the order of the keys; those that are not there, or count no more, are left out."""
+        """Reads in the order of the keys; those that are not there, or count no more, are left out."""
         ...
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
@@ -64,7 +64,7 @@ class SameSampleStore(Protocol):
     """Finds the samples of one set in another."""
 
     async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePlace]:
-        """By position: what it is, and whether the other set has it there."""
+        """Samples by position: what each is, and whether the other set has it there."""
         ...
 
     async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
@@ -105,5 +105,8 @@ class ListedOutcomes(Protocol):
     def chunks(
         self, plan: RunPlan, task_index: int, *, has_docs: bool
     ) -> AsyncIterator[Sequence[ListedOutcome]]:
-        """By sample and rollout, a few megabytes at a time; source rows of samples only where requested."""
+        """Yields by sample and rollout, a few megabytes at a time.
+
+        Source rows of samples only where requested.
+        """
         ...

@@ -85,7 +85,8 @@ def crowded_digests(*sets: Sequence[Placed]) -> Set[bytes]:
 
 
 def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int, int]:
-    """By position in the first set that in the other: of the samples of some digests, all of both sets.
+    """Positions by position in the first set: that in the other: of the samples of some digests, all of
+    both sets.
 
     Rows of the same name at the same position are paired first, then those of the same name, then the rest
     in order; so each has one partner at most, whatever part of a set is looked at.

@@ -178,7 +178,10 @@ class StoreComparison:
             await self.comparisons.store(*runs, _undefined(choice, DifferenceEstimate(test=TOOK_TOO_LONG)))
 
     async def _runs(self, first_run_id: str, second_run_id: str) -> tuple[RunRecord, RunRecord] | None:
-        """In one order: a leaderboard and the loop that compare the same pair store the same row."""
+        """Both runs in one order.
+
+        A leaderboard and the loop that compare the same pair store the same row.
+        """
         first, second = [await self.records.find(run_id) for run_id in sorted((first_run_id, second_run_id))]
         return None if first is None or second is None else (first, second)
 

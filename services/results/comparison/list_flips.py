@@ -28,7 +28,7 @@ USUAL_PER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """Beside its sample; scores are means over rollouts."""
+    """A flip beside its sample; scores are means over rollouts."""
 
     task: PlannedTask
     sample: StoredSample
@@ -96,7 +96,7 @@ class ListFlips:
     async def _beside_samples(
         self, task: PlannedTask, metric: ScoredMetric, found: Sequence[FoundFlip]
     ) -> list[Flip]:
-        """Without those whose rollouts differ in order only."""
+        """Flips, without those whose rollouts differ in order only."""
         flips = [(one, _scores(one, metric)) for one in found]
         differing = [(one, scores) for one, scores in flips if scores[0] != scores[1]]
         samples = await self.sample_sets.read(task.sample_set_id, [one.position for one, _ in differing])

@@ -30,7 +30,7 @@ class ComparedMetrics:
 
 
 def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> ComparedMetrics:
-    """Each task's main metric; the suite's is the same where all tasks agree on one, else the score."""
+    """The main metric of each task; the suite's is the same where all tasks agree on one, else the score."""
     shared = _shared_metrics(plans, tasks)
     return _choice(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
 
@@ -95,7 +95,8 @@ def _suite_metric(plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[Sco
 
 
 def _shared_metrics(plans: Sequence[RunPlan], tasks: Sequence[str]) -> dict[str, list[ScoredMetric]]:
-    """By task that all runs have, those that all of them are scored by, in the order of the first run.
+    """Metrics by task that all runs have: those that all of them are scored by, in the order of the
+    first run.
 
     Raises NothingToCompare where there is none.
     """

@@ -35,7 +35,7 @@ class FoundFlip:
 
     @property
     def bytes(self) -> int:
-        """In a message, without its sample."""
+        """Its size in a message, without its sample."""
         return BYTES_OF_NUMBERS + sum(len(prediction.encode()) for prediction in self.predictions)
 
 

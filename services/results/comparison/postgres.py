@@ -71,7 +71,7 @@ class PostgresPairs:
 
 
 def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> list[list[object]]:
-    """In the order of `read_pairs`."""
+    """Columns in the order of `read_pairs`."""
     planned = [(task_named(first, task), task_named(second, task)) for task in tasks]
     return [
         [place_of(first, task) for task in tasks],
@@ -149,7 +149,7 @@ class PostgresComparisons:
 
 
 def _row(difference: Difference) -> tuple[object, ...]:
-    """In the order of the columns of `keep_comparison`. The verdict is on this difference alone."""
+    """Values in the order of the columns of `keep_comparison`. The verdict is on this difference alone."""
     estimate = difference.estimate
     return (
         difference.task,

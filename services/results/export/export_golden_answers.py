@@ -37,7 +37,7 @@ class GoldenForm(Enum):
 
 
 def golden_line(form: GoldenForm, row_id: str, sample: StoredSample, scored: ScoredOutcome) -> bytes:
-    """With its end. Parameters are left out: they are no part of what was asked."""
+    """A line with its end. Parameters are left out: they are no part of what was asked."""
     if form is GoldenForm.TRAINING:
         line: Json = {"messages": [*_turns(sample.prompt), _answer_turn(scored)]}
     else:
@@ -61,7 +61,7 @@ def _turn(message: ChatMessage) -> Json:
 
 
 def _answer_turn(scored: ScoredOutcome) -> Json:
-    """With the tools that it calls."""
+    """The turn with the tools that it calls."""
     said = scored.outcome.answer
     turn: Json = {"role": "assistant", "content": _text(scored)}
     calls = tool_calls(said.body_json) if said else []

@@ -11,7 +11,7 @@ class ExportRows(Protocol):
     """Rows of outcomes beside their samples."""
 
     def chunks(self, query: RowQuery, after: OutcomeKey) -> AsyncGenerator[RowChunk]:
-        """By sample and rollout, about a megabyte at a time, what comes after a key.
+        """Yields by sample and rollout, about a megabyte at a time, what comes after a key.
 
         Raises RunChanged where the run was opened again meanwhile.
         """

@@ -92,7 +92,7 @@ class PostgresExportRows:
         self._session = session
 
     async def chunks(self, query: RowQuery, after: OutcomeKey) -> AsyncGenerator[RowChunk]:
-        """In order, what comes after a key. Raises RunChanged as soon as another epoch is open."""
+        """Yields in order what comes after a key. Raises RunChanged as soon as another epoch is open."""
         task = query.record.plan.tasks[query.task_index]
         reading = _Reading(query, task, max(after, (task.first_sample, -1)))
         try:

@@ -69,7 +69,7 @@ class AddBaselines:
         return True
 
     async def _of_suite(self, plan: RunPlan) -> SuiteBaselines:
-        """Without what is undefined: a baseline that some task does not have is none of the suite."""
+        """Baselines, without what is undefined: one that some task does not have is none of the suite."""
         if not plan.groups or all(scoring.is_unscored for scoring in plan.scorings):
             return {}
         by_task = {task.task: await self._of_task(plan, task) for task in plan.tasks}

@@ -88,7 +88,7 @@ class BaselineColumns:
         self._columns = {name: TaskColumns(scoring, label_count) for name in self._names()}
 
     def answers(self, targets: Iterable[tuple[int, ScoringTarget]]) -> list[BaselineAnswer]:
-        """To targets by the number of their sample. Raises ScoringImpossible."""
+        """Answers to targets by the number of their sample. Raises ScoringImpossible."""
         return [
             BaselineAnswer(name, sample, rollout, (target, answer))
             for sample, target in targets
@@ -118,7 +118,10 @@ class BaselineColumns:
         return {**undefined_baselines(self._scoring, task.sample_count), **found}
 
     def _expected(self, figures: Mapping[str, Figure]) -> dict[str, Figure]:
-        """Without pass@k; undefined where rollouts vote, since the choices here are draws and no rollouts."""
+        """Figures without pass@k.
+
+        Undefined where rollouts vote, since the choices here are draws and no rollouts.
+        """
         return {
             scored.key: Figure(
                 mean=None if scored.pipeline.is_majority else figures[scored.key].mean,

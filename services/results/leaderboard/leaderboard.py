@@ -54,12 +54,12 @@ def ranks(count: int, differing: Collection[Pair]) -> list[int]:
 
 
 def ties(count: int, p_values: PValues, differing: Collection[Pair]) -> list[list[int]]:
-    """By place, the other places whose comparison with it shows no difference."""
+    """The other places, by place, whose comparison with it shows no difference."""
     return _others(count, lambda pair: p_values.get(pair) is not None and pair not in differing)
 
 
 def untested(count: int, p_values: PValues) -> list[list[int]]:
-    """By place, the other places not yet compared with it, or whose comparison allows no test."""
+    """The other places, by place, not yet compared with it, or whose comparison allows no test."""
     return _others(count, lambda pair: p_values.get(pair) is None)
 
 
@@ -70,7 +70,7 @@ def uncompared(given: list[int], p_values: PValues) -> list[Pair]:
 
 
 def _others(count: int, is_wanted: Callable[[Pair], bool]) -> list[list[int]]:
-    """By place, the others in wanted pairs with it."""
+    """The others, by place, in wanted pairs with it."""
     found: list[list[int]] = [[] for _ in range(count)]
     for first, second in filter(is_wanted, combinations(range(count), 2)):
         found[first].append(second)
@@ -125,7 +125,7 @@ class Candidate:
 
     @property
     def can_be_ranked_as_limited(self) -> bool:
-        """With runs of the same limit."""
+        """Whether it can be ranked with runs of the same limit."""
         return self.run.result.is_limited and self.figure.mean is not None
 
 
@@ -202,7 +202,7 @@ def choose_conditions(
 
 
 def ranked_candidates(candidates: Iterable[Candidate], conditions: EvaluationConditions) -> list[Candidate]:
-    """By figure, the best one first; equal ones by name."""
+    """Candidates by figure, the best one first; equal ones by name."""
     ranked = [
         one
         for one in candidates
@@ -222,7 +222,7 @@ def unranked_candidates(candidates: Iterable[Candidate], ranked: Iterable[Candid
 
 
 def entry_of(one: Candidate) -> LeaderboardEntry:
-    """Without its rank."""
+    """An entry without its rank."""
     figure = one.run.result.figures[one.metric]
     return LeaderboardEntry(one.run.model, one.metric, figure, one.run, is_selected_best=not one.is_latest)
 

@@ -76,7 +76,7 @@ def _check_metric(word: str, runs: Sequence[ClosedRun]) -> None:
 
 
 def _entry(run: ClosedRun, word: str) -> LeaderboardEntry:
-    """Without a figure where the run has none of the metric."""
+    """An entry, without a figure where the run has none of the metric."""
     figures = run.result.figures
     metric = metric_named(word, figures)
     return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)

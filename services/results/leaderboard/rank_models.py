@@ -98,7 +98,8 @@ class RankModels:
         return metric
 
     async def _entries(self, ranked: Sequence[Candidate], limit: int) -> list[LeaderboardEntry]:
-        """With ranks, ties and trends, mostly from the comparisons that were stored after the runs closed.
+        """Entries with ranks, ties and trends, mostly from the comparisons that were stored after the
+        runs closed.
 
         A rank is that among all candidates, however few of them are listed.
         """
@@ -122,7 +123,10 @@ class RankModels:
         ]
 
     async def _p_values(self, ranked: Sequence[Candidate], limit: int) -> PValues:
-        """Between all candidates; missing ones among the listed are computed now, as far as there is time."""
+        """The p-values between all candidates.
+
+        Missing ones among the listed are computed now, as far as there is time.
+        """
         run_ids, metric = [one.run.run_id for one in ranked], ranked[0].metric
         p_values = await self.differences.p_values(run_ids, metric)
         given = ranks(len(ranked), distinguishable(len(ranked), p_values))[:limit]

@@ -109,7 +109,7 @@ def with_failure(outcome: Outcome, failure: Failure) -> Outcome:
 
 
 def one_by_one(batch: OutcomeBatch) -> list[OutcomeBatch]:
-    """Each outcome of a batch in a batch of its own."""
+    """Puts each outcome of a batch into a batch of its own."""
     return [replace(batch, outcomes=[outcome]) for outcome in batch.outcomes]
 
 

@@ -135,7 +135,7 @@ def _choices_json(answer: Answer) -> str:
 
 
 def scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
-    """From a row of the table."""
+    """Reads a row of the table."""
     return ScoredOutcome(
         run_id=run_id,
         epoch=row["epoch"],

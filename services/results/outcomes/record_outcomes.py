@@ -167,7 +167,7 @@ class RecordOutcomes:
             _remember(self._environments, said, None, MOST_REMEMBERED_ENVIRONMENTS)
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
-        """Also for duplicates: the recorder before may have died before it published."""
+        """Reports duplicates too: the recorder before may have died before it published."""
         shards: set[ShardOfRun] = {(one.run_id, one.outcome.shard) for one in scored}
         if not shards:
             return

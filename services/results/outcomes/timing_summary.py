@@ -35,7 +35,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class TimingSummary:
-    """In seconds, over the answers that report each time; None if none does.
+    """Times in seconds, over the answers that report each time; None if none does.
 
     Times between tokens are over answers with more than one token, as in that benchmark (TPOT), and
     `tokens_per_second` is an answer's generated tokens by its total time. Reused answers took no time.

@@ -148,7 +148,10 @@ class RescoreTask:
 
 
 def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, AnswerToScore]:
-    """By their places. Rows of a data set may expect nothing; suites say themselves what that means."""
+    """Answers by their places.
+
+    Rows of a data set may expect nothing; suites say themselves what that means.
+    """
     return {
         place: (listed.sample.target, listed.scored.outcome.answer)
         for place, listed in enumerate(outcomes)

@@ -235,7 +235,10 @@ def _task(row: asyncpg.Record) -> PlannedTask:
 
 
 def _counts(run: RunPlan, rows: Sequence[asyncpg.Record]) -> RunCounts:
-    """From rows that all name epoch and environment; a run without outcomes has one row, without counts."""
+    """Counts from rows that all name epoch and environment.
+
+    A run without outcomes has one row, without counts.
+    """
     counted = [row for row in rows if row["task_index"] is not None]
     recorded, failed, unparsed = ([0] * len(run.tasks) for _ in range(3))
     failures: dict[str, int] = defaultdict(int)

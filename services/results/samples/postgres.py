@@ -123,7 +123,7 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
 
 
 def _row(set_id: str, sample: StoredSample) -> dict[str, object]:
-    """By column."""
+    """Values by column."""
     messages = [_message_row(message) for message in sample.prompt.messages]
     target = sample.target
     return {
@@ -196,7 +196,7 @@ class PostgresSampleMessages:
 
 
 def _message_from_row(row: asyncpg.Record) -> sample_pb2.Sample:
-    """Without target and digest, which no worker may see."""
+    """A sample without target and digest, which no worker may see."""
     sample = sample_pb2.Sample(
         position=row["position"],
         doc_id=row["doc_id"],

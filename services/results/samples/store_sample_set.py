@@ -26,7 +26,7 @@ class StoreSampleSet:
     async def stage(
         self, staging_id: str, samples: Sequence[StoredSample], recipe: TaskScoring | None = None
     ) -> None:
-        """With a recipe, samples that it cannot score are rejected."""
+        """Stages samples. With a recipe, those that it cannot score are rejected."""
         for sample in samples:
             if len(sample.digest) != DIGEST_BYTES:
                 raise invalid_field(f"digest of sample {sample.position}", "must have 32 bytes")

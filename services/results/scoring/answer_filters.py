@@ -1,4 +1,5 @@
-"""From an answer's text to what is compared with the target, or to None: an answer that could not be read.
+"""The way from an answer's text to what is compared with the target, or to None: an answer that could
+not be read.
 
 The names and options are those of lm-evaluation-harness's filters, except for `first_line`.
 """
@@ -72,7 +73,10 @@ def _uppercase(_: FilterStep, text: str) -> str:
 
 
 def _take_first(_: FilterStep, text: str) -> str:
-    """In lm-evaluation-harness the first of several answers; here each answer is scored by itself."""
+    """Takes the text: in lm-evaluation-harness the first of several answers.
+
+    Here each answer is scored by itself.
+    """
     return text
 
 

@@ -37,7 +37,10 @@ class Judgement:
 
 class AnswerRule(Protocol):
     def check(self, expected: Sequence[str]) -> None:
-        """Before there is an answer. Raises ScoringImpossible where `judge` would, whatever was answered."""
+        """Checks before there is an answer.
+
+        Raises ScoringImpossible where `judge` would, whatever was answered.
+        """
         ...
 
     def judge(self, answer: str, expected: Sequence[str]) -> Judgement:

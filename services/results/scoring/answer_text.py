@@ -70,7 +70,7 @@ class Mention:
 
 
 def unmarked(text: str) -> str:
-    """Without emphasis and quotes, and in one form of Unicode; lines stay."""
+    """The text without emphasis and quotes, in one form of Unicode; lines stay."""
     folded = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
     return _MARKUP.sub("", folded).replace("’", "'").replace("\u2212", "-").replace("_", " ")
 

@@ -164,7 +164,7 @@ _HEAD = re.compile(
 
 
 def is_denied(before: str) -> bool:
-    """In the sentence that a text ends with there is a denial."""
+    """Whether in the sentence that a text ends with there is a denial."""
     sentence = _LAST_SENTENCE.split(before)[-1]
     return bool(_DENIAL.match(sentence) or _DENIAL_ABROAD.match(sentence))
 

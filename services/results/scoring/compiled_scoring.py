@@ -97,7 +97,7 @@ class CompiledScoring:
 
     @cached_property
     def scored_metrics(self) -> tuple[ScoredMetric, ...]:
-        """In the order of a summary; metrics of several filters read `metric,filter`."""
+        """Metrics in the order of a summary; those of several filters read `metric,filter`."""
         has_several = len(self.pipelines) > 1
         return tuple(
             ScoredMetric(f"{metric.name},{pipeline.name}" if has_several else metric.name, metric, pipeline)

@@ -165,7 +165,7 @@ class ReadText:
         return self._taken(figure(self._overlap, measure))
 
     def _taken(self, value: float | NumberPair | None) -> Taken:
-        """Without a value the answer names no number, which the metric needs."""
+        """Rejects an answer without a value: it names no number, which the metric needs."""
         return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
 
     def _executed(self, *, is_reward: bool) -> Taken:

@@ -128,7 +128,7 @@ NUMBER_FIGURES: Mapping[str, Correlation] = {"pearson": pearson, "spearman": spe
 
 
 def correlation_of_moments(moments: Array) -> Array:
-    """From the sums of 1, x, y, x², y², xy (draws, 6); NaN where one side does not vary."""
+    """The correlation from the sums of 1, x, y, x², y², xy (draws, 6); NaN where one side does not vary."""
     total, x, y, xx, yy, xy = moments.T
     variance_x, variance_y = xx / total - (x / total) ** 2, yy / total - (y / total) ** 2
     covariance = xy / total - x * y / total**2

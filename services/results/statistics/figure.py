@@ -1,4 +1,7 @@
-"""From the scores of a task to its figures: mean, spread, standard error, 95 % interval; None, never NaN."""
+"""The way from the scores of a task to its figures: mean, spread, standard error, 95 % interval.
+
+None, never NaN.
+"""
 
 import math
 from collections.abc import Sequence

@@ -160,7 +160,10 @@ def _f1_of_label(tables: Tables, label: int) -> Array:
 
 
 def mcc(tables: Tables) -> Array:
-    """For any number of labels; 0 where all expected or all predicted ones are the same, as scikit-learn."""
+    """The coefficient for any number of labels.
+
+    0 where all expected or all predicted ones are the same, as scikit-learn.
+    """
     total = tables.counts.sum(axis=1)
     right = tables.counts[:, tables.gold == tables.predicted].sum(axis=1)
     labels = np.union1d(tables.gold, tables.predicted)

@@ -31,7 +31,7 @@ SCORE = "score"
 
 
 def is_right_or_wrong(metric: str) -> bool:
-    """Each answer scores 1 or 0; the mean of a sample's rollouts, and its pass@k, may lie between."""
+    """Whether each answer scores 1 or 0; the mean of a sample's rollouts, and its pass@k, may lie between."""
     name = _name_of(metric)
     return name in RIGHT_OR_WRONG or name.startswith("pass@")
 
@@ -50,7 +50,7 @@ def is_rank_metric(metric: str) -> bool:
 
 
 def _name_of(metric: str) -> str:
-    """Without the filter: the keys of a score read `metric,filter`."""
+    """The name without the filter: the keys of a score read `metric,filter`."""
     return metric.partition(",")[0]
 
 

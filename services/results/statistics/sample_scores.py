@@ -178,7 +178,8 @@ def pass_sizes(rollouts: int) -> list[int]:
 
 
 def pass_at(k: int, scores: SampleScores) -> SampleScores:
-    """Each sample's unbiased estimate: 1 − C(n−c, k) / C(n, k) with c right answers of n (Chen et al. 2021).
+    """The unbiased estimate of each sample: 1 − C(n−c, k) / C(n, k) with c right answers of n (Chen et
+    al. 2021).
 
     Scores are 0 or 1. Samples with fewer than k answers allow no estimate and are left out.
     """

@@ -69,7 +69,10 @@ def _with_interval(whole: Figure, figures: Sequence[Figure], weights: Sequence[f
 
 
 def _pooled_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float | None:
-    """For a mean weighted by size, from the pooled variance of the samples: Σ (n−1)·n·se² / (Σn − k) / Σn."""
+    """The error of a mean weighted by size, from the pooled variance of the samples.
+
+    Σ (n−1)·n·se² / (Σn − k) / Σn.
+    """
     numbers, degrees_of_freedom = _defined(errors), sum(sizes) - len(sizes)
     if numbers is None or degrees_of_freedom == 0:
         return None

@@ -151,7 +151,7 @@ class TaskColumns:
         return [column.scored.key for column in self._columns]
 
     def add_rows(self, rows: Sequence[ScoredRow]) -> None:
-        """By sample and rollout. The answers to the last sample may go on in the next call."""
+        """Adds rows by sample and rollout. The answers to the last sample may go on in the next call."""
         self._pending.extend(rows)
         if len(self._pending) >= PENDING_ROWS:
             self._add_pending(self._pending[-1][0])
@@ -163,7 +163,7 @@ class TaskColumns:
             self.add(chunk_of(rows, self.keys))
 
     def add(self, chunk: ScoreChunk) -> None:
-        """By sample and rollout, all answers to a sample in one chunk."""
+        """Adds a chunk by sample and rollout, all answers to a sample in one chunk."""
         self._rollouts = max(self._rollouts, int(chunk.rollouts.max(initial=-1)) + 1)
         for column in self._columns:
             column.add(chunk)
@@ -171,7 +171,7 @@ class TaskColumns:
     def figures(
         self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
     ) -> dict[str, Figure]:
-        """By metric, in the order of the task; behind them pass@k, where there are rollouts.
+        """Figures by metric, in the order of the task; behind them pass@k, where there are rollouts.
 
         A figure that cannot be computed is undefined once `on_error` has taken its error.
         """
@@ -186,7 +186,7 @@ class TaskColumns:
     def metric_figures(
         self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
     ) -> dict[str, Figure]:
-        """Without pass@k."""
+        """Figures without pass@k."""
         self._add_pending(math.inf)
         figures = {}
         for column in self._columns:

@@ -43,7 +43,7 @@ _UNKNOWN_RUN = "RUN_NOT_FOUND"
 
 
 def unrequested_lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> Iterator[bytes]:
-    """In the order of the rows, many in a piece; the same whenever they are written."""
+    """Lines in the order of the rows, many in a piece; the same whenever they are written."""
     lines = _lines(run_id, rows, missing)
     while piece := b"".join(islice(lines, _LINES_AT_A_TIME)):
         yield piece
@@ -181,7 +181,7 @@ class LeadBatches:
     new_file_id: Callable[[], FileId]
 
     async def lead(self, token: FencingToken) -> NoReturn:
-        """Until cancelled, or until another leads (`LeadershipLost`)."""
+        """Leads until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
             term = _BatchesTerm(token, group)
             while True:

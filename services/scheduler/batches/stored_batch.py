@@ -89,7 +89,7 @@ def run_id_of(batch_id: BatchId) -> RunId:
 
 
 class BatchState(ContractEnum):
-    """In the words of the protocol."""
+    """States in the words of the protocol."""
 
     VALIDATING = "validating", 1
     FAILED = "failed", 2

@@ -20,7 +20,8 @@ from services.scheduler.workers.worker import WorkerRegistry
 
 @dataclass(frozen=True, slots=True)
 class DriverTimings:
-    """After `quiet_seconds` without progress a run is searched for lost messages; sooner if it is suspected.
+    """Timings: after `quiet_seconds` without progress a run is searched for lost messages; sooner if it
+    is suspected.
 
     `row_seconds` is how long a run's row is believed, `refresh_seconds` how often its state is stored for
     workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.

@@ -72,7 +72,7 @@ class RunDriver:
         self._shards.suspect()
 
     def reset(self) -> None:
-        """After a failure: everything is read from the stores again."""
+        """Starts over after a failure: everything is read from the stores again."""
         self._current.row = None
         self._shards.reset()
 

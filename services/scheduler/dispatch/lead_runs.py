@@ -50,7 +50,7 @@ class LeadRuns:
     pools: tuple[str, ...] = ()
 
     async def lead(self, token: FencingToken) -> None:
-        """Until cancelled, or until another leads (`LeadershipLost`)."""
+        """Leads until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
             await _RunsTerm(self, token, group).run()
 

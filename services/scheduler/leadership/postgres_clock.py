@@ -41,5 +41,5 @@ class PostgresClock:
             log.warning("clock of this machine differs from that of postgres", ahead_seconds=round(ahead, 1))
 
     async def keep(self) -> NoReturn:
-        """For ever."""
+        """Keeps the time, for ever."""
         await every(_SYNC_SECONDS, self.sync, name="read the clock of postgres")

@@ -101,7 +101,7 @@ class RequestAllowance:
 
 
 def allowance(limit: int, requests: int, user: str, resets_in: timedelta) -> RequestAllowance:
-    """After so many requests of the user. Raises `TooManyRequests`."""
+    """The allowance after so many requests of the user. Raises `TooManyRequests`."""
     if not limit:
         return RequestAllowance(0, UNLIMITED, resets_in)
     if requests > limit:
@@ -114,7 +114,7 @@ class LimitStore(Protocol):
     """Limits that hold for all replicas, and the requests of users."""
 
     async def limits(self) -> QueueLimits:
-        """For showing. A store that enforces a limit reads it in the same transaction."""
+        """The limits, to show them. A store that enforces a limit reads it in the same transaction."""
         ...
 
     async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:

@@ -56,7 +56,10 @@ class TaskToPlan:
 
 @dataclass(frozen=True, slots=True)
 class TasksToPlan:
-    """In the order asked. `groups` are summed up together; `missing` are tasks that were not ordered."""
+    """Tasks in the order asked.
+
+    `groups` are summed up together; `missing` are tasks that were not ordered.
+    """
 
     tasks: Sequence[TaskToPlan]
     groups: Sequence[TaskGroup] = ()
@@ -71,7 +74,7 @@ class FindTasks:
     loading: LoadRows
 
     async def tasks_of(self, run: Run) -> TasksToPlan:
-        """Of a suite, raises a `SuiteError`, as opening a task and reading its samples may.
+        """The tasks of a run. Raises a `SuiteError`, as opening a task and reading its samples may.
 
         Of a data set, raises `DatasetNotFound`; reading may raise `RowTooLarge` or `ObjectStoreUnavailable`.
         """

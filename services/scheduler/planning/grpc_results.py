@@ -131,7 +131,7 @@ class GrpcRunRecord:
         return CommittedSet(response.sample_set_id, response.digest)
 
     async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:
-        """For the wire: samples go on to workers as they are, without a domain form in between."""
+        """Reads samples for the wire: they go on to workers as they are, without a domain form in between."""
         request = run_record_service_pb2.ReadSamplesRequest(sample_set_id=sample_set_id, positions=positions)
         response = await _answer(self._record.ReadSamples(request, timeout=_CALL_SECONDS))
         return response.samples

@@ -154,7 +154,10 @@ class PlanRun:
             raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
 
     async def _reuse_answers(self, token: FencingToken, run: Run) -> int:
-        """Without a live worker the engine is unknown, so no earlier answer can be recognised as equal."""
+        """Reuses no answer without a live worker.
+
+        The engine is unknown, so no earlier answer can be recognised as equal.
+        """
         if not run.order.reuse_answers:
             return 0
         await self._note(token, run, "taking stored answers")

@@ -90,5 +90,5 @@ def _array_literal(numbers: Sequence[int]) -> str:
 
 
 def _task_values(task: PlannedTask) -> tuple[object, ...]:
-    """In the order of the fields, which is that of the query's parameters."""
+    """Values in the order of the fields, which is that of the query's parameters."""
     return (*list(asdict(task).values())[:-1], to_json(task.generation))

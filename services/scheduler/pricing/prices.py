@@ -27,7 +27,7 @@ class NoPriceElsewhere(DomainError):
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """By "provider/name", or "provider/na*" for all models that begin so."""
+    """Prices by "provider/name", or "provider/na*" for all models that begin so."""
 
     prices: Mapping[str, ModelPrice] = field(default_factory=dict)
 

@@ -115,7 +115,7 @@ class RateMeter:
         )
 
     def demands(self, now: float) -> Mapping[str, float]:
-        """Each worker's demand: what it sends in a second and what waits there."""
+        """The demand of each worker: what it sends in a second and what waits there."""
         return {
             worker_id: max(0.0, worker.accepted_per_second())
             + (worker.latest.waiting if worker.latest else 0)

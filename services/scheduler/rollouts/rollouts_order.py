@@ -39,7 +39,7 @@ class RolloutsOrder:
     max_cost: float | None = None
 
     def id_for(self, model: str) -> str:
-        """Of the run of a model, and of the call that submits it: the same for a repeated order."""
+        """The id of the run of a model, and of the call that submits it: the same for a repeated order."""
         return str(uuid5(UUID(self.request_id), model))
 
 

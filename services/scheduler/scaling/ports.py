@@ -11,7 +11,7 @@ from services.scheduler.scaling.pool_demand import PoolDemand
 
 @dataclass(frozen=True, slots=True)
 class StoredDemands:
-    """By pool, and when the leader computed them last; None if it never has."""
+    """Demands by pool, and when the leader computed them last; None if it never has."""
 
     by_pool: Mapping[str, PoolDemand] = field(default_factory=dict)
     computed_at: datetime | None = None

@@ -57,7 +57,7 @@ class ShowDemand:
             was_active = demand.is_active
 
     async def report(self) -> None:
-        """As metrics; a figure that is not current is not shown."""
+        """Sets the metrics; a figure that is not current is not shown."""
         stored = await self._stored()
         is_current = self._is_current(stored)
         for pool in self.pools:

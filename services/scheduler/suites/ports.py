@@ -27,7 +27,7 @@ class SuiteCatalogue(Protocol):
     """Installed suites, as their files are now, and those of users."""
 
     async def suite(self, name: str) -> SuiteDefinition:
-        """By name (the latest version) or by `name@version`. Raises `SuiteError`."""
+        """The suite by name (the latest version) or by `name@version`. Raises `SuiteError`."""
         ...
 
     async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:

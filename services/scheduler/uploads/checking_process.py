@@ -143,7 +143,7 @@ class _Job(pickle.Unpickler):
 
 
 class _PipedObjects:
-    """In the process: what is stored is written to the scheduler."""
+    """The objects in the process: what is stored is written to the scheduler."""
 
     def __init__(self, give: Callable[[bytes, bytes], None]) -> None:
         self._give = give

@@ -64,7 +64,7 @@ class DatasetContent:
 
     @property
     def use(self) -> StorageUse:
-        """Of each data set that has the content, however many share it."""
+        """The use of each data set that has the content, however many share it."""
         return StorageUse(bytes=self.stored_bytes, files=1, rows=self.facts.row_count)
 
 

@@ -114,7 +114,7 @@ class WorkerTable:
         return frozenset(self._pools)
 
     def workers(self) -> Sequence[Worker]:
-        """In the order of their keys."""
+        """Workers in the order of their keys."""
         found = [entry for pool in self._pools.values() for entry in pool.by_key.items()]
         return [worker for _, worker in sorted(found, key=itemgetter(0))]
 

@@ -78,7 +78,7 @@ class LongPull:
         return message
 
     def hold(self) -> Msg | None:
-        """Until the next `fetch`; the message that has come already."""
+        """Holds until the next `fetch`; gives the message that has come already."""
         self._is_on_hold = True
         try:
             return self._take()

@@ -15,7 +15,7 @@ _MEASURED_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PrefetchLimits:
-    """In samples: executing at a time, prefetched besides, and in flight (of shards not yet acknowledged)."""
+    """Samples executing at a time, prefetched besides, and in flight (of shards not yet acknowledged)."""
 
     concurrency: int
     prefetched: int

@@ -115,7 +115,10 @@ class ProcessShard:
         return await finish_shard(in_flight, await self._execute(in_flight))
 
     async def _execute(self, in_flight: InFlightShard) -> Execution:
-        """In a task of its own: abandoning the shard cancels its execution and not its acknowledgement."""
+        """Executes in a task of its own.
+
+        Abandoning the shard cancels its execution and not its acknowledgement.
+        """
         if in_flight.abandoned is not None:
             return Execution.ABANDONED
         task = asyncio.create_task(self._run_executor(in_flight), name="execute shard")

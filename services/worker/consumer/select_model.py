@@ -40,7 +40,7 @@ class SelectModel:
         return self._pick(backlogs, await self.registry.peers(), is_idle=is_idle) if backlogs else None
 
     async def claim(self, *, is_idle: bool) -> str | None:
-        """As `select`, and the model is this worker's to load: the peers count with it.
+        """Selects as `select`, and the model is this worker's to load: the peers count with it.
 
         Of workers that decide by the same state of the pool one gets its model; the others decide again.
         """

@@ -23,7 +23,7 @@ _PARTS = {
 
 
 def message_objects(messages: Sequence[ChatMessage]) -> list[Json]:
-    """In the form of the OpenAI protocol, with all their fields."""
+    """Messages in the form of the OpenAI protocol, with all their fields."""
     return [_object(each) for each in messages]
 
 
@@ -46,7 +46,10 @@ def refuse_more_than_text(messages: Sequence[ChatMessage], provider: str) -> Non
 
 
 def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json]:
-    """In the form of chat templates: parts joined to one text, arguments of tool calls as objects."""
+    """Messages in the form of chat templates.
+
+    Parts joined to one text, arguments of tool calls as objects.
+    """
     turns: list[Json] = []
     for number, message in enumerate(messages, start=1):
         turn: Json = {"role": message.role, "content": message.content}

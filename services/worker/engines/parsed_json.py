@@ -35,7 +35,7 @@ def count_of(value: object) -> int:
 
 
 def tokens_of(value: object) -> int:
-    """Like `count_of`, for the tokens of one answer."""
+    """Reads like `count_of` the tokens of one answer."""
     count = count_of(value)
     return count if count <= MOST_TOKENS else 0
 

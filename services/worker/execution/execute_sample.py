@@ -116,7 +116,7 @@ class ExecuteSample:
     async def _judged(
         self, sample: ShardSample, answer: Generated | ScoredChoices | Failure
     ) -> Generated | ScoredChoices | Failure:
-        """With the result of its code, where it is code."""
+        """The answer with the result of its code, where it is code."""
         if sample.code_check is None or not isinstance(answer, Generated):
             return answer
         try:

@@ -128,7 +128,7 @@ class ServerTime:
         self._reconnects = -1
 
     async def learn_if_due(self) -> None:
-        """On each connection, and every few minutes."""
+        """Asks on each connection, and every few minutes."""
         learned_at, reconnects = self._clock.learned_at, self._jetstream.reconnects
         is_fresh = learned_at is not None and self._clock.monotonic() < learned_at + _TIME_SECONDS
         if is_fresh and reconnects == self._reconnects:

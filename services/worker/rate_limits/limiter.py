@@ -136,7 +136,7 @@ class ProviderRateLimiter:
             self._throttle_with_probe((quota.resume_at - now).total_seconds())
 
     def throttled_seconds(self) -> float:
-        """Until the next request may be sent, whatever waits before it."""
+        """Seconds until the next request may be sent, whatever waits before it."""
         if not self._throttled_until:
             return 0.0
         return max(0.0, self._throttled_until - asyncio.get_running_loop().time())

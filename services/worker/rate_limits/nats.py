@@ -35,7 +35,7 @@ class NatsRateLimits:
         self._quotas: dict[str, work_messages_pb2.RateQuota] = {}
 
     async def report_due(self) -> None:
-        """Each second while requests are sent or wait, and at once after a 429."""
+        """Reports each second while requests are sent or wait, and at once after a 429."""
         now = self._clock.monotonic()
         for limiter in self._limiters:
             if limiter.key and self._is_due(limiter, now):

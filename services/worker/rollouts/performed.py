@@ -69,7 +69,7 @@ def _rubric(verdict: Verdict, number: int) -> Mapping[str, object]:
 
 
 def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
-    """Without the texts of the steps in its middle, where it is too long for a message."""
+    """A trajectory without the texts of the steps in its middle, where it is too long for a message."""
     steps = trajectory["steps"]
     assert isinstance(steps, list)
     while len(json.dumps(trajectory, ensure_ascii=False)) > _LONGEST_TRANSCRIPT:

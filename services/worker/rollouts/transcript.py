@@ -43,7 +43,7 @@ class Transcript:
 
     @property
     def last_message(self) -> str:
-        """Of the agent; empty where it said nothing."""
+        """The last message of the agent; empty where it said nothing."""
         said = [str(step["message"]) for step in self.steps if step["source"] == "agent"]
         return said[-1] if said else ""
 

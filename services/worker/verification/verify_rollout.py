@@ -64,7 +64,7 @@ class VerifyRollout:
             await asyncio.shield(sandbox.close())
 
     async def _judge_rubrics(self, task: RolloutTask, files: bytes) -> Verdict:
-        """Each script in a sandbox of its own: none sees what another left."""
+        """Runs each script in a sandbox of its own: none sees what another left."""
         tests, steering = inflated(task.tests), only_named(inflated(task.workspace), STEERING)
         rubrics: list[RubricScore] = []
         log: list[str] = []

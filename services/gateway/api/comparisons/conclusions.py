@@ -108,7 +108,7 @@ def significance(lead: Lead | None, corrected_over: int) -> str:
 
 
 def recommendations(differences: Sequence[DifferenceShown], suite: str, corrected_over: int) -> list[str]:
-    """For each pair: its conclusion, its tasks, and what biases its figures."""
+    """The sentences of each pair: its conclusion, its tasks, and what biases its figures."""
     return [
         sentence
         for overall in differences

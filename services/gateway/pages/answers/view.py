@@ -95,7 +95,7 @@ class AnswersView:
 
     @property
     def address(self) -> str:
-        """Of what is shown."""
+        """The address of what is shown."""
         return self.place(row=self.get("row"))
 
     def place(self, **changes: str) -> str:

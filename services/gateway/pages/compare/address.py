@@ -44,7 +44,7 @@ class CompareAddress:
         return is_enough and bool(self.runs or self.suite)
 
     def with_first(self, place: int) -> Self:
-        """With another baseline."""
+        """The same comparison with another baseline."""
         first = self.chosen[place]
         ordered = [first, *(each for each in self.chosen if each != first)]
         runs, models = (ordered, self.models) if self.runs else (self.runs, ordered)

@@ -78,7 +78,7 @@ async def show_comparison(
 async def _names_and_samples(
     backends: Backends, address: CompareAddress
 ) -> tuple[Sequence[str], SamplesView]:
-    """Without samples where only models are named."""
+    """The names and the samples, which are none where only models are named."""
     if not address.runs:
         return address.models, SamplesView()
     runs, samples = await asyncio.gather(

@@ -134,7 +134,7 @@ def _sides(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> lis
 
 
 def _rows(comparison: comparison_pb2.Comparison, other: int) -> list[DifferenceRow]:
-    """Of the baseline and another run; the suite as a whole comes first."""
+    """Rows of the baseline and another run; the suite as a whole comes first."""
     found = [each for each in comparison.differences if {each.first, each.second} == {0, other}]
     return [_row(each) for each in sorted(found, key=lambda each: bool(each.task))]
 

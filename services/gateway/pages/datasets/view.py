@@ -159,7 +159,7 @@ def _turn(message: object) -> Turn:
 
 
 def _text(content: object) -> str:
-    """Of a message's content: a text, or parts of which some are texts."""
+    """The text of a message's content: a text, or parts of which some are texts."""
     if content is None:
         return ""
     if isinstance(content, list):

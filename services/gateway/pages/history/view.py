@@ -108,7 +108,7 @@ class HistoryView:
 
     @property
     def answered_share(self) -> float | None:
-        """Of the samples that were asked."""
+        """The share of the samples that were asked."""
         asked = self.answered + self.failed
         return self.answered / asked if asked else None
 

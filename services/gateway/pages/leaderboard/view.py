@@ -157,7 +157,10 @@ def leaderboard_view(
 
 
 def ranked_rows(found: GetLeaderboardResponse) -> list[LeaderboardRow]:
-    """Of all listed models. The last band has an open end where models beyond the list may share its rank."""
+    """Rows of all listed models.
+
+    The last band has an open end where models beyond the list may share its rank.
+    """
     rows: list[LeaderboardRow] = []
     for rank, band in groupby(found.entries, key=lambda entry: entry.rank):
         entries = list(band)

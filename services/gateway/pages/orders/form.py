@@ -54,7 +54,7 @@ class OrderForm:
 
     @classmethod
     def of(cls, given: ImmutableMultiDict[str, Any]) -> "OrderForm":
-        """From a query or a form; files and unknown names are ignored."""
+        """Reads a query or a form; files and unknown names are ignored."""
         texts = {
             name: value.strip() for name, value in given.items() if isinstance(value, str) and name != "tasks"
         }

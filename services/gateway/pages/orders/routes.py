@@ -61,7 +61,7 @@ async def submit(
 
 
 def _request_id(form: OrderForm) -> str:
-    """Of the form as it was rendered, so that a form that is sent twice is one order."""
+    """The request id of the form as it was rendered, so that a form that is sent twice is one order."""
     try:
         return str(uuid.UUID(form.get("request_id")))
     except ValueError:

@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class Filters:
-    """Of the overview, as its address has them; what is not understood is ignored."""
+    """The filters of the overview, as its address has them; what is not understood is ignored."""
 
     def __init__(self, suite: str = "", metric: str = "", days: str = "") -> None:
         self.suite, self.metric = suite[:128], metric[:64]

@@ -68,7 +68,7 @@ class OverviewView:
 
     @property
     def lines(self) -> Sequence[tuple[str, Sequence[Point]]]:
-        """By model, those with the most runs first; oldest run first."""
+        """Points by model, those with the most runs first; oldest run first."""
         by_model: dict[str, list[Point]] = defaultdict(list)
         for point in reversed(self.points):
             by_model[point.model].append(point)
@@ -76,7 +76,7 @@ class OverviewView:
 
     @property
     def chart(self) -> str:
-        """For <trend-chart>: seconds since 1970 and scores of each model."""
+        """Data of <trend-chart>: seconds since 1970 and scores of each model."""
         lines = [
             {
                 "name": name,

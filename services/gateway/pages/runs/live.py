@@ -83,7 +83,7 @@ class LiveRuns:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def points(self, run_id: str) -> Sequence[Point]:
-        """Of a run that a page watches, or has just watched."""
+        """The points of a run that a page watches, or has just watched."""
         live = self._runs.get(run_id)
         return tuple(live.points) if live else ()
 
@@ -160,7 +160,7 @@ class _RunFeed:
     async def drive(
         self, live: LiveRun, publish: Callable[[LiveRun, "_RunFeed"], None], is_left: Callable[[], bool]
     ) -> None:
-        """Until the run ends, does not exist or is not watched any more."""
+        """Publishes until the run ends, does not exist or is not watched any more."""
         loop = asyncio.get_running_loop()
         receiving = asyncio.create_task(self._receive(), name=f"watch {self._run_id}")
         figures_at = -_FIGURES_SECONDS

@@ -15,5 +15,5 @@ _ACTIONS: dict[int, Sequence[str]] = {
 
 
 def actions_of(state: run_pb2.RunState.ValueType) -> Sequence[str]:
-    """In the order of their buttons; the dangerous one is the last."""
+    """Actions in the order of their buttons; the dangerous one is the last."""
     return _ACTIONS.get(state, ())

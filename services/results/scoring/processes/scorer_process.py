@@ -67,7 +67,7 @@ class BoundedScorer:
         return scoring
 
     def _new_times(self, _: str) -> tuple[SlowTime, SlowTime]:
-        """For patterns, which have bounds of their own, and for whole answers."""
+        """Times for patterns, which have bounds of their own, and for whole answers."""
         return SlowTime(), SlowTime(self._limits.slow_seconds)
 
 

@@ -121,7 +121,10 @@ def with_bootstrap(
 
 
 def with_normal_p_value(estimate: DifferenceEstimate) -> DifferenceEstimate:
-    """For more units than are permuted: the difference over its bootstrap error as a standard normal."""
+    """The p-value for more units than are permuted.
+
+    The difference over its bootstrap error as a standard normal.
+    """
     if estimate.stderr is None or estimate.difference is None:
         return replace(estimate, p_value=None if estimate.difference else 1.0, test=PAIRED_T)
     p_value = float(2 * norm.sf(abs(estimate.difference) / estimate.stderr))

@@ -31,7 +31,7 @@ class DockerfileFacts:
     notes: list[str] = field(default_factory=list)
 
     def files_below(self, task: str, folder: str) -> dict[str, FolderFile]:
-        """By their paths in the folder. Raises InvalidTask where a file lies elsewhere."""
+        """Files by their paths in the folder. Raises InvalidTask where a file lies elsewhere."""
         found = {}
         for path, file in self.files.items():
             inner = relative_to(path, folder)

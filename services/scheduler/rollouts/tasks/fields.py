@@ -26,7 +26,7 @@ class Fields:
         return InvalidTask(self.task, self.file, problem, f"{self.place}{key}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Without a default the field must be there."""
+        """A text; without a default the field must be there."""
         value = self.values.get(key)
         if value is None and default is not None:
             return default

@@ -53,7 +53,7 @@ def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overri
 
 
 def with_variables(task: RolloutTask, folder: str, overrides: Overrides) -> RolloutTask:
-    """For tasks of other forms, of which overrides change variables only."""
+    """Adapts tasks of other forms, of which overrides change variables only."""
     if overrides.remove_paths or overrides.injected or overrides.instructions:
         problem = f"of folders without {META} only environment_variables are overridden."
         raise InvalidTask(folder, "overrides", problem)
@@ -126,7 +126,7 @@ def _no_git(task: str, what: str) -> UnsupportedTask:
 
 
 def _instruction(folder: TaskFolder, meta: Fields, layers: tuple[Overrides, ...]) -> str:
-    """Of the overrides, else of the file that the agent sees, else of tb_meta.json."""
+    """The instruction of the overrides, else of the file that the agent sees, else of tb_meta.json."""
     overridden = [layer.instructions for layer in layers if layer.instructions]
     if overridden:
         return overridden[-1]

@@ -100,7 +100,7 @@ class QueueForecast:
         return expected_outcomes(run.order, self._history_of(run))
 
     def seconds_to_end(self, run: Run) -> float | None:
-        """From now, its wait included."""
+        """Seconds from now, its wait included."""
         index = self._index.get(run.run_id)
         own = self._remaining(run)
         start = NOW if run.run_id in self._running else None if index is None else self._start(index)
@@ -147,7 +147,7 @@ class QueueForecast:
 
 
 def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEstimate | None:
-    """By the end of a run, or by one that has to give its slot away."""
+    """The earlier of the end of a run and one that has to give its slot away."""
     if given is None:
         return by_end
     soonest, latest = given.soonest_seconds, given.latest_seconds

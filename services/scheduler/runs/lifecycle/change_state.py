@@ -31,7 +31,7 @@ FIRST_ATTEMPT = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class ChangeState:
-    """Each call can be repeated, since an answer may be lost. Raises `BelongsToAnother`."""
+    """Changes states; each call can be repeated, since an answer may be lost. Raises `BelongsToAnother`."""
 
     runs: RunStore
     controls: RunControls
@@ -108,7 +108,7 @@ class DeleteRun:
             log.info("record of a deleted run not deleted", run=run_id, error=str(error))
 
     async def lead(self) -> NoReturn:
-        """For ever, in the hands of the leader."""
+        """Sweeps for ever, in the leader."""
         await every(SWEEP_SECONDS, self.sweep, name="delete records of deleted runs")
 
     async def sweep(self) -> None:

@@ -86,7 +86,7 @@ class Run:
         return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
 
     def limited_to(self, highest: Priority) -> "Run":
-        """With at most that priority."""
+        """The run with at most that priority."""
         return replace(self, order=replace(self.order, priority=self.order.priority.limited_to(highest)))
 
     @property
@@ -108,7 +108,7 @@ class Run:
 
     @property
     def display_state(self) -> str:
-        """For sentences: the run is …."""
+        """The state for sentences: the run is …."""
         return "being summed up" if self.is_closing else self.state
 
     @property

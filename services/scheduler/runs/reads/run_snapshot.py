@@ -64,7 +64,7 @@ def progress_of(
     workers: Sequence[Worker],
     tasks: Sequence[PlannedTask] = (),
 ) -> RunProgress:
-    """By what is known of the run at this moment beside its row."""
+    """The progress by what is known of the run at this moment beside its row."""
     counts = known or RunCounts(run.epoch)
     speed = speed if run.state is RunState.RUNNING else None
     left = time_left(run.total - counts.recorded, speed) if run.is_planned else None

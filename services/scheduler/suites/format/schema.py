@@ -59,7 +59,7 @@ def _is_integer(_: TypeChecker, value: object) -> bool:
 def _pattern(
     _: Draft202012Validator, pattern: str, value: object, __: Mapping[str, object]
 ) -> Iterator[ValidationError]:
-    """In ECMA patterns `$` is the end of the text; in Python a line break may follow."""
+    """Checks ECMA patterns, where `$` is the end of the text; in Python a line break may follow."""
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 

@@ -112,7 +112,7 @@ class _SpilledRuns:
         self._file.write(records[order].tobytes())
 
     def repeated(self) -> "Iterator[tuple[Records, Records]]":
-        """By ranges: the lines that repeat an earlier digest, and the first line of each."""
+        """Yields by ranges the lines that repeat an earlier digest, and the first line of each."""
         np = self._np
         for number in range(_RANGES):
             parts = [self._read(bounds[number], bounds[number + 1]) for bounds in self._bounds]

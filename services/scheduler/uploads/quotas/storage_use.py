@@ -70,5 +70,8 @@ class UserStorage:
 
 class StorageSource(Protocol):
     async def of(self, user: str) -> UserStorage:
-        """For showing, and to refuse early. The store that adds something checks in its transaction."""
+        """The storage, to show and to refuse early.
+
+        The store that adds something checks in its transaction.
+        """
         ...

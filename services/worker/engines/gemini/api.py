@@ -45,7 +45,7 @@ _PAGE = 1000
 
 
 def key_headers(key: str) -> Mapping[str, str]:
-    """In a header, since URLs are written into logs on the way."""
+    """The key in a header, since URLs are written into logs on the way."""
     return {"x-goog-api-key": key}
 
 
@@ -68,7 +68,7 @@ class GeminiApi:
         refuse_scoring(_RULES.name)
 
     async def list_models(self, http: QueryClient) -> tuple[ModelInfo, ...]:
-        """Without models that generate nothing, such as those for embeddings."""
+        """Lists models, without those that generate nothing, such as those for embeddings."""
 
         async def read_page(token: str) -> tuple[list[ModelInfo], str]:
             page = f"&pageToken={quote(token, safe='')}" if token else ""

@@ -23,7 +23,7 @@ from services.worker.rate_limits.limiter import AdvertisedLimits
 
 
 def _ignore_limits(base_url: str, limits: AdvertisedLimits) -> None:
-    """For requests that no rate limiter paces."""
+    """Ignores limits, for requests that no rate limiter paces."""
 
 
 @dataclass(frozen=True, slots=True)

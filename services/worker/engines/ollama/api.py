@@ -63,7 +63,7 @@ class OllamaApi:
         refuse_scoring(_NAME)
 
     async def list_models(self, http: QueryClient) -> Iterable[ModelInfo]:
-        """Without models for embeddings."""
+        """Lists models, without those for embeddings."""
         document = await http.get("/api/tags")
         tags = [each for each in objects_of(document.get("models")) if each.get("model")]
         gate = asyncio.Semaphore(_PARALLEL_SHOWS)

@@ -129,7 +129,10 @@ class VllmEngine:
         await asyncio.get_running_loop().run_in_executor(self._starter, call)
 
     def _start_runtime(self, model: PoolModel) -> None:
-        """In the starter's thread; it stores the engine itself, so that a cancelled load leaves no orphan."""
+        """Runs in the starter's thread.
+
+        It stores the engine itself, so that a cancelled load leaves no orphan.
+        """
         is_cpu = _is_built_for_cpu()
         for name, value in self._settings.environment(is_cpu=is_cpu).items():
             os.environ.setdefault(name, value)
@@ -139,7 +142,10 @@ class VllmEngine:
         self._runtime = start_runtime(self._settings.group_of(model), self._settings)
 
     async def _stop_runtime(self) -> None:
-        """Also stops one that a cancelled load left starting: the starter's thread finishes that first."""
+        """Stops the engine, also one that a cancelled load left starting.
+
+        The starter's thread finishes that first.
+        """
         await self._in_starter(lambda: None)
         runtime, self._runtime = self._runtime, None
         self._views.clear()

@@ -40,7 +40,7 @@ def reason_in_error(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Without noise, and cut to whole sentences."""
+    """The text without noise, cut to whole sentences."""
     quoted = _QUOTED.search(text)
     text = quoted["message"] if quoted else text
     for noise in _NOISE:

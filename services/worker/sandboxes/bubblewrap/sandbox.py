@@ -142,7 +142,7 @@ class _Spooled(KeptOutput):
 
 
 def _sealed(content: bytes) -> int:
-    """In memory, and not to be written by those who get it. Empty input needs none."""
+    """A file in memory, not to be written by those who get it. Empty input needs none."""
     if not content:
         return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     file = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

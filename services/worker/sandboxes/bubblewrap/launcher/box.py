@@ -102,7 +102,7 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
 
 
 def _read(file: int, deadline: float, least: int = 1) -> bytes:
-    """Until it ends, or has `least` bytes where that is more than one."""
+    """Reads until it ends, or has `least` bytes where that is more than one."""
     read = b""
     while (left := deadline - time.monotonic()) > 0 and select.select([file], [], [], left)[0]:
         part = os.read(file, 4096)
@@ -119,7 +119,7 @@ def _message(errors: int) -> str:
 
 
 def _exec_bubblewrap(request: dict[str, Any], program: bytes, files: Sequence[int]) -> None:
-    """In the forked process: never returns."""
+    """Runs in the forked process: never returns."""
     info, block, output, errors = files
     try:
         syscalls.die_with(os.getppid())

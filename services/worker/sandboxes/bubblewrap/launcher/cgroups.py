@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Where groups are made. Without `parents` this process may make none; `problem` says why."""
+    """The place where groups are made. Without `parents` this process may make none; `problem` says why."""
 
     parents: Mapping[str, Path] = field(default_factory=dict)
     version: int = 0
@@ -222,7 +222,7 @@ def _is_alive(name: str) -> bool:
 
 
 def _start_time(process: int) -> int:
-    """In clock ticks since the machine's start; -1 where there is no such process."""
+    """Clock ticks since the machine's start; -1 where there is no such process."""
     try:
         line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

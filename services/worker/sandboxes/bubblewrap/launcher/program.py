@@ -59,7 +59,7 @@ class Launcher:
         self._sweep()
 
     def serve(self) -> None:
-        """Until the worker is gone."""
+        """Serves until the worker is gone."""
         with selectors.DefaultSelector() as selector:
             woken, wake = socket.socketpair()
             for end in (woken, wake):

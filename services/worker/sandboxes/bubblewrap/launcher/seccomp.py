@@ -140,7 +140,7 @@ def _clone_rules() -> list[bytes]:
 
 
 def _socket_rules() -> list[bytes]:
-    """Of netlink only routes, which programs ask for their own addresses."""
+    """Rules that allow of netlink only routes, which programs ask for their own addresses."""
     return [
         _argument(0),
         _do(_JUMP_EQUAL, _UNIX, 5, 0),
