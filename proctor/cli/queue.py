@@ -20,13 +20,13 @@ from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.client.errors import Refused
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.values.run import MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import word_of, words_of
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest ranges of the contract; the scheduler checks the limit itself.
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
-_YEAR_SECONDS = 365 * 24 * 3600.0
 # Fields of QueueLimits by the names of their options.
 _LIMITS = {
     "max-running": "max_running_runs",
@@ -67,12 +67,12 @@ class LimitOptions:
         int | None, typer.Option(min=1, max=_INT32_MAX, help="Requests of a user per minute.")
     ] = None
     time_limit: Annotated[
-        float | None, typer.Option(min=0, max=_YEAR_SECONDS, help="Seconds that a run may take.")
+        float | None, typer.Option(min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run may take.")
     ] = None
     min_run_time: Annotated[
         float | None,
         typer.Option(
-            min=0, max=_YEAR_SECONDS, help="Seconds that a run executes before it may be preempted."
+            min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run executes before it may be preempted."
         ),
     ] = None
     priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None

@@ -16,6 +16,10 @@ MAX_USER_LETTERS = 128
 LOCAL_USER = "local"
 # In the list of priorities: all users that it does not name.
 EVERYBODY = "*"
+# The share of failed samples above which a run or a task counts as failed, unless a setting says otherwise.
+USUAL_MAX_FAILED_SHARE = 0.05
+# The longest time limit of a run.
+MAX_TIME_LIMIT_SECONDS = 365 * 24 * 3600
 RunId = NewType("RunId", str)
 _FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
 # The form of a completion window of 1 to 168 hours, in hours or minutes, as JSON Schema describes it.

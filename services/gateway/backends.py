@@ -68,9 +68,9 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
     return DependencyUnavailable(dependency=backend) if is_away and not reported.facts else reported
 
 
-_NOBODY = Principal()
+_ANONYMOUS = Principal()
 # The caller of the request that is being served.
-_caller: ContextVar[Principal] = ContextVar("caller", default=_NOBODY)
+_caller: ContextVar[Principal] = ContextVar("caller", default=_ANONYMOUS)
 
 
 @contextmanager

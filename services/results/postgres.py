@@ -50,7 +50,7 @@ class ReadSession(PostgresSession):
     def __init__(self, *, pool: asyncpg.Pool, limits: ReadLimits, patience_seconds: float) -> None:
         super().__init__(pool, QUERIES, patience_seconds=patience_seconds)
         self._limits = limits
-        self._turns = asyncio.Semaphore(limits.at_once)
+        self._slots = asyncio.Semaphore(limits.at_once)
 
     async def repeat(self, operation: Callable[[], Awaitable[T]]) -> T:
         async def once() -> T:
@@ -67,10 +67,10 @@ class ReadSession(PostgresSession):
     async def _turn(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._limits.wait_seconds):
-                await self._turns.acquire()
+                await self._slots.acquire()
         except TimeoutError as error:
             raise TooManyReads(retry_after_seconds=RETRY_AFTER_SECONDS) from error
         try:
             yield
         finally:
-            self._turns.release()
+            self._slots.release()

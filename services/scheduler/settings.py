@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings
 
 from proctor.values.priority import Priority
+from proctor.values.run import USUAL_MAX_FAILED_SHARE
 from services.common.shared_settings import (
     AllowedBaseUrls,
     DataDir,
@@ -100,7 +101,7 @@ class SchedulerSettings(BaseSettings):
     max_changes: int = Field(default=1_000_000, ge=1)
     """Most changes that are kept; the oldest are deleted first."""
 
-    max_failed_share: float = Field(default=0.05, ge=0, le=1)
+    max_failed_share: float = Field(default=USUAL_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""
     max_retried_share: float = Field(default=0.2, ge=0)
     """Retries that a run may use after failures, per sample. Every run may use at least a hundred."""

@@ -40,7 +40,7 @@ def order_of(
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Names of their folders, each once. They are in the order of the entries, as the tasks of the suite are."""
+    """Names of their folders, each once. They have the order of the entries, as the suite's tasks."""
     width = len(str(len(folders)))
     return [f"{number:0{width}}-{folder.resolve().name}" for number, folder in enumerate(folders, 1)]
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.values.priority import Priority
+from proctor.values.run import MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.runs.job import job_progress, job_wait
@@ -22,7 +23,6 @@ from services.gateway.paths import QUEUE
 
 _MOST_STORED = 2**50
 _MOST_STORED_FILES = 10_000_000
-_YEAR_SECONDS = 365 * 24 * 3600
 # What a duration of a contract is rounded to here.
 _MICROSECOND = 1e-6
 # REST names of fields of QueueLimits, where they differ.
@@ -113,8 +113,8 @@ class LimitsPatch(RequestBody):
     max_running_runs: Annotated[Count, Keywords({"maximum": 10_000})] = None
     max_pending_runs_per_user: Annotated[Count, Keywords({"maximum": 100_000})] = None
     max_requests_per_minute: Annotated[Count, Keywords({"maximum": 1_000_000})] = None
-    run_time_limit_seconds: float | None = Field(default=None, ge=_MICROSECOND, le=_YEAR_SECONDS)
-    min_run_time_seconds: float | None = Field(default=None, ge=0, le=_YEAR_SECONDS)
+    run_time_limit_seconds: float | None = Field(default=None, ge=_MICROSECOND, le=MAX_TIME_LIMIT_SECONDS)
+    min_run_time_seconds: float | None = Field(default=None, ge=0, le=MAX_TIME_LIMIT_SECONDS)
     highest_priorities: Annotated[dict[Text, Priority] | None, Keywords({"maxProperties": 1000})] = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
     )

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from proctor.values.run import RunState
+from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunState
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
-from services.results.runs.run_plan import USUAL_MAX_FAILED_SHARE, RunPlan
+from services.results.runs.run_plan import RunPlan
 from services.results.statistics.figure import Figure
 from services.results.statistics.metrics import SCORE
 from services.results.summaries.run_summary import GroupSummary, RunSummary

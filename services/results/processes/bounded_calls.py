@@ -28,12 +28,12 @@ class BoundedCalls:
     """Processes are started when they are needed, and stay."""
 
     def __init__(self, most_processes: int) -> None:
-        self._turns = asyncio.Semaphore(most_processes)
+        self._slots = asyncio.Semaphore(most_processes)
         self._idle: list[ChildProcess] = []
 
     async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """Return or raise what the function of a module does. Raises TookTooLong."""
-        async with self._turns:
+        async with self._slots:
             request = await asyncio.to_thread(frame, (function, arguments))
             process = self._idle.pop() if self._idle else await start_process(MODULE)
             is_in_step = False

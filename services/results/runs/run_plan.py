@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from proctor.values.run import RunCounts, RunState
+from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunCounts, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.timed_regex import SlowTime
 
-# A task counts as failing if more of its samples failed, unless the order of the run says otherwise.
-USUAL_MAX_FAILED_SHARE = 0.05
 # The word for the scoring method of a run that has no choices to score.
 UNSPECIFIED = "unspecified"
 

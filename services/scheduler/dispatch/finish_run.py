@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from proctor.values.run import RunCounts, RunState
+from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunCounts, RunState
 from services.common.clock import Clock
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
@@ -20,7 +20,7 @@ class FinishRun:
     stream: ShardStream
     controls: RunControls
     clock: Clock
-    max_failed_share: float = 0.05
+    max_failed_share: float = USUAL_MAX_FAILED_SHARE
 
     async def complete(self, token: FencingToken, run: Run) -> None:
         """Closes a run of which everything is recorded; too many machinery failures make it a failed one.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from proctor.values.generation import Problem
-from proctor.values.run import EVERYBODY
+from proctor.values.run import EVERYBODY, MAX_TIME_LIMIT_SECONDS
 from services.common.checked_fields import refuse
 from services.scheduler.changes.user_change import Author
 from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
@@ -18,7 +18,7 @@ _MOST_REQUESTS = 1_000_000
 _MOST_BYTES = 2**50
 _MOST_FILES = 10_000_000
 _MOST_ROWS = 2**50
-_LONGEST = timedelta(days=365)
+_LONGEST = timedelta(seconds=MAX_TIME_LIMIT_SECONDS)
 _MOST_PRIORITIES = 1000
 
 

@@ -33,7 +33,7 @@ class CancellableThreads:
 
     def __init__(self, count: int, limit_seconds: float | None = None) -> None:
         self.limit_seconds = limit_seconds
-        self._turns = asyncio.Semaphore(count)
+        self._slots = asyncio.Semaphore(count)
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="suites")
 
     async def run(self, work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
@@ -42,7 +42,7 @@ class CancellableThreads:
         context = copy_context()
         context.run(_STOP.set, stop)
         called = partial(context.run, work, *args, **kwargs)
-        async with self._turns, asyncio.timeout(self.limit_seconds):
+        async with self._slots, asyncio.timeout(self.limit_seconds):
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._executor, called)
             finally:

@@ -29,7 +29,7 @@ class RetryPolicy:
     """Decides by the class of a failure. A 429 counts as no try: the rate limiter waits it out."""
 
     backoff: Backoff
-    max_tries: int = 8
+    max_tries: int
 
     def delay_seconds(self, failure: EngineFailure, tries: int) -> float | None:
         """Seconds to wait before the next try after `tries` of them; None after the last one."""

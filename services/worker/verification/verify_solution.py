@@ -43,7 +43,7 @@ def main():
     word = sys.stdin.buffer.read()
     tests = sys.argv.pop()
     folder = sys.argv.pop()
-    said, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
+    reports, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(1, 2)
     sys.path.insert(0, {RUNNER!r})
@@ -56,13 +56,13 @@ def main():
         def pytest_collectreport(self, report):
             self.failed += report.failed
     count = Count()
-    os.write(said, word)
+    os.write(reports, word)
     sys.path.append(os.getcwd())
     options = ["-c", os.devnull, "--rootdir", folder, "--confcutdir", folder, "-q", "--tb=short"]
     options += ["-p", "no:cacheprovider", "--import-mode=append", tests]
     code = pytest.main(options, plugins=[count])
     sys.stdout.flush()
-    os.write(said, word + json.dumps([int(code), count.passed, count.failed]).encode())
+    os.write(reports, word + json.dumps([int(code), count.passed, count.failed]).encode())
     os._exit(0)
 main()
 """
@@ -124,17 +124,17 @@ class VerifySolution:
 def _verification(
     result: CommandResult, word: str, order: PytestOrder, suspicions: tuple[str, ...]
 ) -> Verification:
-    """The tests' own count. Files that end the process before it is said have failed them."""
-    before, *said = (result.head + result.tail).split(word.encode())
-    if not said or before:
+    """The tests' own count. Files that end the process before it is reported have failed them."""
+    before, *reports = (result.head + result.tail).split(word.encode())
+    if not reports or before:
         raise VerifierFailed(problem=f"the runner of tests did not start: {result.text[-300:].strip()}")
     if result.ended is Ended.TIMED_OUT:
         raise VerifierFailed(problem=f"the tests did not end within {order.timeout_seconds:g} s.")
-    output = said[0].decode("utf-8", "replace")
-    if len(said) != 2:
+    output = reports[0].decode("utf-8", "replace")
+    if len(reports) != 2:
         detail = f"the files ended the tests ({result.ended.value}, exit code {result.exit_code})"
         return Verification(is_passed=False, detail=detail, output=output, suspicions=suspicions)
-    code, passed, failed = json.loads(said[1])
+    code, passed, failed = json.loads(reports[1])
     if code not in _GRADED_CODES:
         raise VerifierFailed(problem=f"pytest ended with code {code}: {output[-300:].strip()}")
     missing = max(order.expected_tests - passed - failed, 0)

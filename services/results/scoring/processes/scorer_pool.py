@@ -34,7 +34,7 @@ class ScorerPool:
     def __init__(
         self, most_processes: int, limits: ScoringLimits = USUAL_LIMITS, patience: Patience = USUAL_PATIENCE
     ) -> None:
-        self._turns = asyncio.Semaphore(most_processes)
+        self._slots = asyncio.Semaphore(most_processes)
         # Below what the machine has: an answer that takes too much meets its limit, not the kernel's killer.
         share = max(memory_of_machine() // (2 * most_processes), FEWEST_BYTES)
         self._limits = replace(limits, memory_bytes=min(limits.memory_bytes, share))
@@ -72,7 +72,7 @@ class ScorerPool:
         self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore], *, is_fresh: bool
     ) -> Sequence[Scored]:
         """Scores of the first answers. A fresh process scored nothing yet."""
-        async with self._turns:
+        async with self._slots:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
