@@ -51,7 +51,7 @@ class ProcessSettings(Protocol):
 
     @property
     def traces_share(self) -> float:
-        """Of the requests that are traced."""
+        """The share of the requests that are traced."""
         ...
 
 

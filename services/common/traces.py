@@ -17,7 +17,7 @@ _Attributes = Mapping[str, str | int | float | bool]
 
 
 class SpanKind(Enum):
-    """As OpenTelemetry names them."""
+    """Kinds as OpenTelemetry names them."""
 
     INTERNAL = "INTERNAL"
     SERVER = "SERVER"
@@ -100,7 +100,7 @@ def current_trace() -> str:
 
 
 def current_trace_id() -> str:
-    """For log lines; empty without a sampled span."""
+    """The id for log lines; empty without a sampled span."""
     return current_trace()[3:35]
 
 

@@ -34,7 +34,7 @@ class ChildFigures:
 
 
 async def read_figures(stack: StackState) -> Mapping[str, ChildFigures]:
-    """By the names of children; one that does not answer within a second is left out."""
+    """Figures by the names of children; one that does not answer within a second is left out."""
     names = [name for name, child in stack.children.items() if child.metrics]
     texts = await asyncio.gather(*(asyncio.to_thread(_read, stack.children[name].metrics) for name in names))
     return {name: figures_in(text) for name, text in zip(names, texts, strict=True) if text}
@@ -51,7 +51,7 @@ def _read(address: str) -> str:
 
 
 def figures_in(text: str) -> ChildFigures:
-    """Of a text in the format of Prometheus."""
+    """Reads a text in the format of Prometheus."""
     from prometheus_client.parser import (  # noqa: PLC0415  # of the extra `stack`
         text_string_to_metric_families,
     )

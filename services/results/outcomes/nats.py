@@ -211,7 +211,7 @@ class NatsOutcomeConsumer:
 
 
 def _recording_span(held: Sequence[InFlightMessage]) -> AbstractContextManager[object]:
-    """In the trace of the first message that has one; the others are linked."""
+    """A span in the trace of the first message that has one; the others are linked."""
     traces = [trace for one in held if (trace := (one.message.headers or {}).get(TRACEPARENT, ""))]
     facts = {"proctor.messages": len(held)}
     parent = traces[0] if traces else ""

@@ -21,7 +21,7 @@ _PROVIDERS = {"gemini": "gcp.gemini", "xai": "x_ai"}
 
 
 def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
-    """Of a traced shard the first sample is: a span for each would cost too much."""
+    """Whether it is traced: of a traced shard the first sample is: a span for each would cost too much."""
     return bool(current_trace()) and sample.number == shard.samples[0].number
 
 
