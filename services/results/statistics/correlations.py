@@ -93,7 +93,7 @@ def _rank_lookup(values: Values, weights: Array | None) -> Lookup:
 
 
 def _standard_lookup(values: Values, _: Array | None) -> Lookup:
-    """As `standardised`."""
+    """Looks up as `standardised`."""
     scale = float(max(abs(values.max(initial=0)), abs(values.min(initial=0)))) or 1.0
     count = len(values)
     mean = sum(float((values[rows] / scale).sum()) for rows in _blocks(count)) / count
