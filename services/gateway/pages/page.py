@@ -108,7 +108,7 @@ PageOf = Annotated[Page, Depends(_page)]
 
 
 def _caller(request: Request) -> Principal:
-    """Without a name where a request was refused before its caller was found."""
+    """The caller; one without a name where a request was refused before its caller was found."""
     caller: Principal | None = request.scope["state"].get("caller")
     return caller or Principal("")
 

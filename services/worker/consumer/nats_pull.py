@@ -18,6 +18,8 @@ _WAITS_SECONDS = 120.0
 _HEARTBEAT_SECONDS = 15.0
 # How long `fetch` waits for news of the pull.
 _FETCH_SECONDS = 1.0
+# How long the next fetch lets a forward end that is under way.
+_FORWARD_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 2.0
 _NANOSECONDS = 1_000_000_000
@@ -89,6 +91,8 @@ class LongPull:
         """The message that came on hold, if it is not forwarded yet."""
         if self._forwarding is None:
             return None
+        # A forward that is cut off may have reached the stream, and its shard would be there twice.
+        await asyncio.wait((self._forwarding,), timeout=_FORWARD_SECONDS)
         self._forwarding.cancel()
         await asyncio.wait((self._forwarding,))
         held, self._held, self._forwarding = self._held, None, None
