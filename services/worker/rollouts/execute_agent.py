@@ -1,6 +1,5 @@
 """Lets an agent work in an open sandbox until it submits, or a budget is used up."""
 
-import asyncio
 from dataclasses import dataclass
 
 from proctor.values.rollout import AgentKind, Rollout
@@ -42,11 +41,7 @@ class ExecuteAgent:
             return AgentEnd.SUBMITTED
         if rollout.agent.kind is AgentKind.ORACLE or ask is None:
             return await self._solve(sandbox, rollout, transcript)
-        try:
-            async with asyncio.timeout(rollout.task.limits.agent_seconds):
-                return await self._converse(sandbox, rollout, ask, transcript)
-        except TimeoutError:
-            return AgentEnd.TIME_LIMIT
+        return await self._converse(sandbox, rollout, ask, transcript)
 
     async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
         await sandbox.put(SOLUTION, inflated(rollout.task.solution))
@@ -63,6 +58,9 @@ class ExecuteAgent:
             transcript.add(message.role, message.content, self.clock.now())
         history: tuple[ChatMessage, ...] = messages
         format_errors = 0
+        # The time of answers and commands. Waits for a provider that hangs, limits the rate or is away do not
+        # count: calls have limits of their own, and a call that fails ends the rollout without a score.
+        seconds_left = rollout.task.limits.agent_seconds
         for _ in range(rollout.agent.max_steps):
             if transcript.usage.total_tokens >= rollout.agent.max_tokens:
                 return AgentEnd.TOKEN_LIMIT
@@ -71,14 +69,21 @@ class ExecuteAgent:
             except ContextFull:
                 return AgentEnd.CONTEXT_FULL
             transcript.add_answer(answer.text, answer.usage, self.clock.now())
+            seconds_left -= answer.timing.total_seconds
+            if seconds_left <= 0:
+                return AgentEnd.TIME_LIMIT
             commands = commands_in(answer.text)
             if len(commands) == 1:
                 format_errors = 0
-                result = await _run(sandbox, rollout, commands[0])
-                reply = observation(result, rollout.agent.command_seconds)
+                command_seconds = min(rollout.agent.command_seconds, seconds_left)
+                result = await _run(sandbox, rollout, commands[0], command_seconds)
+                seconds_left -= result.seconds
+                reply = observation(result, command_seconds)
                 transcript.add_action(commands[0], reply)
                 if is_submission(result):
                     return AgentEnd.SUBMITTED
+                if seconds_left <= 0:
+                    return AgentEnd.TIME_LIMIT
             else:
                 format_errors += 1
                 if format_errors == _FORMAT_ERRORS_ALLOWED:
@@ -89,10 +94,10 @@ class ExecuteAgent:
         return AgentEnd.STEP_LIMIT
 
 
-async def _run(sandbox: Sandbox, rollout: Rollout, command: str) -> CommandResult:
+async def _run(sandbox: Sandbox, rollout: Rollout, command: str, seconds: float) -> CommandResult:
     """A command that cannot be started is the agent's own mistake."""
     try:
-        return await sandbox.run(_command(rollout, ("bash", "-c", command), rollout.agent.command_seconds))
+        return await sandbox.run(_command(rollout, ("bash", "-c", command), seconds))
     except CommandRefused as refused:
         return CommandResult(_REFUSED, str(refused).encode())
 

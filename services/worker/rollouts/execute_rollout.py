@@ -18,6 +18,8 @@ from services.worker.verification.verdict import Verdict
 from services.worker.verification.verify_rollout import VerifyRollout
 
 _PROCESSES = 128
+# For the start, the collection of files, and waits for a provider, which are not the agent's time.
+_WAITS_SECONDS = 3 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +86,5 @@ def _spec(rollout: Rollout) -> SandboxSpec:
         workdir=rollout.task.workdir,
         writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
-        lifetime_seconds=limits.agent_seconds + 300.0,
+        lifetime_seconds=limits.agent_seconds + _WAITS_SECONDS,
     )
