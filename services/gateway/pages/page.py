@@ -32,7 +32,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Layout:
     """What every whole page has around its view."""
 
     path: str
@@ -67,8 +67,8 @@ class Page:
         if part and self.is_part:
             return self._sent(self._html.render(part, view=view), status)
         notice = _notice(self._request)
-        frame = Frame(self._request.url.path, theme_of(self._request), _caller(self._request), notice)
-        response = self._sent(self._html.render(template, view=view, page=frame), status)
+        layout = Layout(self._request.url.path, theme_of(self._request), _caller(self._request), notice)
+        response = self._sent(self._html.render(template, view=view, page=layout), status)
         if _NOTICE in self._request.cookies:
             response.delete_cookie(_NOTICE, path="/")
         return response

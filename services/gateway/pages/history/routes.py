@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from proctor.v1 import leaderboard_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import full_model
@@ -17,14 +16,14 @@ from services.gateway.api.runs.requests import kind_number
 from services.gateway.auth import Now
 from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import Value, csv_file
-from services.gateway.pages.history.view import DAYS, MOST_DAYS, Choices, history_view, past_run
+from services.gateway.pages.filters import filter_choices
+from services.gateway.pages.history.view import DAYS, MOST_DAYS, history_view, past_run
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
 # Of a file: as many as one call lists, so often.
 _CHUNK = 500
 _MOST_CHUNKS = 100
-_METRICS = ("accuracy", "score")
 _KINDS = ("suite", "dataset")
 _COLUMNS = (
     "run_id",
@@ -78,7 +77,7 @@ async def show_history(
 ) -> Response:
     filters = parameters.named()
     (found, fault), choices = await asyncio.gather(
-        _found(scheduler, results, filters), _choices(scheduler, filters)
+        _found(scheduler, results, filters), filter_choices(scheduler, filters)
     )
     view = history_view(found, choices, now, fault)
     response = page.show("history/history", view, part="history/history_part", status=422 if fault else 200)
@@ -127,16 +126,6 @@ async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryR
         page_token=filters.get("after", ""),
         kind=kind_number(filters.get("kind", "all"), suite),
     )
-
-
-async def _choices(scheduler: Scheduler, filters: dict[str, str]) -> Choices:
-    """All suites and their metrics; a suite that was removed, or a data set, stays chosen."""
-    listed = (await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
-    chosen = [each for each in listed if filters.get("suite", each.suite) == each.suite]
-    own = [name for each in chosen for task in each.tasks for name in task.metrics]
-    given = {name: [filters[name]] if name in filters else [] for name in ("suite", "metric")}
-    suites = dict.fromkeys([*(each.suite for each in listed), *given["suite"]])
-    return Choices(list(suites), list(dict.fromkeys([*_METRICS, *own, *given["metric"]])), filters)
 
 
 def _record(entry: leaderboard_pb2.LeaderboardEntry) -> Iterable[Value]:

@@ -9,6 +9,7 @@ from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.pages.filters import FilterChoices
 from services.gateway.paths import BENCHMARKING
 
 DAYS = 30
@@ -113,16 +114,9 @@ class HistoryView:
         return self.answered / asked if asked else None
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """What the form offers, and what was chosen in it."""
-
-    suites: Sequence[str]
-    metrics: Sequence[str]
-    filters: Mapping[str, str]
-
-
-def history_view(found: GetHistoryResponse, choices: Choices, now: datetime, fault: str = "") -> HistoryView:
+def history_view(
+    found: GetHistoryResponse, choices: FilterChoices, now: datetime, fault: str = ""
+) -> HistoryView:
     return HistoryView(
         rows=[past_run(entry) for entry in found.entries],
         total=found.total,

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from proctor.v1 import run_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import (
     GetHistoryRequest,
     GetLeaderboardRequest,
@@ -22,17 +21,16 @@ from services.gateway.api.suites.schemas import check_known_suite
 from services.gateway.auth import Now
 from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
+from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.view import (
     MOST_SHOWN,
     SCORINGS,
     SHOWN,
-    Choices,
     leaderboard_view,
     ranked_rows,
 )
 from services.gateway.pages.page import PageOf
 
-_METRICS = ("accuracy", "score")
 _SUITE = "glue"
 # Of refused filters, which the page shows with the reason.
 _STATUS = {ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
@@ -79,7 +77,8 @@ async def show_leaderboard(
 ) -> Response:
     filters = parameters.named(parameters.suite[:128] or await _newest_suite(results))
     (found, refused), choices = await asyncio.gather(
-        _found(scheduler, results, filters, is_chosen=bool(parameters.suite)), _choices(scheduler, filters)
+        _found(scheduler, results, filters, is_chosen=bool(parameters.suite)),
+        filter_choices(scheduler, filters),
     )
     view = leaderboard_view(found, choices, now, refused.message if refused else "")
     status = _STATUS[refused.kind] if refused else 200
@@ -137,16 +136,6 @@ def _request(filters: dict[str, str]) -> GetLeaderboardRequest:
         num_fewshot=int(shots) if shots else None,
         includes_limited="include" in filters,
     )
-
-
-async def _choices(scheduler: Scheduler, filters: dict[str, str]) -> Choices:
-    """All suites, and the metrics of the chosen one; a suite that was removed stays chosen."""
-    listed = (await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
-    chosen = [each for each in listed if each.suite == filters["suite"]]
-    own = [name for each in chosen for task in each.tasks for name in task.metrics]
-    given = [filters["metric"]] if "metric" in filters else []
-    suites = dict.fromkeys([*(each.suite for each in listed), filters["suite"]])
-    return Choices(list(suites), list(dict.fromkeys([*_METRICS, *own, *given])), filters)
 
 
 def _text(at: datetime | None) -> str:

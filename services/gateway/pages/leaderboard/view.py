@@ -11,6 +11,7 @@ from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
 from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.pages.filters import FilterChoices
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.paths import BENCHMARKING
 
@@ -118,17 +119,8 @@ class LeaderboardView:
         return f"?{urlencode(kept)}" if kept else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """What the form offers, and what was chosen in it."""
-
-    suites: Sequence[str]
-    metrics: Sequence[str]
-    filters: Mapping[str, str]
-
-
 def leaderboard_view(
-    found: GetLeaderboardResponse, choices: Choices, now: datetime, fault: str = ""
+    found: GetLeaderboardResponse, choices: FilterChoices, now: datetime, fault: str = ""
 ) -> LeaderboardView:
     name = choices.filters.get("q", "").casefold()
     rows = ranked_rows(found)

@@ -12,6 +12,7 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResp
 from services.gateway.auth import Now
 from services.gateway.backends import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
+from services.gateway.pages.filters import MAIN_METRICS
 from services.gateway.pages.overview.view import OverviewView, Point, points_of
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs_table import run_row
@@ -20,7 +21,6 @@ from services.gateway.pages.runs_table import run_row
 _MOST = 500
 _NEWEST = 8
 _DAYS = 30
-_METRICS = ("accuracy", "score")
 _COLUMNS = ("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high")
 
 router = APIRouter(include_in_schema=False)
@@ -56,13 +56,13 @@ async def show_overview(
     )
     chosen = [each for each in suites.suites if each.suite == filters.suite]
     metrics = dict.fromkeys(
-        [*_METRICS, *(name for each in chosen for task in each.tasks for name in task.metrics)]
+        [*MAIN_METRICS, *(name for each in chosen for task in each.tasks for name in task.metrics)]
     )
     view = OverviewView(
         points=points_of(history),
         total=history.total,
         is_whole=not history.next_page_token,
-        metric=filters.metric or _METRICS[0],
+        metric=filters.metric or MAIN_METRICS[0],
         runs=[run_row(run) for run in runs.runs],
         total_runs=runs.total,
         suites=[each.suite for each in suites.suites],

@@ -14,7 +14,7 @@ from services.gateway.pages.page import Notice, PageOf
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class RunAction:
     """A call of the scheduler, what it did, and the action that undoes it."""
 
     call: Callable[[Scheduler, str], Awaitable[object]]
@@ -44,11 +44,11 @@ async def _delete(scheduler: Scheduler, run_id: str) -> None:
 
 
 _ACTIONS = {
-    "pause": Action(_pause, "The run is paused. What is in flight is still recorded.", "resume", "Resume"),
-    "resume": Action(_resume, "The run is queued again and continues where it stopped.", "pause", "Pause"),
-    "cancel": Action(_cancel, "The run is stopped. Its answers are kept.", "retry", "Continue it"),
-    "retry": Action(_retry, "The run is queued to process what is missing or failed."),
-    "delete": Action(_delete, "The run and its answers are deleted."),
+    "pause": RunAction(_pause, "The run is paused. What is in flight is still recorded.", "resume", "Resume"),
+    "resume": RunAction(_resume, "The run is queued again and continues where it stopped.", "pause", "Pause"),
+    "cancel": RunAction(_cancel, "The run is stopped. Its answers are kept.", "retry", "Continue it"),
+    "retry": RunAction(_retry, "The run is queued to process what is missing or failed."),
+    "delete": RunAction(_delete, "The run and its answers are deleted."),
 }
 
 router = APIRouter(prefix="/runs", include_in_schema=False)

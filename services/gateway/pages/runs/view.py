@@ -27,7 +27,7 @@ class TaskRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class PoolLoadShown:
     """Sums over the workers of the run's pool; None where their engine is remote."""
 
     workers: int
@@ -74,7 +74,7 @@ class LiveView:
     unparsed: int
     wait: Wait | None
     error: str
-    engine: Engine | None
+    engine: PoolLoadShown | None
     actions: Sequence[str]
 
     @property
@@ -191,14 +191,14 @@ def _wait(run: run_pb2.Run) -> Wait | None:
     )
 
 
-def _engine(run: run_pb2.Run, workers: Iterable[scheduler_service_pb2.WorkerInfo]) -> Engine | None:
+def _engine(run: run_pb2.Run, workers: Iterable[scheduler_service_pb2.WorkerInfo]) -> PoolLoadShown | None:
     """None where no worker of its pool is live."""
     own = [worker for worker in workers if worker.pool == run.pool]
     if not own:
         return None
     loads = [worker.load for worker in own if worker.HasField("load")]
     conditions = {worker.condition for worker in own} - {"", "ready"}
-    return Engine(
+    return PoolLoadShown(
         workers=len(own),
         in_flight=sum(worker.in_flight for worker in own),
         running=sum(load.running_requests for load in loads) if loads else None,

@@ -24,7 +24,7 @@ router = APIRouter(prefix="/settings", include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PoolShown:
     """A pool, and whether its provider lists models now. A missing key is a problem; no key is shown."""
 
     pool: str
@@ -52,7 +52,7 @@ class SettingsView:
     has_signed_in: bool
     theme: str
     health: Mapping[str, str]
-    sources: Sequence[Source]
+    sources: Sequence[PoolShown]
     aliases: Mapping[str, str]
     storage: Sequence[Storage]
     versions: Mapping[str, str]
@@ -78,7 +78,7 @@ async def show_settings(
         theme=theme_of(request),
         health=states,
         sources=[
-            Source(
+            PoolShown(
                 each.pool, each.provider, each.engine, counts[each.pool], each.problem, moment(each.listed_at)
             )
             for each in listed.sources
