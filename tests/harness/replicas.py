@@ -27,7 +27,8 @@ async def replica(
 ) -> AsyncIterator[SupervisedChild]:
     """`name` tells it from the others; `changes` are variables of its own."""
     first = stack.stack.child(service).spec
-    own = {REPLICAS[service]: choose_addresses(1)[0], **changes}
+    # The first one serves its metrics at the address that both would have.
+    own = {REPLICAS[service]: choose_addresses(1)[0], "PROCTOR_METRICS_ADDRESS": "", **changes}
     program = replace(first.program, environment={**first.program.environment, **own})
     spec = replace(first, name=f"{name} {service}", program=program)
     log_path = stack.stack.options.state_dir / "logs" / f"{name}-{service}.log"

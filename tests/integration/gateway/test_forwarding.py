@@ -182,6 +182,7 @@ async def test_reflection_lists_the_public_services_only(harness: GatewayHarness
         "File",
         "Batch",
         "Storage",
+        "Rollout",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 

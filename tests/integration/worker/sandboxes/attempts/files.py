@@ -22,7 +22,12 @@ ATTEMPTS = (
     Attempt(
         "sees processes of the host",
         """
-        names = [open(f"/proc/{one}/cmdline").read() for one in os.listdir("/proc") if one.isdigit()]
+        names = []
+        for one in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                names.append(open(f"/proc/{one}/cmdline").read())
+            except OSError:
+                pass  # It has ended since it was listed.
         if host_command in names:
             escaped(names)
         """,
