@@ -9,8 +9,9 @@ from typing import Any, NoReturn, Protocol
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
 
-# A call may swallow a cancellation, so tasks are cancelled again until they have ended.
-_CANCEL_AGAIN_SECONDS = 1.0
+# A call may swallow a cancellation, so tasks are cancelled again until they have ended. Not sooner: they
+# clean up, and claims are given back within 2 s.
+_CANCEL_AGAIN_SECONDS = 3.0
 
 log = get_logger()
 
