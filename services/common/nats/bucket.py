@@ -16,6 +16,7 @@ from services.common.nats.connection import (
     LONGEST_PAUSE_SECONDS,
     REQUEST_SECONDS,
     TRANSIENT_NATS,
+    RetryPauses,
 )
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import BucketSpec, StreamSpec
@@ -24,6 +25,7 @@ from services.common.structured_logs import get_logger
 log = get_logger()
 
 _WATCH_CHECK_SECONDS = 1.0
+_LONGEST_WATCH_PAUSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +109,22 @@ class Bucket:
 
     async def watch(self) -> AsyncIterator[BucketEntry]:
         """Every key as it is now and each change after, for ever; after an outage all keys come again."""
+        pauses = RetryPauses(LONGEST_PAUSE_SECONDS, _LONGEST_WATCH_PAUSE_SECONDS)
         while True:
             try:
-                async for entry in self._watch_once():
+                async for entry in self._watch_once(pauses):
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
-                await asyncio.sleep(LONGEST_PAUSE_SECONDS)
+                await asyncio.sleep(pauses.next())
             await asyncio.sleep(FIRST_PAUSE_SECONDS * 4)
 
-    async def _watch_once(self) -> AsyncIterator[BucketEntry]:
+    async def _watch_once(self, pauses: RetryPauses) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()
         born = await self._jetstream.bucket_generation(self._spec)
         with cancellation_kept():
             watcher = await bucket.watchall()
+        pauses.reset()
         loop = asyncio.get_running_loop()
         reconnects, checked = self._jetstream.reconnects, loop.time()
         try:

@@ -1,6 +1,7 @@
 """A connection to NATS that outlives outages."""
 
 import asyncio
+import random
 from typing import Any
 
 from nats.aio.client import Client
@@ -23,6 +24,27 @@ _CONNECT_PATIENCE_SECONDS = 20.0
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 REQUEST_SECONDS = 5.0
+
+
+class RetryPauses:
+    """Pauses between tries. They double, and each is drawn between a half and the whole of its bound.
+
+    Thousands of clients that failed at the same moment would otherwise ask again at the same moment, and keep
+    a server busy that cannot answer all of them in time.
+    """
+
+    def __init__(self, first_seconds: float, longest_seconds: float) -> None:
+        self._first = first_seconds
+        self._longest = longest_seconds
+        self._bound = first_seconds
+
+    def next(self) -> float:
+        bound, self._bound = self._bound, min(2 * self._bound, self._longest)
+        return random.uniform(bound / 2, bound)
+
+    def reset(self) -> None:
+        """After a success."""
+        self._bound = self._first
 
 
 class NatsAway(DependencyUnavailable):

@@ -8,7 +8,7 @@ import orjson
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.connection import TRANSIENT_NATS, RetryPauses
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
@@ -21,7 +21,7 @@ _FETCH_SECONDS = 1.0
 # How long the next fetch lets a forward end that is under way.
 _FORWARD_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 0.2
-_LONGEST_PAUSE_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 5.0
 _NANOSECONDS = 1_000_000_000
 _REQUEST = orjson.dumps(
     {
@@ -63,7 +63,7 @@ class LongPull:
         self._is_waiting = False
         self._silent_until = 0.0
         self._reconnects = 0
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._pauses = RetryPauses(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
 
     async def fetch(self) -> Msg | None:
         """The next message; None where none came within a second, while the pull goes on waiting."""
@@ -73,10 +73,9 @@ class LongPull:
         except TRANSIENT_NATS as error:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._close()
-            await asyncio.sleep(self._pause)
-            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(self._pauses.next())
             return None
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._pauses.reset()
         return message
 
     def hold(self) -> Msg | None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from nats.aio.client import Client
 from rich.console import Console
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
-from services.common.nats.connection import connect_nats
+from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
 from services.worker.settings import WorkerSettings
 from tests.bench.harness.process_tree import usage_of_tree
@@ -32,7 +33,8 @@ COUNTS = tuple(map(int, os.environ.get("PROCTOR_IDLE_WORKERS", "100,1000").split
 SETTLING_SECONDS = 30.0
 MEASURED_SECONDS = 60.0
 START_LIMIT_SECONDS = 300.0
-STARTED_AT_ONCE = 50
+# As a rollout does: the next ones start once these have reported.
+STARTED_AT_ONCE = 25
 
 
 @dataclass(frozen=True)
@@ -74,22 +76,25 @@ async def measure(count: int) -> Cost:
         server = await opened.enter_async_context(nats_server())
         connection = await connect_nats(server.address, "bench")
         opened.push_async_callback(connection.close)
-        starting = asyncio.Semaphore(STARTED_AT_ONCE)
-
-        async def start(number: int) -> None:
-            async with starting:
-                worker = worker_in_process(
-                    server.address, ScriptedEngine(), settings=WorkerSettings(), worker_id=f"worker-{number}"
-                )
-                await opened.enter_async_context(worker)
-
-        await asyncio.gather(*[start(number) for number in range(count)])
         heartbeats = Bucket(JetStream(connection), streams.WORKERS_BUCKET)
 
-        async def are_there() -> bool:
-            return len(await heartbeats.keys()) == count
+        async def are_there(wanted: int = count) -> bool:
+            try:
+                return len(await heartbeats.keys()) == wanted
+            except TRANSIENT_NATS:
+                return False
 
-        await eventually(are_there, f"{count} workers have reported", START_LIMIT_SECONDS)
+        async def start(number: int) -> None:
+            worker = worker_in_process(
+                server.address, ScriptedEngine(), settings=WorkerSettings(), worker_id=f"worker-{number}"
+            )
+            await opened.enter_async_context(worker)
+
+        for first in range(0, count, STARTED_AT_ONCE):
+            started = min(first + STARTED_AT_ONCE, count)
+            await asyncio.gather(*[start(number) for number in range(first, started)])
+            reported = f"{started} workers have reported"
+            await eventually(partial(are_there, started), reported, START_LIMIT_SECONDS)
         await asyncio.sleep(SETTLING_SECONDS)
         before = await sample(connection, server)
         await asyncio.sleep(MEASURED_SECONDS)
