@@ -17,6 +17,7 @@ from grpc_status import rpc_status
 
 from services.common.errors import DomainError
 from services.common.grpc.errors import masked_status, parsed, status_of
+from services.common.grpc.unauthenticated import UnauthenticatedCalls
 from services.common.metrics import RPC_SECONDS
 from services.common.process import CannotListen, bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
@@ -28,7 +29,6 @@ _MAX_METADATA_BYTES = 16 * 1024
 # A client whose connection ends resolves the name again, and so finds replicas that were added. Calls in
 # progress on the old connection go on.
 _MAX_CONNECTION_AGE_SECONDS = 300
-_HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 
 # Every answer tells the release of its server.
 RELEASE_KEY = "x-proctor-release"
@@ -48,13 +48,18 @@ ReadRequest = Callable[[Any, Any], Any]
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
     """Maps what handlers raise to a status and logs each call once."""
 
+    def __init__(self) -> None:
+        self._unauthenticated = UnauthenticatedCalls()
+
     async def intercept_service(
         self, continuation: Any, handler_call_details: Any
     ) -> Any:  # the library's own signature
         handler = await continuation(handler_call_details)
         method: str = handler_call_details.method
-        if handler is None or method.startswith(_HEALTH_PREFIXES):
-            return handler
+        if handler is None:
+            return None
+        if self._unauthenticated.include(method):
+            return self._unauthenticated.bounded(handler)
         # Requests are read inside the guard: what the library does with a malformed one says nothing.
         coding = {"request_deserializer": None, "response_serializer": handler.response_serializer}
         read_message = _reader(handler.request_deserializer)

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
+from proctor.client.calls import send_chunks
 from proctor.v1 import dataset_service_pb2 as messages
 
 if TYPE_CHECKING:
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
 
 PIECE_BYTES = 64 * 1024
-_PIECE_SECONDS = 0.002
 
 
 def cut(content: bytes, piece_bytes: int = PIECE_BYTES) -> Iterable[bytes]:
@@ -22,26 +22,19 @@ async def upload(
     pieces: Iterable[bytes],
     *,
     is_whole: bool = True,
-    is_slow: bool = False,
     **header: object,
 ) -> messages.UploadDatasetResponse:
-    """`header` has fields of the contract; the name is `rows.jsonl` where none is given.
-
-    `is_slow`: with pauses, so that a refusal arrives between two pieces. To a piece that is sent while it
-    arrives, grpc.aio gives INTERNAL in its place.
-    """
+    """`header` has fields of the contract; the name is `rows.jsonl` where none is given."""
     reported = messages.DatasetHeader(**{"name": "rows.jsonl", "user": "ann", **header})  # type: ignore[arg-type]  # checked by protobuf
 
     async def requests() -> AsyncIterator[messages.UploadDatasetRequest]:
         yield messages.UploadDatasetRequest(header=reported)
         for piece in pieces:
-            if is_slow:
-                await asyncio.sleep(_PIECE_SECONDS)
             yield messages.UploadDatasetRequest(content=piece)
         if is_whole:
             yield messages.UploadDatasetRequest(end=messages.DatasetEnd())
 
-    return await stub.UploadDataset(requests())
+    return await send_chunks(stub.UploadDataset(), requests())
 
 
 class OpenUpload:

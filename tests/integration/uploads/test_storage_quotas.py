@@ -151,7 +151,7 @@ async def test_large_upload_is_refused_before_its_end(harness: BatchHarness, use
             sent += 1
             yield random_lines(100, f"{number}-")
 
-    error = await refusal_of(upload(harness.datasets, pieces(), is_slow=True, user=user))
+    error = await refusal_of(upload(harness.datasets, pieces(), user=user))
     assert error.facts["unit"] == "bytes"
     assert sent < 100
     await refusal_of(harness.upload(random_lines(500), user=user))
