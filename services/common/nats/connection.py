@@ -43,7 +43,7 @@ class RetryPauses:
         return random.uniform(bound / 2, bound)
 
     def reset(self) -> None:
-        """After a success."""
+        """Begins with the first pause again, as after a success."""
         self._bound = self._first
 
 
