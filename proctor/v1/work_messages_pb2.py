@@ -30,7 +30,7 @@ from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 from proctor.v1 import sample_pb2 as proctor_dot_v1_dot_sample__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/work_messages.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16proctor/v1/model.proto\x1a\x18proctor/v1/outcome.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\"\xa2\x01\n\nWorkSample\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\"\n\x06prompt\x18\x02 \x01(\x0b\x32\x12.proctor.v1.Prompt\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x13\n\x0bparams_json\x18\x04 \x01(\t\x12)\n\ncode_check\x18\x05 \x01(\x0b\x32\x15.proctor.v1.CodeCheck\x12\x0f\n\x07rollout\x18\x06 \x01(\x0c\"+\n\x0bSampleRange\x12\r\n\x05\x66irst\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xd2\x04\n\tWorkShard\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05shard\x18\x02 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\r\n\x05\x65poch\x18\x04 \x01(\x05\x12\r\n\x05model\x18\x05 \x01(\t\x12\x0c\n\x04task\x18\x06 \x01(\t\x12\x0f\n\x07rollout\x18\x07 \x01(\x05\x12\'\n\x07samples\x18\x08 \x03(\x0b\x32\x16.proctor.v1.WorkSample\x12\x31\n\x0escoring_method\x18\t \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12,\n\x06params\x18\n \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x0c\n\x04stop\x18\x0b \x03(\t\x12+\n\x0bprompt_form\x18\x0c \x01(\x0e\x32\x16.proctor.v1.PromptForm\x12*\n\ntruncation\x18\r \x01(\x0e\x32\x16.proctor.v1.Truncation\x12\x16\n\x0estream_answers\x18\x0f \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x10 \x01(\t\x12\x1b\n\x13use_engine_defaults\x18\x11 \x01(\x08\x12\x19\n\x11\x66\x61iled_deliveries\x18\x12 \x01(\x05\x12,\n\ttime_left\x18\x13 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\ncapability\x18\x14 \x01(\x0c\x12\x33\n\x12\x64ispatched_samples\x18\x15 \x03(\x0b\x32\x17.proctor.v1.SampleRangeJ\x04\x08\x0e\x10\x0fR\x08\x64\x65\x61\x64line\"\x80\x01\n\x0fShardCapability\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x12\n\ncapability\x18\x03 \x01(\x0c\x12\x0f\n\x07rollout\x18\x04 \x01(\x05\x12(\n\x07samples\x18\x05 \x03(\x0b\x32\x17.proctor.v1.SampleRange\"\x8e\x02\n\x0cOutcomeBatch\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tworker_id\x18\x03 \x01(\t\x12%\n\x08outcomes\x18\x04 \x03(\x0b\x32\x13.proctor.v1.Outcome\x12>\n\x0b\x65nvironment\x18\x05 \x03(\x0b\x32).proctor.v1.OutcomeBatch.EnvironmentEntry\x12\x31\n\x0c\x63\x61pabilities\x18\x06 \x03(\x0b\x32\x1b.proctor.v1.ShardCapability\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\nTaskCounts\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x10\n\x08recorded\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\x12\x10\n\x08unparsed\x18\x04 \x01(\x03\"-\n\nShardCount\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x10\n\x08recorded\x18\x02 \x01(\x05\"\x88\x03\n\x0eProgressReport\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12%\n\x05tasks\x18\x03 \x03(\x0b\x32\x16.proctor.v1.TaskCounts\x12&\n\x06shards\x18\x04 \x03(\x0b\x32\x16.proctor.v1.ShardCount\x12:\n\x08\x66\x61ilures\x18\x05 \x03(\x0b\x32(.proctor.v1.ProgressReport.FailuresEntry\x12@\n\x0b\x65nvironment\x18\x06 \x03(\x0b\x32+.proctor.v1.ProgressReport.EnvironmentEntry\x12%\n\x05usage\x18\x07 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x9d\x01\n\nRunControl\x12#\n\x05state\x18\x01 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x1d\n\x15is_retry_budget_spent\x18\x03 \x01(\x08\x12,\n\ttime_left\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationJ\x04\x08\x04\x10\x05R\x08\x64\x65\x61\x64line\"\xad\x06\n\x0cWorkerStatus\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x10\n\x08provider\x18\x04 \x01(\t\x12\x0e\n\x06models\x18\x05 \x03(\t\x12\x14\n\x0cloaded_model\x18\x06 \x01(\t\x12\x11\n\tin_flight\x18\x07 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x08 \x01(\x05\x12\x11\n\tcondition\x18\t \x01(\t\x12+\n\x07sent_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x0b\x63\x61nnot_load\x18\x0b \x03(\x0b\x32(.proctor.v1.WorkerStatus.CannotLoadEntry\x12$\n\x04load\x18\x0c \x01(\x0b\x32\x16.proctor.v1.EngineLoad\x12>\n\x0b\x65nvironment\x18\r \x03(\x0b\x32).proctor.v1.WorkerStatus.EnvironmentEntry\x12\x15\n\rloading_model\x18\x0e \x01(\t\x12\x14\n\x0cready_models\x18\x0f \x03(\t\x12?\n\x0crefused_runs\x18\x10 \x03(\x0b\x32).proctor.v1.WorkerStatus.RefusedRunsEntry\x12I\n\x11throttled_servers\x18\x11 \x03(\x0b\x32..proctor.v1.WorkerStatus.ThrottledServersEntry\x1a\x31\n\x0f\x43\x61nnotLoadEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10RefusedRunsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aS\n\x15ThrottledServersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12)\n\x05value\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:\x02\x38\x01\"\x91\x03\n\nRateReport\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x16\n\x0erate_limit_key\x18\x02 \x01(\t\x12\x0c\n\x04sent\x18\x03 \x01(\x03\x12\x14\n\x0crate_limited\x18\x04 \x01(\x03\x12\x0f\n\x07waiting\x18\x05 \x01(\x05\x12-\n\tresume_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x1b\x61llowed_requests_per_second\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12&\n\x19\x61llowed_tokens_per_second\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x34\n\x07retries\x18\t \x03(\x0b\x32#.proctor.v1.RateReport.RetriesEntry\x1a.\n\x0cRetriesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x1e\n\x1c_allowed_requests_per_secondB\x1c\n\x1a_allowed_tokens_per_second\"\xa4\x02\n\tRateQuota\x12\x16\n\x0erate_limit_key\x18\x01 \x01(\t\x12 \n\x13requests_per_second\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1e\n\x11tokens_per_second\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x31\n\x06shares\x18\x04 \x03(\x0b\x32!.proctor.v1.RateQuota.SharesEntry\x12-\n\tresume_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x16\n\x14_requests_per_secondB\x14\n\x12_tokens_per_second\"\x17\n\x15ListPoolModelsRequest\"P\n\x16ListPoolModelsResponse\x12%\n\x06models\x18\x01 \x03(\x0b\x32\x15.proctor.v1.ModelInfo\x12\x0f\n\x07problem\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/work_messages.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16proctor/v1/model.proto\x1a\x18proctor/v1/outcome.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\"\xa2\x01\n\nWorkSample\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\"\n\x06prompt\x18\x02 \x01(\x0b\x32\x12.proctor.v1.Prompt\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x13\n\x0bparams_json\x18\x04 \x01(\t\x12)\n\ncode_check\x18\x05 \x01(\x0b\x32\x15.proctor.v1.CodeCheck\x12\x0f\n\x07rollout\x18\x06 \x01(\x0c\"+\n\x0bSampleRange\x12\r\n\x05\x66irst\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xd6\x04\n\tWorkShard\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05shard\x18\x02 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\r\n\x05\x65poch\x18\x04 \x01(\x05\x12\r\n\x05model\x18\x05 \x01(\t\x12\x0c\n\x04task\x18\x06 \x01(\t\x12\x0f\n\x07rollout\x18\x07 \x01(\x05\x12\'\n\x07samples\x18\x08 \x03(\x0b\x32\x16.proctor.v1.WorkSample\x12\x31\n\x0escoring_method\x18\t \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12,\n\x06params\x18\n \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x0c\n\x04stop\x18\x0b \x03(\t\x12+\n\x0bprompt_form\x18\x0c \x01(\x0e\x32\x16.proctor.v1.PromptForm\x12*\n\ntruncation\x18\r \x01(\x0e\x32\x16.proctor.v1.Truncation\x12\x16\n\x0estream_answers\x18\x0f \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x10 \x01(\t\x12\x1b\n\x13use_engine_defaults\x18\x11 \x01(\x08\x12\x19\n\x11\x66\x61iled_deliveries\x18\x12 \x01(\x05\x12,\n\ttime_left\x18\x13 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0e\x64ispatch_proof\x18\x14 \x01(\x0c\x12\x33\n\x12\x64ispatched_samples\x18\x15 \x03(\x0b\x32\x17.proctor.v1.SampleRangeJ\x04\x08\x0e\x10\x0fR\x08\x64\x65\x61\x64line\"\x82\x01\n\rDispatchProof\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x16\n\x0e\x64ispatch_proof\x18\x03 \x01(\x0c\x12\x0f\n\x07rollout\x18\x04 \x01(\x05\x12(\n\x07samples\x18\x05 \x03(\x0b\x32\x17.proctor.v1.SampleRange\"\x8f\x02\n\x0cOutcomeBatch\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tworker_id\x18\x03 \x01(\t\x12%\n\x08outcomes\x18\x04 \x03(\x0b\x32\x13.proctor.v1.Outcome\x12>\n\x0b\x65nvironment\x18\x05 \x03(\x0b\x32).proctor.v1.OutcomeBatch.EnvironmentEntry\x12\x32\n\x0f\x64ispatch_proofs\x18\x06 \x03(\x0b\x32\x19.proctor.v1.DispatchProof\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\nTaskCounts\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x10\n\x08recorded\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\x12\x10\n\x08unparsed\x18\x04 \x01(\x03\"-\n\nShardCount\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x10\n\x08recorded\x18\x02 \x01(\x05\"\x88\x03\n\x0eProgressReport\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12%\n\x05tasks\x18\x03 \x03(\x0b\x32\x16.proctor.v1.TaskCounts\x12&\n\x06shards\x18\x04 \x03(\x0b\x32\x16.proctor.v1.ShardCount\x12:\n\x08\x66\x61ilures\x18\x05 \x03(\x0b\x32(.proctor.v1.ProgressReport.FailuresEntry\x12@\n\x0b\x65nvironment\x18\x06 \x03(\x0b\x32+.proctor.v1.ProgressReport.EnvironmentEntry\x12%\n\x05usage\x18\x07 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x9d\x01\n\nRunControl\x12#\n\x05state\x18\x01 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x1d\n\x15is_retry_budget_spent\x18\x03 \x01(\x08\x12,\n\ttime_left\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationJ\x04\x08\x04\x10\x05R\x08\x64\x65\x61\x64line\"\xad\x06\n\x0cWorkerStatus\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x10\n\x08provider\x18\x04 \x01(\t\x12\x0e\n\x06models\x18\x05 \x03(\t\x12\x14\n\x0cloaded_model\x18\x06 \x01(\t\x12\x11\n\tin_flight\x18\x07 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x08 \x01(\x05\x12\x11\n\tcondition\x18\t \x01(\t\x12+\n\x07sent_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x0b\x63\x61nnot_load\x18\x0b \x03(\x0b\x32(.proctor.v1.WorkerStatus.CannotLoadEntry\x12$\n\x04load\x18\x0c \x01(\x0b\x32\x16.proctor.v1.EngineLoad\x12>\n\x0b\x65nvironment\x18\r \x03(\x0b\x32).proctor.v1.WorkerStatus.EnvironmentEntry\x12\x15\n\rloading_model\x18\x0e \x01(\t\x12\x14\n\x0cready_models\x18\x0f \x03(\t\x12?\n\x0crefused_runs\x18\x10 \x03(\x0b\x32).proctor.v1.WorkerStatus.RefusedRunsEntry\x12I\n\x11throttled_servers\x18\x11 \x03(\x0b\x32..proctor.v1.WorkerStatus.ThrottledServersEntry\x1a\x31\n\x0f\x43\x61nnotLoadEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10RefusedRunsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aS\n\x15ThrottledServersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12)\n\x05value\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:\x02\x38\x01\"\x91\x03\n\nRateReport\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x16\n\x0erate_limit_key\x18\x02 \x01(\t\x12\x0c\n\x04sent\x18\x03 \x01(\x03\x12\x14\n\x0crate_limited\x18\x04 \x01(\x03\x12\x0f\n\x07waiting\x18\x05 \x01(\x05\x12-\n\tresume_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x1b\x61llowed_requests_per_second\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12&\n\x19\x61llowed_tokens_per_second\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x34\n\x07retries\x18\t \x03(\x0b\x32#.proctor.v1.RateReport.RetriesEntry\x1a.\n\x0cRetriesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x1e\n\x1c_allowed_requests_per_secondB\x1c\n\x1a_allowed_tokens_per_second\"\xa4\x02\n\tRateQuota\x12\x16\n\x0erate_limit_key\x18\x01 \x01(\t\x12 \n\x13requests_per_second\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1e\n\x11tokens_per_second\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x31\n\x06shares\x18\x04 \x03(\x0b\x32!.proctor.v1.RateQuota.SharesEntry\x12-\n\tresume_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x16\n\x14_requests_per_secondB\x14\n\x12_tokens_per_second\"\x17\n\x15ListPoolModelsRequest\"P\n\x16ListPoolModelsResponse\x12%\n\x06models\x18\x01 \x03(\x0b\x32\x15.proctor.v1.ModelInfo\x12\x0f\n\x07problem\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,45 +60,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SAMPLERANGE']._serialized_start=373
   _globals['_SAMPLERANGE']._serialized_end=416
   _globals['_WORKSHARD']._serialized_start=419
-  _globals['_WORKSHARD']._serialized_end=1013
-  _globals['_SHARDCAPABILITY']._serialized_start=1016
-  _globals['_SHARDCAPABILITY']._serialized_end=1144
-  _globals['_OUTCOMEBATCH']._serialized_start=1147
-  _globals['_OUTCOMEBATCH']._serialized_end=1417
-  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_start=1367
-  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_end=1417
-  _globals['_TASKCOUNTS']._serialized_start=1419
-  _globals['_TASKCOUNTS']._serialized_end=1497
-  _globals['_SHARDCOUNT']._serialized_start=1499
-  _globals['_SHARDCOUNT']._serialized_end=1544
-  _globals['_PROGRESSREPORT']._serialized_start=1547
-  _globals['_PROGRESSREPORT']._serialized_end=1939
-  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_start=1840
-  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_end=1887
-  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_start=1367
-  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_end=1417
-  _globals['_RUNCONTROL']._serialized_start=1942
-  _globals['_RUNCONTROL']._serialized_end=2099
-  _globals['_WORKERSTATUS']._serialized_start=2102
-  _globals['_WORKERSTATUS']._serialized_end=2915
-  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_start=2677
-  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_end=2726
-  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_start=1367
-  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_end=1417
-  _globals['_WORKERSTATUS_REFUSEDRUNSENTRY']._serialized_start=2780
-  _globals['_WORKERSTATUS_REFUSEDRUNSENTRY']._serialized_end=2830
-  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_start=2832
-  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_end=2915
-  _globals['_RATEREPORT']._serialized_start=2918
-  _globals['_RATEREPORT']._serialized_end=3319
-  _globals['_RATEREPORT_RETRIESENTRY']._serialized_start=3211
-  _globals['_RATEREPORT_RETRIESENTRY']._serialized_end=3257
-  _globals['_RATEQUOTA']._serialized_start=3322
-  _globals['_RATEQUOTA']._serialized_end=3614
-  _globals['_RATEQUOTA_SHARESENTRY']._serialized_start=3523
-  _globals['_RATEQUOTA_SHARESENTRY']._serialized_end=3568
-  _globals['_LISTPOOLMODELSREQUEST']._serialized_start=3616
-  _globals['_LISTPOOLMODELSREQUEST']._serialized_end=3639
-  _globals['_LISTPOOLMODELSRESPONSE']._serialized_start=3641
-  _globals['_LISTPOOLMODELSRESPONSE']._serialized_end=3721
+  _globals['_WORKSHARD']._serialized_end=1017
+  _globals['_DISPATCHPROOF']._serialized_start=1020
+  _globals['_DISPATCHPROOF']._serialized_end=1150
+  _globals['_OUTCOMEBATCH']._serialized_start=1153
+  _globals['_OUTCOMEBATCH']._serialized_end=1424
+  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_start=1374
+  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_end=1424
+  _globals['_TASKCOUNTS']._serialized_start=1426
+  _globals['_TASKCOUNTS']._serialized_end=1504
+  _globals['_SHARDCOUNT']._serialized_start=1506
+  _globals['_SHARDCOUNT']._serialized_end=1551
+  _globals['_PROGRESSREPORT']._serialized_start=1554
+  _globals['_PROGRESSREPORT']._serialized_end=1946
+  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_start=1847
+  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_end=1894
+  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_start=1374
+  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_end=1424
+  _globals['_RUNCONTROL']._serialized_start=1949
+  _globals['_RUNCONTROL']._serialized_end=2106
+  _globals['_WORKERSTATUS']._serialized_start=2109
+  _globals['_WORKERSTATUS']._serialized_end=2922
+  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_start=2684
+  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_end=2733
+  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_start=1374
+  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_end=1424
+  _globals['_WORKERSTATUS_REFUSEDRUNSENTRY']._serialized_start=2787
+  _globals['_WORKERSTATUS_REFUSEDRUNSENTRY']._serialized_end=2837
+  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_start=2839
+  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_end=2922
+  _globals['_RATEREPORT']._serialized_start=2925
+  _globals['_RATEREPORT']._serialized_end=3326
+  _globals['_RATEREPORT_RETRIESENTRY']._serialized_start=3218
+  _globals['_RATEREPORT_RETRIESENTRY']._serialized_end=3264
+  _globals['_RATEQUOTA']._serialized_start=3329
+  _globals['_RATEQUOTA']._serialized_end=3621
+  _globals['_RATEQUOTA_SHARESENTRY']._serialized_start=3530
+  _globals['_RATEQUOTA_SHARESENTRY']._serialized_end=3575
+  _globals['_LISTPOOLMODELSREQUEST']._serialized_start=3623
+  _globals['_LISTPOOLMODELSREQUEST']._serialized_end=3646
+  _globals['_LISTPOOLMODELSRESPONSE']._serialized_start=3648
+  _globals['_LISTPOOLMODELSRESPONSE']._serialized_end=3728
 # @@protoc_insertion_point(module_scope)

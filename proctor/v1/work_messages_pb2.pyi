@@ -127,7 +127,7 @@ class WorkShard(_message.Message):
     USE_ENGINE_DEFAULTS_FIELD_NUMBER: _builtins.int
     FAILED_DELIVERIES_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
-    CAPABILITY_FIELD_NUMBER: _builtins.int
+    DISPATCH_PROOF_FIELD_NUMBER: _builtins.int
     DISPATCHED_SAMPLES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
@@ -159,7 +159,7 @@ class WorkShard(_message.Message):
     """
     failed_deliveries: _builtins.int
     """Failed deliveries of these samples in earlier messages; 0 in messages of the scheduler."""
-    capability: _builtins.bytes
+    dispatch_proof: _builtins.bytes
     """Proves which samples the scheduler dispatched: HMAC-SHA-256 over run, epoch, shard, attempt, rollout and
     dispatched_samples. Empty without a key.
     """
@@ -181,7 +181,7 @@ class WorkShard(_message.Message):
 
     @_builtins.property
     def dispatched_samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___SampleRange]:
-        """Samples that the capability covers, in ascending order: those of the message that the scheduler sent. A message that
+        """Samples that `dispatch_proof` covers, in ascending order: those of the message that the scheduler sent. A message that
         a worker cut holds a part of them.
         """
 
@@ -206,34 +206,34 @@ class WorkShard(_message.Message):
         use_engine_defaults: _builtins.bool = ...,
         failed_deliveries: _builtins.int = ...,
         time_left: _duration_pb2.Duration | None = ...,
-        capability: _builtins.bytes = ...,
+        dispatch_proof: _builtins.bytes = ...,
         dispatched_samples: _abc.Iterable[Global___SampleRange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "capability", b"capability", "dispatched_samples", b"dispatched_samples", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "dispatch_proof", b"dispatch_proof", "dispatched_samples", b"dispatched_samples", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkShard: _TypeAlias = WorkShard  # noqa: Y015
 
 @_typing.final
-class ShardCapability(_message.Message):
+class DispatchProof(_message.Message):
     """What a shard came with, for results to check."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SHARD_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
-    CAPABILITY_FIELD_NUMBER: _builtins.int
+    DISPATCH_PROOF_FIELD_NUMBER: _builtins.int
     ROLLOUT_FIELD_NUMBER: _builtins.int
     SAMPLES_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Number of the shard in the run."""
     attempt: _builtins.int
     """Number of the dispatch."""
-    capability: _builtins.bytes
-    """WorkShard.capability."""
+    dispatch_proof: _builtins.bytes
+    """WorkShard.dispatch_proof."""
     rollout: _builtins.int
     """WorkShard.rollout."""
     @_builtins.property
@@ -245,17 +245,17 @@ class ShardCapability(_message.Message):
         *,
         shard: _builtins.int = ...,
         attempt: _builtins.int = ...,
-        capability: _builtins.bytes = ...,
+        dispatch_proof: _builtins.bytes = ...,
         rollout: _builtins.int = ...,
         samples: _abc.Iterable[Global___SampleRange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "capability", b"capability", "rollout", b"rollout", "samples", b"samples", "shard", b"shard"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "dispatch_proof", b"dispatch_proof", "rollout", b"rollout", "samples", b"samples", "shard", b"shard"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ShardCapability: _TypeAlias = ShardCapability  # noqa: Y015
+Global___DispatchProof: _TypeAlias = DispatchProof  # noqa: Y015
 
 @_typing.final
 class OutcomeBatch(_message.Message):
@@ -288,7 +288,7 @@ class OutcomeBatch(_message.Message):
     WORKER_ID_FIELD_NUMBER: _builtins.int
     OUTCOMES_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
-    CAPABILITIES_FIELD_NUMBER: _builtins.int
+    DISPATCH_PROOFS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -304,7 +304,7 @@ class OutcomeBatch(_message.Message):
         """Facts to reproduce the run: engine, version, hardware. Small; sent with every batch."""
 
     @_builtins.property
-    def capabilities(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShardCapability]:
+    def dispatch_proofs(self) -> _containers.RepeatedCompositeFieldContainer[Global___DispatchProof]:
         """One for each dispatched message that the outcomes belong to."""
 
     def __init__(
@@ -315,11 +315,11 @@ class OutcomeBatch(_message.Message):
         worker_id: _builtins.str = ...,
         outcomes: _abc.Iterable[_outcome_pb2.Outcome] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-        capabilities: _abc.Iterable[Global___ShardCapability] | None = ...,
+        dispatch_proofs: _abc.Iterable[Global___DispatchProof] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "environment", b"environment", "epoch", b"epoch", "outcomes", b"outcomes", "run_id", b"run_id", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dispatch_proofs", b"dispatch_proofs", "environment", b"environment", "epoch", b"epoch", "outcomes", b"outcomes", "run_id", b"run_id", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -40,7 +40,7 @@ INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "worker": (*_EVERYBODY, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
     }
 )
-# They dispatch shards and record outcomes: each has a user of NATS, and both have the key of capabilities.
+# They dispatch shards and record outcomes: each has a user of NATS, and both have the key of dispatch proofs.
 _DATA_PATH = ("scheduler", "results")
 # The keys of providers are the workers', whatever pattern their names match.
 _KEY_SUFFIXES = ("_API_KEY", "_API_KEY_FILE")

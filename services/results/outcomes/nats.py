@@ -128,7 +128,9 @@ class NatsOutcomeConsumer:
             try:
                 sent = work_messages_pb2.OutcomeBatch.FromString(message.data)
                 if self._shard_key and (dropped := drop_unproved(sent, self._shard_key)):
-                    log.warning("outcomes without a capability dropped", run_id=sent.run_id, dropped=dropped)
+                    log.warning(
+                        "outcomes without a dispatch proof dropped", run_id=sent.run_id, dropped=dropped
+                    )
                 batch = batch_from_proto(sent)
             except DecodeError as error:
                 log.error("outcome message not readable", subject=message.subject, error=repr(error))

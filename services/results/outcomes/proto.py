@@ -2,8 +2,8 @@
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
 from proctor.values.outcome import FailureClass
-from proctor.wire.capabilities import proved_samples
 from proctor.wire.convert import Codec
+from proctor.wire.dispatch_proofs import proved_samples
 from proctor.wire.enums import member_of, number_of
 from services.results.outcomes.outcome import ListedOutcome, Outcome, OutcomeBatch, believable
 from services.results.samples.sample import target_as_text
@@ -17,7 +17,7 @@ def batch_from_proto(message: work_messages_pb2.OutcomeBatch) -> OutcomeBatch:
 
 
 def drop_unproved(message: work_messages_pb2.OutcomeBatch, key: str) -> int:
-    """Removes outcomes of samples that no capability in the message covers; returns their number."""
+    """Removes outcomes of samples that no dispatch proof in the message covers; returns their number."""
     proved = proved_samples(message, key)
     kept = [
         outcome

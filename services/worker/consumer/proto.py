@@ -9,7 +9,7 @@ from proctor.v1 import rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
-from proctor.wire.capabilities import ranges_from_proto
+from proctor.wire.dispatch_proofs import ranges_from_proto
 from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
@@ -40,7 +40,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, co
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else _NEVER,
         base_url=work.base_url,
-        capability=work.capability,
+        dispatch_proof=work.dispatch_proof,
         dispatched_samples=ranges_from_proto(work.dispatched_samples),
     )
 

@@ -11,7 +11,7 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
-from proctor.wire.capabilities import ranges_to_proto
+from proctor.wire.dispatch_proofs import ranges_to_proto
 from proctor.wire.values import ANSWER, CODE_RESULT, FAILURE, TIMING, USAGE
 from services.common.clock import ServerClock
 from services.common.nats import streams
@@ -35,23 +35,23 @@ _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
-    shards = {shard.capability: shard for shard in (each.shard for each in batch.outcomes)}
+    shards = {shard.dispatch_proof: shard for shard in (each.shard for each in batch.outcomes)}
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id=worker_id,
         outcomes=[_outcome_or_failure(outcome) for outcome in batch.outcomes],
         environment=environment,
-        capabilities=[
-            work_messages_pb2.ShardCapability(
+        dispatch_proofs=[
+            work_messages_pb2.DispatchProof(
                 shard=each.number,
                 attempt=each.attempt,
                 rollout=each.rollout,
                 samples=ranges_to_proto(each.dispatched_samples),
-                capability=each.capability,
+                dispatch_proof=each.dispatch_proof,
             )
             for each in shards.values()
-            if each.capability
+            if each.dispatch_proof
         ],
     ).SerializeToString()
 

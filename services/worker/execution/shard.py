@@ -53,7 +53,7 @@ class Shard:
     # The server to ask instead of the pool's own; empty means the pool's own.
     base_url: str = ""
     # Echoed with the outcomes: results checks that the scheduler dispatched these samples.
-    capability: bytes = b""
+    dispatch_proof: bytes = b""
     dispatched_samples: tuple[range, ...] = ()
 
     @property

@@ -13,7 +13,7 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, ScoringMethod
-from proctor.wire.capabilities import proved_samples
+from proctor.wire.dispatch_proofs import proved_samples
 from services.common.clock import SystemClock
 from services.common.errors import MessageTooLarge
 from services.common.nats import streams
@@ -74,14 +74,14 @@ async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, Jet
 
 
 def proved_by(work: work_messages_pb2.WorkShard) -> frozenset[int]:
-    """The samples that its capability covers."""
+    """The samples that its dispatch proof covers."""
     batch = work_messages_pb2.OutcomeBatch(run_id=work.run_id, epoch=work.epoch)
-    batch.capabilities.add(
+    batch.dispatch_proofs.add(
         shard=work.shard,
         attempt=work.attempt,
         rollout=work.rollout,
         samples=work.dispatched_samples,
-        capability=work.capability,
+        dispatch_proof=work.dispatch_proof,
     )
     return proved_samples(batch, SHARD_KEY)[work.shard, work.attempt, work.rollout]
 

@@ -7,7 +7,7 @@ from proctor.values.outcome import ChoiceScore, Failure, FailureClass
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
-from proctor.wire.capabilities import prove_dispatch
+from proctor.wire.dispatch_proofs import prove_dispatch
 from services.results.outcomes.proto import drop_unproved
 from services.worker.consumer.proto import DEFAULT_MAX_TOKENS, only_samples, shard_from_proto
 from services.worker.engines.engine import Generated, ScoredChoices
@@ -224,7 +224,7 @@ def as_answered(*payloads: bytes) -> work_messages_pb2.OutcomeBatch:
     return work_messages_pb2.OutcomeBatch.FromString(payload)
 
 
-def test_a_part_that_a_worker_cuts_keeps_the_capability_of_the_whole() -> None:
+def test_a_part_that_a_worker_cuts_keeps_the_dispatch_proof_of_the_whole() -> None:
     work = dispatched(work_shard(1, range(3)))
     part = only_samples(work, (1,), timedelta(hours=1), failed_deliveries=0)
     batch = as_answered(part)
@@ -232,9 +232,9 @@ def test_a_part_that_a_worker_cuts_keeps_the_capability_of_the_whole() -> None:
     assert drop_unproved(batch, KEY) == 0
 
 
-def test_a_batch_shows_each_capability_of_its_shards_once() -> None:
+def test_a_batch_shows_each_dispatch_proof_of_its_shards_once() -> None:
     first, again = dispatched(work_shard(1, [1, 2])), dispatched(work_shard(1, [1, 2], attempt=2))
     other_part = dispatched(work_shard(1, [5, 6]))
     batch = as_answered(*(work.SerializeToString() for work in (first, again, other_part)))
-    assert [(each.shard, each.attempt) for each in batch.capabilities] == [(1, 1), (1, 2), (1, 1)]
+    assert [(each.shard, each.attempt) for each in batch.dispatch_proofs] == [(1, 1), (1, 2), (1, 1)]
     assert drop_unproved(batch, KEY) == 0

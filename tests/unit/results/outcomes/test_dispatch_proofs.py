@@ -3,7 +3,7 @@
 import pytest
 
 from proctor.v1 import work_messages_pb2
-from proctor.wire.capabilities import DispatchedShard, as_ranges, ranges_to_proto
+from proctor.wire.dispatch_proofs import DispatchedShard, as_ranges, ranges_to_proto
 from services.results.outcomes.proto import drop_unproved
 
 KEY, RUN = "a key of both", "11111111-1111-4111-8111-111111111111"
@@ -11,19 +11,21 @@ KEY, RUN = "a key of both", "11111111-1111-4111-8111-111111111111"
 SIZE = 4
 
 
-def add_capability(batch: work_messages_pb2.OutcomeBatch, shard: int, *samples: int) -> None:
+def add_dispatch_proof(batch: work_messages_pb2.OutcomeBatch, shard: int, *samples: int) -> None:
     """As the scheduler makes it."""
     ranges = as_ranges(samples or range(10 * shard, 10 * shard + SIZE))
-    capability = DispatchedShard(RUN, 1, shard, 1, 0, ranges).capability(KEY)
-    batch.capabilities.add(shard=shard, attempt=1, capability=capability, samples=ranges_to_proto(ranges))
+    dispatch_proof = DispatchedShard(RUN, 1, shard, 1, 0, ranges).dispatch_proof(KEY)
+    batch.dispatch_proofs.add(
+        shard=shard, attempt=1, dispatch_proof=dispatch_proof, samples=ranges_to_proto(ranges)
+    )
 
 
 def batch_of(*shards: int, epoch: int = 1) -> work_messages_pb2.OutcomeBatch:
-    """One outcome of each shard, with the right capabilities."""
+    """One outcome of each shard, with the right dispatch proofs."""
     batch = work_messages_pb2.OutcomeBatch(run_id=RUN, epoch=epoch, worker_id="w")
     for shard in shards:
         batch.outcomes.add(sample=10 * shard, shard=shard, attempt=1).answer.text = "A"
-        add_capability(batch, shard)
+        add_dispatch_proof(batch, shard)
     return batch
 
 
@@ -34,7 +36,7 @@ def test_outcomes_of_dispatched_shards_are_kept() -> None:
     assert [outcome.sample for outcome in batch.outcomes] == [30, 40, 43]
 
 
-def test_a_shard_without_its_capability_is_dropped_alone() -> None:
+def test_a_shard_without_its_dispatch_proof_is_dropped_alone() -> None:
     batch = batch_of(3, 4)
     batch.outcomes.add(sample=50, shard=5, attempt=1).answer.text = "forged"
     batch.outcomes.add(sample=30, shard=3, attempt=2).answer.text = "forged"
@@ -43,51 +45,51 @@ def test_a_shard_without_its_capability_is_dropped_alone() -> None:
 
 
 @pytest.mark.parametrize(("sample", "rollout"), [(34, 0), (29, 0), (40, 0), (30, 1)])
-def test_a_capability_covers_only_samples_that_were_dispatched(sample: int, rollout: int) -> None:
+def test_a_dispatch_proof_covers_only_samples_that_were_dispatched(sample: int, rollout: int) -> None:
     batch = batch_of(3)
     batch.outcomes.add(sample=sample, rollout=rollout, shard=3, attempt=1).answer.text = "forged"
     assert drop_unproved(batch, KEY) == 1
     assert [outcome.sample for outcome in batch.outcomes] == [30]
 
 
-def test_samples_cannot_be_added_to_a_capability() -> None:
+def test_samples_cannot_be_added_to_a_dispatch_proof() -> None:
     batch = batch_of(3)
     batch.outcomes[0].sample = 34
-    batch.capabilities[0].samples[0].count = SIZE + 1
+    batch.dispatch_proofs[0].samples[0].count = SIZE + 1
     assert drop_unproved(batch, KEY) == 1
     everything = batch_of(3)
-    everything.capabilities[0].samples[0].count = 2**62
+    everything.dispatch_proofs[0].samples[0].count = 2**62
     assert drop_unproved(everything, KEY) == 1
     other_rollout = batch_of(3)
-    other_rollout.outcomes[0].rollout = other_rollout.capabilities[0].rollout = 1
+    other_rollout.outcomes[0].rollout = other_rollout.dispatch_proofs[0].rollout = 1
     assert drop_unproved(other_rollout, KEY) == 1
 
 
-def test_parts_of_a_shard_have_a_capability_each() -> None:
+def test_parts_of_a_shard_have_a_dispatch_proof_each() -> None:
     batch = work_messages_pb2.OutcomeBatch(run_id=RUN, epoch=1)
     for sample in (7, 9, 11):
         batch.outcomes.add(sample=sample, shard=2, attempt=1).answer.text = "A"
-    add_capability(batch, 2, 7, 8)
-    add_capability(batch, 2, 11, 9)
+    add_dispatch_proof(batch, 2, 7, 8)
+    add_dispatch_proof(batch, 2, 11, 9)
     assert drop_unproved(batch, KEY) == 0
 
 
-def test_a_capability_is_of_one_run_epoch_shard_and_key() -> None:
+def test_a_dispatch_proof_is_of_one_run_epoch_shard_and_key() -> None:
     assert drop_unproved(batch_of(3, epoch=2), KEY) == 1
     assert drop_unproved(batch_of(3), "another key") == 1
     other_run = batch_of(3)
     other_run.run_id = "22222222-2222-4222-8222-222222222222"
     assert drop_unproved(other_run, KEY) == 1
     moved = batch_of(3)
-    moved.capabilities[0].shard = moved.outcomes[0].shard = 4
+    moved.dispatch_proofs[0].shard = moved.outcomes[0].shard = 4
     assert drop_unproved(moved, KEY) == 1
     empty = batch_of(3)
-    empty.capabilities[0].capability = b""
+    empty.dispatch_proofs[0].dispatch_proof = b""
     assert drop_unproved(empty, KEY) == 1
 
 
-def test_without_a_key_there_is_no_capability() -> None:
-    assert DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).capability("") == b""
+def test_without_a_key_there_is_no_dispatch_proof() -> None:
+    assert DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).dispatch_proof("") == b""
 
 
 def test_samples_become_the_fewest_ranges() -> None:

@@ -18,7 +18,7 @@ class DispatchedShard:
     rollout: int
     samples: tuple[range, ...]
 
-    def capability(self, key: str) -> bytes:
+    def dispatch_proof(self, key: str) -> bytes:
         """HMAC-SHA-256 over all of it; empty without a key."""
         if not key:
             return b""
@@ -39,10 +39,10 @@ def as_ranges(samples: Iterable[int]) -> tuple[range, ...]:
 
 
 def prove_dispatch(work: work_messages_pb2.WorkShard, key: str) -> None:
-    """Fills the capability of a complete message with samples."""
+    """Fills the dispatch proof of a complete message with samples."""
     samples = as_ranges(sample.sample for sample in work.samples)
     dispatched = DispatchedShard(work.run_id, work.epoch, work.shard, work.attempt, work.rollout, samples)
-    work.capability = dispatched.capability(key)
+    work.dispatch_proof = dispatched.dispatch_proof(key)
     work.dispatched_samples.extend(ranges_to_proto(samples))
 
 
@@ -57,15 +57,15 @@ def ranges_from_proto(ranges: Iterable[work_messages_pb2.SampleRange]) -> tuple[
 def proved_samples(
     batch: work_messages_pb2.OutcomeBatch, key: str
 ) -> dict[tuple[int, int, int], frozenset[int]]:
-    """Samples by shard, attempt and rollout for which the batch has a valid capability."""
+    """Samples by shard, attempt and rollout for which the batch has a valid dispatch proof."""
     proved: dict[tuple[int, int, int], frozenset[int]] = {}
-    for given in batch.capabilities:
+    for given in batch.dispatch_proofs:
         ranges = ranges_from_proto(given.samples)
         dispatched = DispatchedShard(
             batch.run_id, batch.epoch, given.shard, given.attempt, given.rollout, ranges
         )
         # Only then are ranges expanded: a forged one may have any length.
-        if hmac.compare_digest(given.capability, dispatched.capability(key)):
+        if hmac.compare_digest(given.dispatch_proof, dispatched.dispatch_proof(key)):
             place = (given.shard, given.attempt, given.rollout)
             proved[place] = proved.get(place, frozenset()).union(*ranges)
     return proved
