@@ -6,6 +6,7 @@ Side-by-side answers of several runs, and golden answers. Implemented by results
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from proctor.v1 import outcome_pb2 as _outcome_pb2
 from proctor.v1 import results_service_pb2 as _results_service_pb2
@@ -257,3 +258,101 @@ class MarkAnswersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MarkAnswersResponse: _TypeAlias = MarkAnswersResponse  # noqa: Y015
+
+@_typing.final
+class MarkChange(_message.Message):
+    """An answer that was marked as golden, or whose mark was removed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    ROLLOUT_FIELD_NUMBER: _builtins.int
+    IS_GOLDEN_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    CHANGED_AT_FIELD_NUMBER: _builtins.int
+    sample: _builtins.int
+    """Number of the sample in the run."""
+    rollout: _builtins.int
+    """0-based repetition."""
+    is_golden: _builtins.bool
+    """False where the mark was removed."""
+    user: _builtins.str
+    """User who changed the mark."""
+    @_builtins.property
+    def changed_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was changed."""
+
+    def __init__(
+        self,
+        *,
+        sample: _builtins.int = ...,
+        rollout: _builtins.int = ...,
+        is_golden: _builtins.bool = ...,
+        user: _builtins.str = ...,
+        changed_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at", "is_golden", b"is_golden", "rollout", b"rollout", "sample", b"sample", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MarkChange: _TypeAlias = MarkChange  # noqa: Y015
+
+@_typing.final
+class ListMarkChangesRequest(_message.Message):
+    """Request of ListMarkChanges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    page_size: _builtins.int
+    """1 to 500; 0 means 20."""
+    page_token: _builtins.str
+    """From the previous response; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMarkChangesRequest: _TypeAlias = ListMarkChangesRequest  # noqa: Y015
+
+@_typing.final
+class ListMarkChangesResponse(_message.Message):
+    """Response of ListMarkChanges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___MarkChange]:
+        """Latest first."""
+
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[Global___MarkChange] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMarkChangesResponse: _TypeAlias = ListMarkChangesResponse  # noqa: Y015

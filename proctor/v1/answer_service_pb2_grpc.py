@@ -45,6 +45,11 @@ class AnswerServiceStub:
                 request_serializer=proctor_dot_v1_dot_answer__service__pb2.MarkAnswersRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_answer__service__pb2.MarkAnswersResponse.FromString,
                 _registered_method=True)
+        self.ListMarkChanges = channel.unary_unary(
+                '/proctor.v1.AnswerService/ListMarkChanges',
+                request_serializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesResponse.FromString,
+                _registered_method=True)
 
 
 class AnswerServiceServicer:
@@ -66,6 +71,13 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMarkChanges(self, request, context):
+        """Lists who marked answers of a run as golden and who removed marks, latest first, by keyset pages.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnswerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -78,6 +90,11 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.MarkAnswers,
                     request_deserializer=proctor_dot_v1_dot_answer__service__pb2.MarkAnswersRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_answer__service__pb2.MarkAnswersResponse.SerializeToString,
+            ),
+            'ListMarkChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMarkChanges,
+                    request_deserializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +152,33 @@ class AnswerService:
             '/proctor.v1.AnswerService/MarkAnswers',
             proctor_dot_v1_dot_answer__service__pb2.MarkAnswersRequest.SerializeToString,
             proctor_dot_v1_dot_answer__service__pb2.MarkAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMarkChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.AnswerService/ListMarkChanges',
+            proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesRequest.SerializeToString,
+            proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

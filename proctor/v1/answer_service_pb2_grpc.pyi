@@ -39,6 +39,8 @@ class AnswerServiceStub:
     """
     MarkAnswers: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.MarkAnswersRequest, _answer_service_pb2.MarkAnswersResponse]
     """Marks answers of a run as golden, or removes the marks."""
+    ListMarkChanges: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListMarkChangesRequest, _answer_service_pb2.ListMarkChangesResponse]
+    """Lists who marked answers of a run as golden and who removed marks, latest first, by keyset pages."""
 
 @_typing.type_check_only
 class AnswerServiceAsyncStub(AnswerServiceStub):
@@ -51,6 +53,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """
     MarkAnswers: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.MarkAnswersRequest, _answer_service_pb2.MarkAnswersResponse]  # type: ignore[assignment]
     """Marks answers of a run as golden, or removes the marks."""
+    ListMarkChanges: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListMarkChangesRequest, _answer_service_pb2.ListMarkChangesResponse]  # type: ignore[assignment]
+    """Lists who marked answers of a run as golden and who removed marks, latest first, by keyset pages."""
 
 class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Compares the answers of several runs to the same rows, and marks answers as golden."""
@@ -72,5 +76,13 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.MarkAnswersResponse, _abc.Awaitable[_answer_service_pb2.MarkAnswersResponse]]:
         """Marks answers of a run as golden, or removes the marks."""
+
+    @_abc_1.abstractmethod
+    def ListMarkChanges(
+        self,
+        request: _answer_service_pb2.ListMarkChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.ListMarkChangesResponse, _abc.Awaitable[_answer_service_pb2.ListMarkChangesResponse]]:
+        """Lists who marked answers of a run as golden and who removed marks, latest first, by keyset pages."""
 
 def add_AnswerServiceServicer_to_server(servicer: AnswerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

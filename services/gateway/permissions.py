@@ -100,6 +100,7 @@ METHODS: Mapping[str, Permission] = {
     "RescoreTask": _CHANGE,
     "ListSideBySide": _READ,
     "MarkAnswers": _CHANGE,
+    "ListMarkChanges": _READ,
 }
 
 # By HTTP method and path.
@@ -191,6 +192,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", f"{DATASET_RUNS}/golden/export"): "ExportGoldenAnswers",
     ("GET", f"{DATASET_RUNS}/{{benchmark_id}}"): "GetSummary",
     ("DELETE", f"{DATASET_RUNS}/{{benchmark_id}}"): "DeleteRun",
+    ("GET", f"{DATASET_RUNS}/{{benchmark_id}}/golden/changes"): "ListMarkChanges",
     ("PUT", f"{DATASET_RUNS}/{{benchmark_id}}/golden"): "MarkAnswers",
     ("DELETE", f"{DATASET_RUNS}/{{benchmark_id}}/golden"): "MarkAnswers",
     ("GET", f"{DATASET_RUNS}/{{benchmark_id}}/results"): "ListOutcomes",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Depends, Query
@@ -40,6 +41,8 @@ Ids = Annotated[
     Keywords({"pattern": rf"^\s*{_ID}\s*(,\s*{_ID}\s*)*$"}),
     Query(max_length=_MAX_IDS_CHARACTERS, description='"bm_…,bm_…", up to 6'),
 ]
+
+ChangesPerPage = Annotated[int, Query(ge=1, le=500)]
 
 router = APIRouter(prefix=DATASET_RUNS, tags=["answers"])
 
@@ -84,6 +87,19 @@ class AnswersNamed(RequestBody):
     def request(self, run_id: str, user: str, *, is_golden: bool) -> answer_pb2.MarkAnswersRequest:
         answers = [answer.to_proto() for answer in self.answers]
         return answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden, user=user)
+
+
+class MarkChangeShown(BaseModel):
+    sample: int = Field(description="Number of the sample in the run")
+    rollout: int
+    is_golden: bool = Field(description="False where the mark was removed")
+    user: str = Field(description="Who changed it")
+    changed_at: datetime
+
+
+class MarkChangePage(BaseModel):
+    changes: list[MarkChangeShown] = Field(description="Latest first")
+    next_cursor: str | None
 
 
 class GoldenCount(BaseModel):
@@ -212,6 +228,20 @@ async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user
 )
 async def unmark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:
     return await _marked(results, run, named.request(run.run_id, user, is_golden=False))
+
+
+@router.get(
+    "/{benchmark_id}/golden/changes",
+    responses=problems(400, 404, 422, 503),
+    summary="Who marked answers as golden and who removed marks, latest first",
+)
+async def list_mark_changes(
+    results: ResultsCalls, run: DatasetRun, limit: ChangesPerPage = 100, cursor: Cursor = ""
+) -> MarkChangePage:
+    request = answer_pb2.ListMarkChangesRequest(run_id=run.run_id, page_size=limit, page_token=cursor)
+    page = await results.answers.ListMarkChanges(request)
+    changes = [present(MarkChangeShown, change) for change in page.changes]
+    return MarkChangePage(changes=changes, next_cursor=page.next_page_token or None)
 
 
 async def _marked(results: Results, run: run_pb2.Run, marks: answer_pb2.MarkAnswersRequest) -> GoldenCount:

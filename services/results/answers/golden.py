@@ -42,6 +42,17 @@ class GoldenAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkChange:
+    """An answer that was marked, or whose mark was removed; later changes have higher numbers."""
+
+    number: int
+    key: OutcomeKey
+    is_golden: bool
+    user: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenAnswer:
     """`run`: place of the run in the requested list. `row_id` is unique over the file."""
 

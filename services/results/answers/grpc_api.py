@@ -9,9 +9,11 @@ import grpc
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import answer_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
-from services.common.checked_fields import checked_id, checked_text
+from services.common.checked_fields import checked_id, checked_number, checked_text
 from services.common.grpc.server import RpcContext
 from services.results.answers.answer_filter import AnswerFilter
+from services.results.answers.golden import MarkChange
+from services.results.answers.list_mark_changes import ListMarkChanges
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import MarkAnswers, MarkOrder, NamedAnswer
 from services.results.answers.side_by_side import ShownRow
@@ -19,6 +21,8 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import recorded_to_proto
 from services.results.samples.sample import target_as_text
 
+_MOST_CHANGES = 500
+_USUAL_CHANGES = 20
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["AnswerService"].full_name
 
 
@@ -26,6 +30,7 @@ SERVICE_NAME = pb.DESCRIPTOR.services_by_name["AnswerService"].full_name
 class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
     list_side_by_side: ListSideBySide
     mark_answers: MarkAnswers
+    list_mark_changes: ListMarkChanges
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -59,6 +64,22 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
             checked_text("user", request.user),
         )
         return pb.MarkAnswersResponse(golden_count=await self.mark_answers.mark(order))
+
+    async def ListMarkChanges(
+        self, request: pb.ListMarkChangesRequest, context: RpcContext
+    ) -> pb.ListMarkChangesResponse:
+        run_id = checked_id("run_id", request.run_id)
+        size = checked_number("page_size", request.page_size, most=_MOST_CHANGES, usual=_USUAL_CHANGES)
+        page = await self.list_mark_changes.list_page(run_id, size, request.page_token)
+        changes = [change_to_proto(change) for change in page.changes]
+        return pb.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)
+
+
+def change_to_proto(change: MarkChange) -> pb.MarkChange:
+    sample, rollout = change.key
+    message = pb.MarkChange(sample=sample, rollout=rollout, is_golden=change.is_golden, user=change.user)
+    message.changed_at.FromDatetime(change.at)
+    return message
 
 
 def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:

@@ -42,9 +42,8 @@ class MarkAnswers:
             raise invalid_field("answers", f"must be at most {MOST_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
-        if order.is_golden:
-            return await self.golden.mark(order.run_id, keys, order.user or DEFAULT_USER)
-        return await self.golden.unmark(order.run_id, keys)
+        change = self.golden.mark if order.is_golden else self.golden.unmark
+        return await change(order.run_id, keys, order.user or DEFAULT_USER)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
         """The keys, each once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.results.answers.answer_filter import AnswerMatch
-from services.results.answers.golden import GoldenAnswer
+from services.results.answers.golden import GoldenAnswer, MarkChange
 from services.results.answers.side_by_side import Placed, SamePlace
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import RunPlan
@@ -90,8 +90,12 @@ class GoldenStore(Protocol):
         """
         ...
 
-    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey]) -> int:
+    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
         """Removes marks: all or none. Returns and raises as mark."""
+        ...
+
+    async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:
+        """Changes of a run's marks, latest first; only those with a number below `before`."""
         ...
 
     async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:

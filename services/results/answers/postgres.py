@@ -6,7 +6,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
-from services.results.answers.golden import FailureNotGolden, GoldenAnswer, NoSuchAnswer
+from services.results.answers.golden import FailureNotGolden, GoldenAnswer, MarkChange, NoSuchAnswer
 from services.results.answers.ports import KeyScan, Matched
 from services.results.answers.side_by_side import Placed, SamePlace, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -114,14 +114,27 @@ class PostgresGoldenAnswers:
         except asyncpg.ForeignKeyViolationError as error:
             raise RecordNotFound(run_id=run_id) from error
 
-    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey]) -> int:
+    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
         async def once() -> int:
             async with self._session.transaction() as transaction:
                 await _check(transaction, run_id, keys, are_marked=False)
-                await transaction.execute("drop_golden", run_id, *key_columns(keys))
+                await transaction.execute("drop_golden", run_id, *key_columns(keys), user)
                 return await _count(transaction, run_id)
 
         return await self._session.repeat(once)
+
+    async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:
+        rows = await self._session.fetch("list_mark_changes", run_id, before, size)
+        return [
+            MarkChange(
+                row["change_id"],
+                (row["sample"], row["rollout"]),
+                row["is_golden"],
+                row["username"],
+                row["changed_at"],
+            )
+            for row in rows
+        ]
 
     async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
         rows = await self._session.fetch("list_golden_answers", run_id, *after, most)

@@ -183,17 +183,38 @@ WHERE o.status IS NULL OR o.status = 'failed'
 ORDER BY asked.place
 LIMIT 1;
 
--- name: add_golden: Mark answers as golden; marks that exist stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
-INSERT INTO golden_answers (run_id, sample, rollout, username)
-SELECT $1::uuid, sample, rollout, $4::text
-FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
-ORDER BY sample, rollout
-ON CONFLICT (run_id, sample, rollout) DO NOTHING;
+-- name: add_golden: Mark answers as golden and record who did; marks that exist stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
+WITH added AS (
+    INSERT INTO golden_answers (run_id, sample, rollout, username)
+    SELECT $1::uuid, sample, rollout, $4::text
+    FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+    ORDER BY sample, rollout
+    ON CONFLICT (run_id, sample, rollout) DO NOTHING
+    RETURNING sample, rollout
+)
+INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
+SELECT $1::uuid, sample, rollout, true, $4::text
+FROM added
+ORDER BY sample, rollout;
 
--- name: drop_golden: Remove marks of golden answers ($1 run, $2 samples, $3 rollouts)
-DELETE FROM golden_answers AS g
-USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
-WHERE g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
+-- name: drop_golden: Remove marks of golden answers and record who did ($1 run, $2 samples, $3 rollouts, $4 user)
+WITH dropped AS (
+    DELETE FROM golden_answers AS g
+    USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+    WHERE g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout
+    RETURNING g.sample, g.rollout
+)
+INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
+SELECT $1::uuid, sample, rollout, false, $4::text
+FROM dropped
+ORDER BY sample, rollout;
+
+-- name: list_mark_changes: Return changes of the marks of a run, latest first ($1 run, $2 number that they are below or null, $3 rows)
+SELECT change_id, sample, rollout, is_golden, username, changed_at
+FROM mark_changes
+WHERE run_id = $1::uuid AND ($2::bigint IS NULL OR change_id < $2)
+ORDER BY change_id DESC
+LIMIT $3::integer;
 
 -- name: count_golden: Count the golden answers of a run ($1 run)
 SELECT count(*) AS golden FROM golden_answers WHERE run_id = $1::uuid;

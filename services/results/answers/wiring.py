@@ -3,6 +3,7 @@
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.results.answers.grpc_api import GrpcAnswerApi
+from services.results.answers.list_mark_changes import ListMarkChanges
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
 from services.results.answers.mark_answers import MarkAnswers
@@ -28,5 +29,9 @@ def make_answer_api(session: PostgresSession, stores: Stores, clock: Clock) -> G
         same_samples=PostgresSameSamples(session),
         clock=clock,
     )
-    mark_answers = MarkAnswers(records=stores.records, golden=PostgresGoldenAnswers(session))
-    return GrpcAnswerApi(list_side_by_side=list_side_by_side, mark_answers=mark_answers)
+    golden = PostgresGoldenAnswers(session)
+    return GrpcAnswerApi(
+        list_side_by_side=list_side_by_side,
+        mark_answers=MarkAnswers(records=stores.records, golden=golden),
+        list_mark_changes=ListMarkChanges(records=stores.records, golden=golden),
+    )

@@ -169,6 +169,25 @@ async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(harnes
     assert (unmarked.is_golden, unmarked.user) == (False, "local")
 
 
+async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> None:
+    changes = [answer_pb2.MarkChange(sample=at, is_golden=at > 0, user="ann") for at in range(3)]
+    for change in changes:
+        change.changed_at.FromSeconds(1_700_000_000)
+    harness.results.answers.changes = changes
+    path = f"{API}/{shown_id(stored_run(harness))}/golden/changes?limit=2"
+    status, first, _ = await call(harness, "GET", path)
+    assert status == 200
+    assert first["changes"][0] == {
+        "sample": 0,
+        "rollout": 0,
+        "is_golden": False,
+        "user": "ann",
+        "changed_at": "2023-11-14T22:13:20Z",
+    }
+    status, last, _ = await call(harness, "GET", f"{path}&cursor={first['next_cursor']}")
+    assert ([change["sample"] for change in last["changes"]], last["next_cursor"]) == ([2], None)
+
+
 @pytest.mark.parametrize(
     "answers",
     [

@@ -99,6 +99,7 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
     rows: list[answer_pb2.SideBySideRow] = field(default_factory=list)
     listed: list[answer_pb2.ListSideBySideRequest] = field(default_factory=list)
     marked: list[answer_pb2.MarkAnswersRequest] = field(default_factory=list)
+    changes: list[answer_pb2.MarkChange] = field(default_factory=list)
     refusal: RemoteError | None = None
 
     async def ListSideBySide(
@@ -119,6 +120,14 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
         if self.refusal:
             raise self.refusal
         return answer_pb2.MarkAnswersResponse(golden_count=len(request.answers))
+
+    async def ListMarkChanges(
+        self, request: answer_pb2.ListMarkChangesRequest, context: Any
+    ) -> answer_pb2.ListMarkChangesResponse:
+        start = int(request.page_token or 0)
+        end = start + request.page_size
+        token = str(end) if end < len(self.changes) else ""
+        return answer_pb2.ListMarkChangesResponse(changes=self.changes[start:end], next_page_token=token)
 
 
 @dataclass

@@ -259,6 +259,43 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(harness: Re
         )
 
 
+async def mark_changes(harness: ResultsHarness, plan: RunPlan, page_size: int) -> list[tuple[int, bool, str]]:
+    """All of them, by pages of a size."""
+    found: list[tuple[int, bool, str]] = []
+    token = ""
+    while True:
+        request = pb.ListMarkChangesRequest(run_id=plan.run_id, page_size=page_size, page_token=token)
+        page = await harness.answers.ListMarkChanges(request)
+        assert len(page.changes) <= page_size
+        found += [(change.sample, change.is_golden, change.user) for change in page.changes]
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+async def test_who_marked_and_who_removed_a_mark_is_recorded_once_and_goes_with_the_run(
+    harness: ResultsHarness,
+) -> None:
+    samples = rows_of([f"changed {at}" for at in range(3)], "c")
+    plan = await answered_run(harness, samples, [said(0, "a"), said(1, "b"), failed(2)])
+    assert await mark_changes(harness, plan, 1) == []
+    await mark(harness, plan, 0, 1)
+    await mark(harness, plan, 0, 1)
+    assert (await refusal_of(mark(harness, plan, 2)))[0] == "UNSUPPORTED"
+    request = pb.MarkAnswersRequest(run_id=plan.run_id, answers=[pb.AnswerKey(sample=1)], user="eve")
+    for _ in range(2):
+        await harness.answers.MarkAnswers(request)
+    expected = [(1, False, "eve"), (1, True, "ann"), (0, True, "ann")]
+    for page_size in (1, 2, 3, 500):
+        assert await mark_changes(harness, plan, page_size) == expected
+    unknown = mark_changes(harness, plan_of([1]), 1)
+    assert (await refusal_of(unknown))[0] == "RUN_NOT_FOUND"
+    await harness.records.DeleteRunRecord(run_record_service_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
+    async with harness.database() as database:
+        rows = await database.fetchval("SELECT count(*) FROM mark_changes WHERE run_id = $1", plan.run_id)
+    assert rows == 0
+
+
 async def golden_file(harness: ResultsHarness, plans: Sequence[RunPlan], form: str) -> list[dict[str, Any]]:
     request = export_pb2.ExportGoldenAnswersRequest(
         run_ids=[plan.run_id for plan in plans], form=export_pb2.GoldenForm.Value(f"GOLDEN_FORM_{form}")
