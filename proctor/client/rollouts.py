@@ -1,4 +1,4 @@
-"""Rollouts: order them. Their runs are followed, cancelled and retried like any other."""
+"""Rollouts: orders and their list. Their runs are followed, cancelled and retried like any other."""
 
 import uuid
 
@@ -22,3 +22,14 @@ class RolloutClient:
         sent.user = sent.user or self._user
         sent.request_id = sent.request_id or str(uuid.uuid4())
         return await self._calls.call(self._stub.OrderRollouts, sent)
+
+    async def get(self, order_id: str) -> rollout_pb2.RolloutsOrder:
+        """Raises NotFound."""
+        request = rollout_pb2.GetRolloutsRequest(order_id=order_id)
+        return (await self._calls.call(self._stub.GetRollouts, request)).order
+
+    async def list(
+        self, request: rollout_pb2.ListRolloutsRequest | None = None
+    ) -> rollout_pb2.ListRolloutsResponse:
+        """A page of orders, newest first."""
+        return await self._calls.call(self._stub.ListRollouts, request or rollout_pb2.ListRolloutsRequest())

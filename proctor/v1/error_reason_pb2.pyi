@@ -138,6 +138,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
     ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
     """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
+    ERROR_REASON_ROLLOUTS_NOT_FOUND: _ErrorReason.ValueType  # 58
+    """NOT_FOUND. {"order_id": "…"}"""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -258,4 +260,6 @@ ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
 """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
+ERROR_REASON_ROLLOUTS_NOT_FOUND: ErrorReason.ValueType  # 58
+"""NOT_FOUND. {"order_id": "…"}"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

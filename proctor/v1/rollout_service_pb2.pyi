@@ -6,6 +6,7 @@ Orders of rollouts: tasks × models × attempts. Implemented by the scheduler.""
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from proctor.v1 import rollout_pb2 as _rollout_pb2
 from proctor.v1 import run_pb2 as _run_pb2
@@ -126,8 +127,11 @@ class OrderRolloutsResponse(_message.Message):
     SUITE_FIELD_NUMBER: _builtins.int
     TASK_IDS_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
+    ORDER_ID_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name of the suite with its version, for example "mine@2"."""
+    order_id: _builtins.str
+    """UUID of the order."""
     @_builtins.property
     def task_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the tasks, in the order of the suite."""
@@ -142,11 +146,206 @@ class OrderRolloutsResponse(_message.Message):
         suite: _builtins.str = ...,
         task_ids: _abc.Iterable[_builtins.str] | None = ...,
         runs: _abc.Iterable[_run_pb2.Run] | None = ...,
+        order_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["runs", b"runs", "suite", b"suite", "task_ids", b"task_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["order_id", b"order_id", "runs", b"runs", "suite", b"suite", "task_ids", b"task_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___OrderRolloutsResponse: _TypeAlias = OrderRolloutsResponse  # noqa: Y015
+
+@_typing.final
+class RolloutsOrder(_message.Message):
+    """An order of rollouts as it was accepted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDER_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SUITE_VERSION_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    ROLLOUTS_FIELD_NUMBER: _builtins.int
+    TASK_IDS_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    order_id: _builtins.str
+    """UUID."""
+    name: _builtins.str
+    """Name of the set of tasks: the suite of the runs."""
+    suite_version: _builtins.int
+    """Version of the suite."""
+    user: _builtins.str
+    """User who ordered."""
+    project_id: _builtins.int
+    """Project that groups runs."""
+    rollouts: _builtins.int
+    """Attempts at each task."""
+    @_builtins.property
+    def agent(self) -> _rollout_pb2.RolloutAgent:
+        """Who works on the tasks, and its budgets."""
+
+    @_builtins.property
+    def task_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the tasks; the place of a task is the doc_id of its outcomes."""
+
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"provider/name", in the order of the request."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was accepted."""
+
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
+        """Its runs that are not deleted, in the order of `models`; as ListRuns returns them."""
+
+    def __init__(
+        self,
+        *,
+        order_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        suite_version: _builtins.int = ...,
+        user: _builtins.str = ...,
+        project_id: _builtins.int = ...,
+        agent: _rollout_pb2.RolloutAgent | None = ...,
+        rollouts: _builtins.int = ...,
+        task_ids: _abc.Iterable[_builtins.str] | None = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        runs: _abc.Iterable[_run_pb2.Run] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "created_at", b"created_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "created_at", b"created_at", "models", b"models", "name", b"name", "order_id", b"order_id", "project_id", b"project_id", "rollouts", b"rollouts", "runs", b"runs", "suite_version", b"suite_version", "task_ids", b"task_ids", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RolloutsOrder: _TypeAlias = RolloutsOrder  # noqa: Y015
+
+@_typing.final
+class GetRolloutsRequest(_message.Message):
+    """Request of GetRollouts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDER_ID_FIELD_NUMBER: _builtins.int
+    order_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        order_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["order_id", b"order_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRolloutsRequest: _TypeAlias = GetRolloutsRequest  # noqa: Y015
+
+@_typing.final
+class GetRolloutsResponse(_message.Message):
+    """Response of GetRollouts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def order(self) -> Global___RolloutsOrder:
+        """The order."""
+
+    def __init__(
+        self,
+        *,
+        order: Global___RolloutsOrder | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRolloutsResponse: _TypeAlias = GetRolloutsResponse  # noqa: Y015
+
+@_typing.final
+class ListRolloutsRequest(_message.Message):
+    """Request of ListRollouts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """1 to 100; 0 means 20."""
+    page_token: _builtins.str
+    """From the previous response; empty for the first page."""
+    name: _builtins.str
+    """Only this set of tasks, "mine" or a version of it, "mine@2"; empty means all."""
+    model: _builtins.str
+    """Only orders of this model; empty means all."""
+    project_id: _builtins.int
+    """Only this project; unset means all."""
+    state: _run_pb2.RunState.ValueType
+    """Only orders with a run in this state; unspecified means all."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        name: _builtins.str = ...,
+        model: _builtins.str = ...,
+        project_id: _builtins.int | None = ...,
+        state: _run_pb2.RunState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "model", b"model", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
+    _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__project_id) -> _WhichOneofReturnType__project_id | None: ...
+
+Global___ListRolloutsRequest: _TypeAlias = ListRolloutsRequest  # noqa: Y015
+
+@_typing.final
+class ListRolloutsResponse(_message.Message):
+    """Response of ListRollouts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDERS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    total: _builtins.int
+    """Number of matching orders over all pages, as it was at the first of them."""
+    @_builtins.property
+    def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___RolloutsOrder]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        orders: _abc.Iterable[Global___RolloutsOrder] | None = ...,
+        next_page_token: _builtins.str = ...,
+        total: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "orders", b"orders", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRolloutsResponse: _TypeAlias = ListRolloutsResponse  # noqa: Y015

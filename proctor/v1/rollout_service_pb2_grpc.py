@@ -40,6 +40,16 @@ class RolloutServiceStub:
                 request_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.FromString,
                 _registered_method=True)
+        self.GetRollouts = channel.unary_unary(
+                '/proctor.v1.RolloutService/GetRollouts',
+                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsResponse.FromString,
+                _registered_method=True)
+        self.ListRollouts = channel.unary_unary(
+                '/proctor.v1.RolloutService/ListRollouts',
+                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsResponse.FromString,
+                _registered_method=True)
 
 
 class RolloutServiceServicer:
@@ -53,6 +63,20 @@ class RolloutServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRollouts(self, request, context):
+        """Returns one order with its runs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRollouts(self, request, context):
+        """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RolloutServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +84,16 @@ def add_RolloutServiceServicer_to_server(servicer, server):
                     servicer.OrderRollouts,
                     request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.SerializeToString,
+            ),
+            'GetRollouts': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRollouts,
+                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsResponse.SerializeToString,
+            ),
+            'ListRollouts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRollouts,
+                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +124,60 @@ class RolloutService:
             '/proctor.v1.RolloutService/OrderRollouts',
             proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.SerializeToString,
             proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRollouts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RolloutService/GetRollouts',
+            proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsRequest.SerializeToString,
+            proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRollouts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RolloutService/ListRollouts',
+            proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsRequest.SerializeToString,
+            proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsResponse.FromString,
             options,
             channel_credentials,
             insecure,

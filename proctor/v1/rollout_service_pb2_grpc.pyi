@@ -35,6 +35,10 @@ class RolloutServiceStub:
     def __new__(cls, channel: _aio.Channel) -> RolloutServiceAsyncStub: ...
     OrderRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
+    GetRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]
+    """Returns one order with its runs."""
+    ListRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsRequest, _rollout_service_pb2.ListRolloutsResponse]
+    """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 @_typing.type_check_only
 class RolloutServiceAsyncStub(RolloutServiceStub):
@@ -43,6 +47,10 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     OrderRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]  # type: ignore[assignment]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
+    GetRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]  # type: ignore[assignment]
+    """Returns one order with its runs."""
+    ListRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsRequest, _rollout_service_pb2.ListRolloutsResponse]  # type: ignore[assignment]
+    """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
     """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other."""
@@ -54,5 +62,21 @@ class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_rollout_service_pb2.OrderRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.OrderRolloutsResponse]]:
         """Registers the tasks as a version of a suite, and submits one run per model over it."""
+
+    @_abc_1.abstractmethod
+    def GetRollouts(
+        self,
+        request: _rollout_service_pb2.GetRolloutsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_rollout_service_pb2.GetRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.GetRolloutsResponse]]:
+        """Returns one order with its runs."""
+
+    @_abc_1.abstractmethod
+    def ListRollouts(
+        self,
+        request: _rollout_service_pb2.ListRolloutsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_rollout_service_pb2.ListRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.ListRolloutsResponse]]:
+        """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 def add_RolloutServiceServicer_to_server(servicer: RolloutServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

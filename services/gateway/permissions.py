@@ -73,6 +73,8 @@ METHODS: Mapping[str, Permission] = {
     "DeleteSuite": _OWNER,
     # Rollouts. Their runs and suites have the permissions of any other.
     "OrderRollouts": _CHANGE,
+    "GetRollouts": _READ,
+    "ListRollouts": _READ,
     # Data sets, files and batches.
     "UploadDataset": _CHANGE,
     "GetDataset": _READ,
@@ -175,6 +177,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", LIMITS): "GetLimits",
     ("PATCH", LIMITS): "SetLimits",
     ("POST", ROLLOUTS): "OrderRollouts",
+    ("GET", ROLLOUTS): "ListRollouts",
+    ("GET", f"{ROLLOUTS}/{{order_id}}"): "GetRollouts",
     ("GET", SUITES): "ListSuites",
     ("POST", SUITES): "AddSuite",
     ("GET", f"{SUITES}/{{suite}}/tasks/{{task}}/samples/{{row}}"): "ShowSample",

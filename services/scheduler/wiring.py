@@ -229,7 +229,7 @@ class SchedulerParts:
             self._batches.api,
             make_change_api(self._connections),
             self._scaling.api,
-            make_rollout_api(self._suites, self._runs),
+            make_rollout_api(self._connections, suites=self._suites, runs=self._runs),
         )
         return [api.register for api in apis]
 

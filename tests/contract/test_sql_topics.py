@@ -20,6 +20,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         "user_admissions": "runs.admission",
         "shards": "planning",
         **dict.fromkeys(("batches", "batch_rows"), "batches"),
+        "rollouts_orders": "rollouts",
         "changes": "changes",
         "pool_demands": "scaling",
     },

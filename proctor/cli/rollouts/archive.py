@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.cli.rollouts.config import RolloutsConfig, TaskEntry
+from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, TaskEntry
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 
 _OWN = "overrides.json"
 
 
-def order_of(
-    config: RolloutsConfig, model: str, rollouts: int, entries: Sequence[TaskEntry], request_id: str
-) -> rollouts_pb2.OrderRolloutsRequest:
+def order_of(config: RolloutsConfig, group: OrderGroup, request_id: str) -> rollouts_pb2.OrderRolloutsRequest:
     """Raises Refused for folders that cannot be read."""
+    entries = group.entries
     names = _names([entry.folder for entry in entries])
     overrides = {
         name: json.dumps(values)
@@ -30,8 +29,8 @@ def order_of(
         tasks=_packed(names, entries),
         overrides_json=overrides,
         agent=config.agent,
-        models=[model],
-        rollouts=rollouts,
+        models=group.models,
+        rollouts=group.rollouts,
         project_id=config.project_id,
         params=config.params if config.params.ListFields() else None,
         max_cost=config.max_cost,

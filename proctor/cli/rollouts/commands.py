@@ -4,11 +4,18 @@ import typer
 
 from proctor.cli.gateway import Command, command_group
 from proctor.cli.rollouts.check import check
+from proctor.cli.rollouts.list_orders import list_orders
 from proctor.cli.rollouts.run import evaluate, run, summarize
 
 _ABOUT = "Coding tasks that agents work on in sandboxes."
 
 
 def rollouts_group() -> typer.Typer:
-    commands: dict[str, Command] = {"run": run, "summarize": summarize, "eval": evaluate, "check": check}
+    commands: dict[str, Command] = {
+        "run": run,
+        "list": list_orders,
+        "summarize": summarize,
+        "eval": evaluate,
+        "check": check,
+    }
     return command_group(commands, about=_ABOUT)

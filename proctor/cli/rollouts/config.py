@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,8 @@ _TASK_KEYS = {
     "environment_variables",
 }
 _KINDS = {"shell", "oracle", "none"}
+# Of one order.
+_MOST_MODELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,34 @@ class RolloutsConfig:
         """Rollouts of all entries."""
         return sum(entry.rollouts for entry in self.entries)
 
-    def groups(self) -> Mapping[tuple[str, int], Sequence[TaskEntry]]:
-        """Entries by model and number of rollouts: an order each."""
-        found: dict[tuple[str, int], list[TaskEntry]] = {}
+    def groups(self) -> Sequence["OrderGroup"]:
+        """An order for each set of tasks and number of attempts, with all models that have exactly these."""
+        entries: dict[tuple[str, int], list[TaskEntry]] = {}
         for entry in self.entries:
-            found.setdefault((entry.model, entry.rollouts), []).append(entry)
+            entries.setdefault((entry.model, entry.rollouts), []).append(entry)
+        found: list[OrderGroup] = []
+        for (model, rollouts), own in entries.items():
+            same = [group for group in found if group.is_of(own)]
+            if same and len(same[-1].models) < _MOST_MODELS:
+                same[-1].models.append(model)
+            else:
+                found.append(OrderGroup([model], rollouts, own))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class OrderGroup:
+    """One order: `entries` are those of its first model."""
+
+    models: list[str]
+    rollouts: int
+    entries: Sequence[TaskEntry]
+
+    def is_of(self, entries: Sequence[TaskEntry]) -> bool:
+        """Whether the entries differ from those of the group by their model only."""
+        return [replace(entry, model="") for entry in entries] == [
+            replace(entry, model="") for entry in self.entries
+        ]
 
 
 def read_config(path: Path) -> RolloutsConfig:

@@ -87,21 +87,18 @@ def summarize(
 
 async def _order(client: ProctorClient, config: RolloutsConfig, folders: RolloutFolders) -> None:
     """All archives are made before the first is sent."""
-    space = uuid.uuid4()
-    orders = [
-        (order_of(config, model, rollouts, entries, str(uuid.uuid5(space, f"{model} {rollouts}"))), entries)
-        for (model, rollouts), entries in config.groups().items()
-    ]
+    groups = config.groups()
+    orders = [order_of(config, group, str(uuid.uuid4())) for group in groups]
     first = 1
-    for order, entries in orders:
+    for group, order in zip(groups, orders, strict=True):
         ordered = await client.rollouts.order(order)
-        for each in ordered.runs:
-            task_dirs = [str(entry.folder) for entry in entries]
+        task_dirs = [str(entry.folder) for entry in group.entries]
+        for run in ordered.runs:
             known = OrderedRun(
-                each.run_id, each.order.model, order.rollouts, first, task_dirs, list(ordered.task_ids)
+                run.run_id, run.order.model, order.rollouts, first, task_dirs, list(ordered.task_ids)
             )
             folders.runs.append(known)
-            first += order.rollouts * len(entries)
+            first += order.rollouts * len(group.entries)
 
 
 async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> list[run_pb2.Run]:

@@ -1,24 +1,28 @@
 """Rollouts: tasks with files and tests, which agents work on in sandboxes. Each becomes a job per model."""
 
 import base64
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import rollout_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.values.rollout import AgentKind
+from proctor.values.run import RunState
 from proctor.wire.enums import number_of
+from services.gateway.api.models import full_model
 from services.gateway.api.openai import RequestId
 from services.gateway.api.runs.job import job_listed
-from services.gateway.api.runs.requests import MaxCost, Params, ProjectId, Rollouts
+from services.gateway.api.runs.requests import MaxCost, ModelFilter, Params, ProjectId, Rollouts
 from services.gateway.api.runs.schemas import JobListed
 from services.gateway.auth import User
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.parameters import Keywords, RequestBody, Text
-from services.gateway.http.presentation import json_text
+from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.presentation import json_text, present
 from services.gateway.paths import ROLLOUTS
 
 router = APIRouter(prefix=ROLLOUTS, tags=["rollouts"])
@@ -98,6 +102,7 @@ def _decoded(text: str) -> bytes:
 
 
 class RolloutsOrdered(BaseModel):
+    order_id: str
     suite: str = Field(description="name@version: the suite of the jobs")
     task_ids: list[str]
     jobs: list[JobListed] = Field(description="One per model, in the order of the request")
@@ -114,7 +119,91 @@ async def order(
 ) -> RolloutsOrdered:
     ordered = await scheduler.rollouts.OrderRollouts(body.to_proto(user, request_id))
     return RolloutsOrdered(
+        order_id=ordered.order_id,
         suite=ordered.suite,
         task_ids=list(ordered.task_ids),
         jobs=[job_listed(run) for run in ordered.runs],
+    )
+
+
+class AgentShown(BaseModel):
+    kind: str
+    max_steps: int
+    max_tokens: int
+    command_seconds: float
+
+
+class RolloutsShown(BaseModel):
+    """An order: tasks × models × attempts."""
+
+    order_id: str
+    suite: str = Field(description="name@version: the suite of the jobs")
+    user: str
+    project_id: int
+    agent: AgentShown
+    rollouts: int = Field(description="Attempts at each task")
+    task_ids: list[str] = Field(description="The place of a task is the doc_id of its outcomes")
+    models: list[str]
+    created_at: datetime
+    jobs: list[JobListed] = Field(description="Those that are not deleted, in the order of the models")
+
+
+class RolloutsPage(BaseModel):
+    results: list[RolloutsShown]
+    total: int = Field(description="Orders over all pages")
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OrdersParameters:
+    """Filters and page of a list of orders."""
+
+    name: Annotated[
+        Text, Query(max_length=128, description='Set of tasks, "mine" or a version of it, "mine@2"')
+    ] = ""
+    model_name: ModelFilter = ""
+    project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None
+    status: Annotated[RunState | None, Query(description="State of at least one job")] = None
+    limit: Annotated[int, Query(ge=1, le=100)] = 20
+    cursor: Cursor = ""
+
+    def to_proto(self) -> rollouts_pb2.ListRolloutsRequest:
+        return rollouts_pb2.ListRolloutsRequest(
+            page_size=self.limit,
+            page_token=self.cursor,
+            name=self.name,
+            model=self.model_name,
+            project_id=self.project_id,
+            state=number_of(self.status),
+        )
+
+
+@router.get("", responses=problems(400, 422, 503), summary="List orders of rollouts, newest first")
+async def list_orders(
+    scheduler: SchedulerCalls, query: Annotated[OrdersParameters, Depends()]
+) -> RolloutsPage:
+    request = query.to_proto()
+    request.model = await full_model(scheduler, query.model_name)
+    page = await scheduler.rollouts.ListRollouts(request)
+    return RolloutsPage(
+        results=[rollouts_shown(order) for order in page.orders],
+        total=page.total,
+        next_cursor=page.next_page_token or None,
+    )
+
+
+@router.get("/{order_id}", responses=problems(404, 503), summary="An order of rollouts with its jobs")
+async def show_order(
+    scheduler: SchedulerCalls, order_id: Annotated[Text, Path(description="UUID", max_length=64)]
+) -> RolloutsShown:
+    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
+    return rollouts_shown((await scheduler.rollouts.GetRollouts(request)).order)
+
+
+def rollouts_shown(order: rollouts_pb2.RolloutsOrder) -> RolloutsShown:
+    return present(
+        RolloutsShown,
+        order,
+        suite=f"{order.name}@{order.suite_version}",
+        jobs=[job_listed(run) for run in order.runs],
     )

@@ -3,25 +3,41 @@
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
 from dataclasses import dataclass
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import grpc
 
 from proctor.v1 import rollout_pb2, rollout_service_pb2_grpc
 from proctor.v1 import rollout_service_pb2 as messages
 from proctor.values.rollout import AgentKind, RolloutAgent
-from proctor.wire.convert import UnknownNumber
+from proctor.values.run import RunState
+from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.enums import member_of
 from proctor.wire.values import PARAMS
-from services.common.checked_fields import InvalidParameter
+from services.common.checked_fields import InvalidPageToken, InvalidParameter, checked_text
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import DEFAULT_USER, checked_request_id
+from services.scheduler.requests import (
+    DEFAULT_USER,
+    checked_page_size,
+    checked_request_id,
+    list_token,
+    read_list_token,
+)
+from services.scheduler.rollouts.errors import RolloutsNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
+from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
+from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
 from services.scheduler.rollouts.submit_rollouts import SubmitRollouts
-from services.scheduler.runs.reads.proto import snapshot_to_proto
+from services.scheduler.runs.reads.proto import brief_to_proto, snapshot_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.suites.suite import split_name
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["RolloutService"].full_name
+# Each has up to 20 runs.
+MAX_PAGE_SIZE = 100
+# The name of the list in its page tokens.
+_ORDERS = "rollouts"
+_ORDER = Codec(StoredOrder, messages.RolloutsOrder, unpaired={"run_ids", "runs"})
 
 
 def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
@@ -63,6 +79,7 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
 class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
     submit: SubmitRollouts
     show: ShowRun
+    orders: ShowOrders
 
     def register(self, server: grpc.aio.Server) -> None:
         rollout_service_pb2_grpc.add_RolloutServiceServicer_to_server(self, server)
@@ -72,4 +89,67 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
     ) -> messages.OrderRolloutsResponse:
         ordered = await self.submit.submit(order_from_proto(request))
         runs = [snapshot_to_proto(await self.show.show(run.run_id)) for run in ordered.runs]
-        return messages.OrderRolloutsResponse(suite=ordered.suite, task_ids=ordered.task_ids, runs=runs)
+        return messages.OrderRolloutsResponse(
+            suite=ordered.suite, task_ids=ordered.task_ids, runs=runs, order_id=ordered.order_id
+        )
+
+    async def GetRollouts(
+        self, request: messages.GetRolloutsRequest, context: RpcContext
+    ) -> messages.GetRolloutsResponse:
+        view = await self.orders.get(_order_id(request.order_id))
+        return messages.GetRolloutsResponse(order=order_to_proto(view))
+
+    async def ListRollouts(
+        self, request: messages.ListRolloutsRequest, context: RpcContext
+    ) -> messages.ListRolloutsResponse:
+        size = checked_page_size(request.page_size, most=MAX_PAGE_SIZE)
+        page = await self.orders.page(_filter(request), size, _cursor(request.page_token))
+        is_last = len(page.orders) < size
+        return messages.ListRolloutsResponse(
+            orders=[order_to_proto(view) for view in page.orders],
+            next_page_token="" if is_last else _token_behind(page.orders[-1].order, page.total),
+            total=page.total,
+        )
+
+
+def order_to_proto(view: OrderView) -> messages.RolloutsOrder:
+    message = _ORDER.to_proto(view.order)
+    message.runs.extend(brief_to_proto(snapshot) for snapshot in view.runs)
+    return message
+
+
+def _order_id(text: str) -> str:
+    """Raises RolloutsNotFound for a text that is no UUID."""
+    try:
+        return str(UUID(text))
+    except ValueError as error:
+        raise RolloutsNotFound(order_id=text) from error
+
+
+def _filter(request: messages.ListRolloutsRequest) -> OrderFilter:
+    name, version = split_name(checked_text("name", request.name))
+    if version == -1:
+        sentence = f'name is "{request.name}", but its version must be a number, as in "mine@2".'
+        raise InvalidParameter(field="name", sentence=sentence)
+    return OrderFilter(
+        name=name,
+        suite_version=version,
+        model=checked_text("model", request.model),
+        project_id=request.project_id if request.HasField("project_id") else None,
+        state=member_of(RunState, request.state),
+    )
+
+
+def _token_behind(order: StoredOrder, total: int) -> str:
+    return list_token(_ORDERS, order.created_at, order.order_id, total)
+
+
+def _cursor(token: str) -> OrderCursor | None:
+    """None for the first page."""
+    if not token:
+        return None
+    created_at, order_id, total = read_list_token(_ORDERS, token)
+    try:
+        return OrderCursor(created_at, str(UUID(order_id)), total)
+    except ValueError as error:
+        raise InvalidPageToken(page_token=token) from error

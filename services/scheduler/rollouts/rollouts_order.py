@@ -47,6 +47,7 @@ class RolloutsOrder:
 class OrderedRollouts:
     """`suite` is name@version."""
 
+    order_id: str
     suite: str
     task_ids: tuple[str, ...]
     runs: tuple[Run, ...]

@@ -1,6 +1,7 @@
 """Registers the tasks of an order as a suite, and submits one run per model over it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId
@@ -15,6 +16,8 @@ from services.scheduler.rollouts.rollouts_order import (
     TooManyBytes,
     check_order,
 )
+from services.scheduler.rollouts.stored_order import RolloutsOrderStore, StoredOrder
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.add_suite import AddSuite
@@ -25,6 +28,7 @@ class SubmitRollouts:
     read: ReadTasks
     write: WriteSuite
     suites: AddSuite
+    orders: RolloutsOrderStore
     submitting: SubmitRun
 
     async def submit(self, order: RolloutsOrder) -> OrderedRollouts:
@@ -38,10 +42,11 @@ class SubmitRollouts:
         added = await self.suites.add(document, order.user)
         suite = f"{added.suite.name}@{added.suite.version}"
         submissions = [self._submission(order, suite, model) for model in order.models]
-        for submission in submissions:
-            await self.submitting.prepare(submission)
+        prepared = [await self.submitting.prepare(submission) for submission in submissions]
+        task_ids = tuple(task.task_id for task in tasks)
+        await self.orders.add(_stored(order, task_ids, prepared))
         runs = [await self.submitting.submit(submission) for submission in submissions]
-        return OrderedRollouts(suite, tuple(task.task_id for task in tasks), tuple(runs))
+        return OrderedRollouts(order.request_id, suite, task_ids, tuple(runs))
 
     def _submission(self, order: RolloutsOrder, suite: str, model: str) -> Submission:
         run_id = order.id_for(model)
@@ -55,3 +60,20 @@ class SubmitRollouts:
             max_cost=order.max_cost,
         )
         return Submission(RunId(run_id), run_order, order.user, request_id=run_id)
+
+
+def _stored(order: RolloutsOrder, task_ids: tuple[str, ...], runs: Sequence[Run]) -> StoredOrder:
+    """The order before its first run is stored."""
+    return StoredOrder(
+        order_id=order.request_id,
+        name=runs[0].order.suite,
+        suite_version=runs[0].suite_version,
+        user=order.user,
+        project_id=order.project_id,
+        agent=order.agent,
+        rollouts=order.rollouts,
+        task_ids=task_ids,
+        models=tuple(run.order.model for run in runs),
+        run_ids=tuple(run.run_id for run in runs),
+        created_at=runs[0].created_at,
+    )

@@ -26,6 +26,7 @@ PROMISED = {
     "/api/v1/queue",
     "/api/v1/queue/limits",
     "/api/v1/rollouts",
+    "/api/v1/rollouts/{order_id}",
     "/api/v1/storage",
     "/api/v1/suites",
     "/api/v1/suites/{suite}/tasks/{task}/samples/{row}",

@@ -82,8 +82,25 @@ HOT = {
     "batches_to_finalize": "'{batch_1}', 2",
     "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
     "batch_of_run": RUN,
+    "add_rollouts_order": (
+        f"{RUN}, 'ann', 1, 'mine', 1, '{{}}', 1, '{{one}}', '{{x}}', '{{{RUN[1:-1]}}}', '2026-06-01'"
+    ),
+    "get_rollouts_order": RUN,
+    "list_rollouts_orders": f"NULL, NULL, NULL, NULL, NULL, '2026-06-01', {RUN}, 20",
+    "runs_of_orders": f"'{{{RUN[1:-1]}}}'",
     "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
+ORDERS = """
+INSERT INTO user_suites (suite, last_version) VALUES ('mine', 1);
+INSERT INTO user_suite_versions (suite, version, digest, document, file_name, username, created_at)
+VALUES ('mine', 1, '1', '', 'mine.yaml', 'ann', '2026-01-01');
+INSERT INTO rollouts_orders (order_id, username, project_id, suite, suite_version, agent, rollouts,
+                             task_ids, models, run_ids, created_at)
+SELECT lpad(to_hex(number), 32, '0')::uuid, 'ann', 1, 'mine', 1, '{}', 1, '{one}', '{x}',
+       ARRAY[lpad(to_hex(number), 32, '0')::uuid],
+       timestamptz '2026-01-01' + number * interval '1 minute'
+  FROM generate_series(1, 20000) AS number;
+"""
 SMALL_TABLES = {"leadership", "limits", "pool_demands", "user_admissions"}
 
 
@@ -98,7 +115,9 @@ async def connection() -> AsyncIterator[asyncpg.Connection]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
-    """20,000 runs, nearly all completed; one has 20,000 shards. And 20,000 data sets, files and batches."""
+    """20,000 runs, nearly all completed; one has 20,000 shards. And as many data sets, files, batches and
+    orders of rollouts."""
+    await connection.execute(ORDERS)
     await connection.execute(
         f"""
         INSERT INTO runs (run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method,

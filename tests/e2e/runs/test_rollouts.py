@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from proctor.client import errors
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
+from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.stack.command_line import CommandLine
@@ -126,6 +127,29 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
     assert (outcome.outcome.answer.finish_reason, outcome.scores["pass@1"]) == ("step_limit", 0.0)
 
 
+async def test_orders_are_listed_until_their_runs_are_deleted(stack: StackHarness, tmp_path: Path) -> None:
+    order = rollouts_order("kept", harbor_tasks(tmp_path, {"a": MEND, "b": MEND}), rollouts=2)
+    order.models.append("openai/other")
+    ordered = await stack.client.rollouts.order(order)
+    for run in ordered.runs:
+        await ended(stack, run.run_id)
+    [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(name="kept@1"))).orders
+    assert (kept.order_id, kept.rollouts, list(kept.task_ids)) == (ordered.order_id, 2, ["a", "b"])
+    assert [run.run_id for run in kept.runs] == [run.run_id for run in ordered.runs]
+    assert [run.progress.completed for run in kept.runs] == [4, 4]
+    assert kept.agent.max_steps == 50
+    first, second = (run.run_id for run in ordered.runs)
+    await stack.client.delete_run(first)
+    left = await stack.client.rollouts.get(ordered.order_id)
+    assert ([run.run_id for run in left.runs], list(left.models)) == (
+        [second],
+        ["openai/fake", "openai/other"],
+    )
+    await stack.client.delete_run(second)
+    with pytest.raises(errors.NotFound, match="no order of rollouts"):
+        await stack.client.rollouts.get(ordered.order_id)
+
+
 async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
     stack: StackHarness, tmp_path: Path
 ) -> None:
@@ -135,6 +159,7 @@ async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
         await stack.client.rollouts.order(order)
     listed = await stack.client.list_runs(ListRunsRequest(suite="refused"))
     assert listed.total == 0
+    assert (await stack.client.rollouts.list(ListRolloutsRequest(name="refused"))).total == 0
 
 
 CONFIG = """
@@ -195,5 +220,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     summed = await run("rollouts", "summarize", "shown", "--latest", "--data", data, "--json")
     tasks = [(row["model"], row["graded"], row["passed"]) for row in summed.document["tasks"]]
     assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
+    listed = await run("rollouts", "list", "--name", "shown")
+    assert (listed.code, listed.out.count("shown@")) == (0, 2), listed.out
     missing = await run("rollouts", "summarize", "shown", "--rollout", "never", "--data", data)
     assert missing.code == 4

@@ -31,7 +31,7 @@ from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.server import GrpcServer, serve_grpc
 from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
 from tests.fakes.gateway.dataset_service import FakeDatasets
-from tests.fakes.gateway.queue_service import FakeQueue
+from tests.fakes.gateway.queue_service import FakeQueue, FakeStorage
 from tests.fakes.gateway.results_services import (
     FakeAnswers,
     FakeComparisons,
@@ -39,7 +39,7 @@ from tests.fakes.gateway.results_services import (
     FakeLeaderboard,
     FakeRescoring,
 )
-from tests.fakes.gateway.storage_service import FakeStorage
+from tests.fakes.gateway.rollout_service import FakeRollouts
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
 
@@ -63,6 +63,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     datasets: FakeDatasets = field(default_factory=FakeDatasets)
     files: FakeFiles = field(default_factory=FakeFiles)
     batches: FakeBatches = field(default_factory=FakeBatches)
+    rollouts: FakeRollouts = field(default_factory=FakeRollouts)
     ordered_models: list[str] = field(default_factory=list)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
@@ -313,6 +314,7 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         fake.datasets.register(server)
         fake.files.register(server)
         fake.batches.register(server, fake.files)
+        fake.rollouts.register(server)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server

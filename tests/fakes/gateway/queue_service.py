@@ -1,4 +1,4 @@
-"""The queue and the request counts that a gateway asks for: the queue it was given, counts by user."""
+"""The queue, request counts and storage that a gateway asks for: the queue it was given, counts by user."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 
@@ -14,7 +14,10 @@ from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import request_count_service_pb2 as count_pb2
 from proctor.v1 import request_count_service_pb2_grpc as count_grpc
 from proctor.v1 import run_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from services.common.errors import ErrorKind
+from services.common.grpc.principal import principal_of
 from tests.fakes.refusals import refused
 
 # While a test lasts.
@@ -101,3 +104,25 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
         response = count_pb2.CountRequestResponse(remaining=left, limit=self.most_requests)
         response.resets_in.FromTimedelta(_NO_NEW_MINUTE)
         return response
+
+
+@dataclass
+class FakeStorage(storage_grpc.StorageServiceServicer):
+    """Each user stores the same."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def register(self, server: grpc.aio.Server) -> None:
+        storage_grpc.add_StorageServiceServicer_to_server(self, server)
+
+    async def GetStorage(
+        self, request: storage_pb2.GetStorageRequest, context: Any
+    ) -> storage_pb2.GetStorageResponse:
+        self.asked.append(request.user)
+        used = storage_pb2.StorageUse(bytes=1_500_000, files=3, rows=1_200)
+        return storage_pb2.GetStorageResponse(
+            user=request.user or principal_of(context.invocation_metadata()).name,
+            used=used,
+            limit=storage_pb2.StorageUse(bytes=100_000_000_000, files=10_000, rows=200_000_000),
+            shares=[storage_pb2.StorageShare(kind="datasets", used=used)],
+        )

@@ -80,10 +80,13 @@ class ShowRun:
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.lists.page(wanted, size, after)
-        waits = await self.forecasts.waits([run for run in page.runs if run.state is RunState.PENDING])
-        counts = await self.counts_of_all(page.runs)
-        snapshots = [self._snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
-        return SnapshotPage(snapshots, page.total)
+        return SnapshotPage(await self.briefly(page.runs), page.total)
+
+    async def briefly(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
+        """Some of many runs: without the progress of their tasks and without their changes."""
+        waits = await self.forecasts.waits([run for run in runs if run.state is RunState.PENDING])
+        counts = await self.counts_of_all(runs)
+        return [self._snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in runs]
 
     async def queue(self, size: int) -> QueueView:
         """Returns at most `size` waiting and as many paused runs, and all running ones."""

@@ -29,9 +29,19 @@ def test_entries_of_a_model_with_as_many_rollouts_are_one_order(tmp_path: Path) 
     text = f"{ENTRY}rollouts = 2\n{other}rollouts = 2\n{ENTRY.replace('/x', '/y')}[agent]\nmax_steps = 7\n"
     config = read_config(written(tmp_path, text))
     assert (config.name, config.total) == ("config", 5)
-    groups = {key: [entry.folder.name for entry in each] for key, each in config.groups().items()}
-    assert groups == {("openai/x", 2): ["a", "b"], ("openai/y", 1): ["a"]}
+    groups = [
+        (each.models, each.rollouts, [entry.folder.name for entry in each.entries])
+        for each in config.groups()
+    ]
+    assert groups == [(["openai/x"], 2, ["a", "b"]), (["openai/y"], 1, ["a"])]
     assert (config.agent.max_steps, config.agent.kind) == (7, rollout_pb2.AGENT_KIND_SHELL)
+
+
+def test_models_with_the_same_tasks_and_attempts_are_one_order(tmp_path: Path) -> None:
+    entries = [ENTRY.replace("/x", f"/{model}") for model in "xyz"]
+    text = f"{entries[0]}{entries[1]}{entries[2]}apply_overrides = false\n"
+    groups = read_config(written(tmp_path, text)).groups()
+    assert [group.models for group in groups] == [["openai/x", "openai/y"], ["openai/z"]]
 
 
 def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) -> None:
@@ -40,7 +50,7 @@ def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) ->
     more = {"environment_variables": {"A": "file", "B": "file"}, "lm_instructions": "Do it."}
     write(tmp_path, {"more.json": json.dumps(more), "a/overrides.json": "{}", "a/.git/config": ""})
     config = read_config(path)
-    order = order_of(config, "openai/x", 1, config.entries, "")
+    order = order_of(config, config.groups()[0], "")
     [(folder, overrides)] = order.overrides_json.items()
     assert json.loads(overrides) == {
         "environment_variables": {"A": "entry", "B": "file"},

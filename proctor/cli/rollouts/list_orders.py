@@ -1,0 +1,76 @@
+"""`proctor rollouts list`: orders of rollouts, newest first."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from proctor.cli.gateway import Session
+from proctor.cli.options import PageOption
+from proctor.cli.render import words
+from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
+from proctor.cli.render.terminal import say
+from proctor.v1 import rollout_pb2, run_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.wire.enums import word_of
+
+
+@dataclass(frozen=True, slots=True)
+class OrdersOptions:
+    """Which orders are listed."""
+
+    name: Annotated[str, typer.Option(help="Only this set of tasks, or a version of it: mine@2.")] = ""
+    model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
+    state: Annotated[str, typer.Option(help="Only orders with a run that is running, failed, …")] = ""
+    project: Annotated[int | None, typer.Option(help="Only this project.")] = None
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Orders per page.")] = 20
+    page: PageOption = ""
+
+
+async def list_orders(session: Session, options: OrdersOptions) -> None:
+    """List orders of rollouts, newest first, with their runs."""
+    chosen = rollouts_pb2.ListRolloutsRequest(
+        name=options.name,
+        model=options.model,
+        state=words.option_value(run_pb2.RunState, options.state, "--state"),
+        project_id=options.project,
+    )
+    is_filtered = bool(chosen.ListFields())
+    chosen.page_size, chosen.page_token = options.limit, options.page
+    found = await session.client.rollouts.list(chosen)
+    if found.orders or options.page or session.terminal.is_json:
+        session.terminal.show(found, print_orders)
+    else:
+        nothing = (
+            "There is no such order of rollouts." if is_filtered else "There is no order of rollouts yet."
+        )
+        say(session.terminal.out, nothing)
+
+
+def print_orders(console: Console, found: rollouts_pb2.ListRolloutsResponse) -> None:
+    """Two lines per order, and two per run, because ids take a whole line."""
+    first = Column("tasks, order; model, run", min_width=RUN_ID_WIDTH)
+    columns = (first, *texts("tasks × attempts", "created (UTC)", "state, done"))
+    cells = [line for order in found.orders for line in (_order(order), *map(_run, order.runs))]
+    console.print(table(console, columns, cells))
+    if found.next_page_token:
+        more = f"{found.total} in all; the next page: --page {found.next_page_token}"
+        say(console, more, style="dim")
+
+
+def _order(order: rollouts_pb2.RolloutsOrder) -> tuple[Cell, ...]:
+    agent = word_of(rollout_pb2.AgentKind, order.agent.kind)
+    return (
+        two_lines(Text(f"{order.name}@{order.suite_version}", "bold"), order.order_id),
+        two_lines(f"{len(order.task_ids)} × {order.rollouts}", f"agent {agent}"),
+        date_and_time(order.created_at),
+        "",
+    )
+
+
+def _run(run: run_pb2.Run) -> tuple[Cell, ...]:
+    state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
+    done = f"{run.progress.completed} of {run.progress.total}" if run.progress.total else ""
+    return (two_lines(f"  {run.order.model}", f"  {run.run_id}"), "", "", two_lines(state, done))

@@ -1,0 +1,10 @@
+"""Errors about orders of rollouts."""
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class RolloutsNotFound(DomainError):
+    """There is no order of rollouts {order_id}; perhaps its runs were deleted. List the orders there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "ROLLOUTS_NOT_FOUND"

@@ -1,0 +1,90 @@
+"""Orders of rollouts in Postgres."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import asyncpg
+
+from proctor.values.rollout import RolloutAgent
+from proctor.values.run import RunId
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.rollouts.errors import RolloutsNotFound
+from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, OrderPage, StoredOrder
+from services.scheduler.runs.lifecycle.postgres_rows import from_json, run_from_row, to_json
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.suites.errors import UnknownSuite
+
+# Newer than any order.
+_BEFORE_ALL = OrderCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff", total=0)
+
+
+class PostgresRolloutsOrders:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def add(self, order: StoredOrder) -> None:
+        values = (
+            order.order_id,
+            order.user,
+            order.project_id,
+            order.name,
+            order.suite_version,
+            to_json(order.agent),
+            order.rollouts,
+            list(order.task_ids),
+            list(order.models),
+            list(order.run_ids),
+            order.created_at,
+        )
+        try:
+            await self._session.execute("add_rollouts_order", *values)
+        except asyncpg.ForeignKeyViolationError as error:
+            # The version was deleted after it was added.
+            name = f"{order.name}@{order.suite_version}"
+            raise UnknownSuite(suite=name, supported=f"other versions of {order.name}") from error
+
+    async def get(self, order_id: str) -> StoredOrder:
+        row = await self._session.fetchrow("get_rollouts_order", order_id)
+        if row is None:
+            raise RolloutsNotFound(order_id=order_id)
+        return _order(row)
+
+    async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage:
+        filters = (
+            wanted.name or None,
+            wanted.suite_version,
+            wanted.model or None,
+            wanted.project_id,
+            wanted.state,
+        )
+        start = after or _BEFORE_ALL
+
+        async def page(transaction: PostgresTransaction) -> OrderPage:
+            await transaction.execute("plan_by_values")
+            rows = await transaction.fetch(
+                "list_rollouts_orders", *filters, start.created_at, start.order_id, size
+            )
+            total = after.total if after else await transaction.fetchval("count_rollouts_orders", *filters)
+            return OrderPage([_order(row) for row in rows], total)
+
+        return await self._session.run(page)
+
+    async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:
+        run_ids = [run_id for order in orders for run_id in order.run_ids]
+        return [run_from_row(row) for row in await self._session.fetch("runs_of_orders", run_ids)]
+
+
+def _order(row: asyncpg.Record) -> StoredOrder:
+    return StoredOrder(
+        order_id=str(row["order_id"]),
+        name=row["suite"],
+        suite_version=row["suite_version"],
+        user=row["username"],
+        project_id=row["project_id"],
+        agent=from_json(RolloutAgent, row["agent"]) or RolloutAgent(),
+        rollouts=row["rollouts"],
+        task_ids=tuple(row["task_ids"]),
+        models=tuple(row["models"]),
+        run_ids=tuple(RunId(str(run_id)) for run_id in row["run_ids"]),
+        created_at=row["created_at"],
+    )

@@ -1,0 +1,42 @@
+-- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
+
+-- name: add_rollouts_order: Store an order, unless the same request has stored it with a run ($1 order, $2 user, $3 project, $4 suite, $5 version, $6 agent, $7 rollouts, $8 tasks, $9 models, $10 runs, $11 time)
+INSERT INTO rollouts_orders (
+    order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
+)
+VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10, $11)
+ON CONFLICT (order_id) DO UPDATE
+SET username = excluded.username, project_id = excluded.project_id, suite = excluded.suite,
+    suite_version = excluded.suite_version, agent = excluded.agent, rollouts = excluded.rollouts,
+    task_ids = excluded.task_ids, models = excluded.models, run_ids = excluded.run_ids,
+    created_at = excluded.created_at
+WHERE NOT EXISTS (SELECT FROM runs WHERE run_id = ANY (rollouts_orders.run_ids));
+
+-- name: get_rollouts_order: Return an order that still has a run ($1 order)
+SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
+FROM rollouts_orders
+WHERE order_id = $1 AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
+
+-- name: list_rollouts_orders: Return a page of orders that still have a run, newest first ($1 suite, $2 version, $3 model, $4 project, $5 state of a run, $6 time and $7 order that it begins after, $8 size)
+SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
+FROM rollouts_orders
+WHERE ($1::text IS NULL OR suite = $1)
+  AND ($2::integer IS NULL OR suite_version = $2)
+  AND ($3::text IS NULL OR $3 = ANY (models))
+  AND ($4::bigint IS NULL OR project_id = $4)
+  AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5))
+  AND (created_at, order_id) < ($6::timestamptz, $7::uuid)
+ORDER BY created_at DESC, order_id DESC
+LIMIT $8;
+
+-- name: count_rollouts_orders: Count the orders of all pages ($1 suite, $2 version, $3 model, $4 project, $5 state of a run)
+SELECT count(*)
+FROM rollouts_orders
+WHERE ($1::text IS NULL OR suite = $1)
+  AND ($2::integer IS NULL OR suite_version = $2)
+  AND ($3::text IS NULL OR $3 = ANY (models))
+  AND ($4::bigint IS NULL OR project_id = $4)
+  AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5));
+
+-- name: runs_of_orders: Return the runs that are left of some ($1 runs)
+SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);

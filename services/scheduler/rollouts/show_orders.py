@@ -1,0 +1,52 @@
+"""Shows orders of rollouts with their runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.scheduler.rollouts.stored_order import (
+    OrderCursor,
+    OrderFilter,
+    RolloutsOrderStore,
+    StoredOrder,
+)
+from services.scheduler.runs.reads.run_snapshot import RunSnapshot
+from services.scheduler.runs.reads.show_run import ShowRun
+
+
+@dataclass(frozen=True, slots=True)
+class OrderView:
+    """`runs` are those that are not deleted, in the order of the models."""
+
+    order: StoredOrder
+    runs: Sequence[RunSnapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderViews:
+    """`total` counts what matches over all pages, as it was at the first of them."""
+
+    orders: Sequence[OrderView]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOrders:
+    orders: RolloutsOrderStore
+    showing: ShowRun
+
+    async def get(self, order_id: str) -> OrderView:
+        """Raises `RolloutsNotFound`."""
+        [shown] = await self._with_runs([await self.orders.get(order_id)])
+        return shown
+
+    async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderViews:
+        page = await self.orders.page(wanted, size, after)
+        return OrderViews(await self._with_runs(page.orders), page.total)
+
+    async def _with_runs(self, orders: Sequence[StoredOrder]) -> Sequence[OrderView]:
+        snapshots = await self.showing.briefly(await self.orders.runs(orders))
+        by_id = {snapshot.run.run_id: snapshot for snapshot in snapshots}
+        return [
+            OrderView(order, [by_id[run_id] for run_id in order.run_ids if run_id in by_id])
+            for order in orders
+        ]

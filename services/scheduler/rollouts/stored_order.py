@@ -1,0 +1,76 @@
+"""Orders of rollouts as they are kept, and lists of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from proctor.values.rollout import RolloutAgent
+from proctor.values.run import RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOrder:
+    """`name` and `suite_version` are the suite of its runs; `models` and `run_ids` belong together.
+
+    The place of a task in `task_ids` is the row of its samples.
+    """
+
+    order_id: str
+    name: str
+    suite_version: int
+    user: str
+    project_id: int
+    agent: RolloutAgent
+    rollouts: int
+    task_ids: tuple[str, ...]
+    models: tuple[str, ...]
+    run_ids: tuple[RunId, ...]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFilter:
+    """Unset fields filter nothing. `state` is that of at least one run."""
+
+    name: str = ""
+    suite_version: int | None = None
+    model: str = ""
+    project_id: int | None = None
+    state: RunState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCursor:
+    """The last order of a page: the next one begins behind it. `total` is what the first page counted."""
+
+    created_at: datetime
+    order_id: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPage:
+    """`total` counts what matches over all pages, as it was at the first of them."""
+
+    orders: Sequence[StoredOrder]
+    total: int
+
+
+class RolloutsOrderStore(Protocol):
+    """Orders without a run, because it was refused or deleted, are not shown."""
+
+    async def add(self, order: StoredOrder) -> None:
+        """Keeps the first order of an id that has a run. Raises `UnknownSuite`."""
+        ...
+
+    async def get(self, order_id: str) -> StoredOrder:
+        """Raises `RolloutsNotFound`."""
+        ...
+
+    async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage: ...
+
+    async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:
+        """Runs of the orders that are not deleted, in any order."""
+        ...

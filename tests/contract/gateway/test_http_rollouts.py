@@ -1,0 +1,80 @@
+"""Orders of rollouts over a socket: exact bodies, filters, and an order that is not there."""
+
+from typing import Any
+
+import pytest
+
+from proctor.v1 import rollout_pb2, run_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from tests.fakes.gateway.gateway_harness import GatewayHarness
+from tests.fakes.gateway.http_calls import call
+
+ROLLOUTS = "/api/v1/rollouts"
+ORDER_ID = "8f3c2a10-0000-4000-8000-0000000000aa"
+
+
+@pytest.fixture(autouse=True)
+def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
+    agent = rollout_pb2.RolloutAgent(
+        kind=rollout_pb2.AGENT_KIND_SHELL, max_steps=50, max_tokens=500_000, command_seconds=60
+    )
+    made = rollouts_pb2.RolloutsOrder(
+        order_id=ORDER_ID, name="mine", suite_version=2, user="ann", agent=agent, rollouts=3
+    )
+    made.task_ids.extend(["one", "two"])
+    made.models.append("openai/fake")
+    made.created_at.FromSeconds(1_700_000_000)
+    run = made.runs.add(run_id="r1", user="ann", state=run_pb2.RUN_STATE_RUNNING)
+    run.order.model, run.order.suite = "openai/fake", "mine"
+    run.created_at.FromSeconds(1_700_000_000)
+    harness.scheduler.rollouts.orders.append(made)
+    return made
+
+
+async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> None:
+    status, body, _ = await call(harness, "GET", f"{ROLLOUTS}?name=mine@2&status=running&limit=5")
+    assert status == 200
+    [asked] = harness.scheduler.rollouts.listed
+    assert (asked.name, asked.state, asked.page_size) == ("mine@2", run_pb2.RUN_STATE_RUNNING, 5)
+    assert not asked.HasField("project_id")
+    [shown] = body["results"]
+    jobs: list[dict[str, Any]] = shown.pop("jobs")
+    assert [(job["job_id"], job["status"], job["benchmark_suite"]) for job in jobs] == [
+        ("r1", "running", "mine")
+    ]
+    assert shown == {
+        "order_id": ORDER_ID,
+        "suite": "mine@2",
+        "user": "ann",
+        "project_id": 0,
+        "agent": {"kind": "shell", "max_steps": 50, "max_tokens": 500_000, "command_seconds": 60.0},
+        "rollouts": 3,
+        "task_ids": ["one", "two"],
+        "models": ["openai/fake"],
+        "created_at": "2023-11-14T22:13:20Z",
+    }
+    assert (body["total"], body["next_cursor"]) == (1, None)
+
+
+async def test_a_page_leads_to_the_next(harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder) -> None:
+    harness.scheduler.rollouts.orders.append(order)
+    _, first, _ = await call(harness, "GET", f"{ROLLOUTS}?limit=1")
+    assert (first["total"], first["next_cursor"]) == (2, "1")
+    _, last, _ = await call(harness, "GET", f"{ROLLOUTS}?limit=1&cursor={first['next_cursor']}")
+    assert last["next_cursor"] is None
+
+
+async def test_an_order_is_shown_alone(harness: GatewayHarness) -> None:
+    status, body, _ = await call(harness, "GET", f"{ROLLOUTS}/{ORDER_ID}")
+    assert (status, body["order_id"]) == (200, ORDER_ID)
+
+
+async def test_an_unknown_order_is_not_found(harness: GatewayHarness) -> None:
+    status, problem, _ = await call(harness, "GET", f"{ROLLOUTS}/never")
+    assert (status, problem["reason"]) == (404, "ROLLOUTS_NOT_FOUND")
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "status=odd", "project_id=-1", "other=1"])
+async def test_a_faulty_parameter_is_refused(harness: GatewayHarness, query: str) -> None:
+    status, _, _ = await call(harness, "GET", f"{ROLLOUTS}?{query}")
+    assert status == 422

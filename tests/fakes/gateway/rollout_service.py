@@ -1,0 +1,47 @@
+"""Orders of rollouts in the place of the scheduler's: those that were put there."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contract
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from proctor.v1 import rollout_service_pb2 as messages
+from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
+from services.common.errors import ErrorKind
+from tests.fakes.refusals import refused
+
+
+@dataclass
+class FakeRollouts(rollout_grpc.RolloutServiceServicer):
+    """`orders` are the newest first; a name with a version is looked for as such."""
+
+    orders: list[messages.RolloutsOrder] = field(default_factory=list)
+    listed: list[messages.ListRolloutsRequest] = field(default_factory=list)
+
+    def register(self, server: grpc.aio.Server) -> None:
+        rollout_grpc.add_RolloutServiceServicer_to_server(self, server)
+
+    async def GetRollouts(
+        self, request: messages.GetRolloutsRequest, context: Any
+    ) -> messages.GetRolloutsResponse:
+        for order in self.orders:
+            if order.order_id == request.order_id:
+                return messages.GetRolloutsResponse(order=order)
+        sentence = f"There is no order of rollouts {request.order_id}."
+        raise refused(ErrorKind.NOT_FOUND, "ROLLOUTS_NOT_FOUND", sentence, order_id=request.order_id)
+
+    async def ListRollouts(
+        self, request: messages.ListRolloutsRequest, context: Any
+    ) -> messages.ListRolloutsResponse:
+        self.listed.append(request)
+        found = [
+            order
+            for order in self.orders
+            if request.name in ("", order.name, f"{order.name}@{order.suite_version}")
+        ]
+        first = int(request.page_token or 0)
+        last = first + (request.page_size or 20)
+        more = str(last) if last < len(found) else ""
+        return messages.ListRolloutsResponse(orders=found[first:last], next_page_token=more, total=len(found))
