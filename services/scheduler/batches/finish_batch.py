@@ -34,10 +34,14 @@ from services.scheduler.uploads.stored_file import FileId, FilePurpose, StoredFi
 
 log = get_logger()
 
+# Each holds a part of a file in memory and a stream of results, beside the runs that go on.
 AT_A_TIME = 2
+# A batch whose run is closed waits this long at most before its files are begun.
 _ROUND_SECONDS = 0.5
 _FIRST_REST_SECONDS = 1.0
+# An object store that is away is asked once a minute, and its return is noticed as soon.
 _LONGEST_REST_SECONDS = 60.0
+# A line has some 200 bytes, so a piece stays far below one part of the store.
 _LINES_AT_A_TIME = 1000
 _UNKNOWN_RUN = "RUN_NOT_FOUND"
 
@@ -54,6 +58,7 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
     namespace = UUID(run_id)
     for row in rows:
         line = {
+            # Derived and not random: a file that is written again has the same ids.
             "id": f"batch_req_{uuid5(namespace, str(row.row)).hex}",
             "custom_id": row.row_id,
             "response": None,
@@ -79,6 +84,7 @@ class FinishBatch:
         if batch.run is None or batch.files is not None:
             return False
         output, errors = new_file_id(), new_file_id()
+        # Before the first byte: a crash leaves prefixes that the sweep of unreferenced objects finds.
         await self.files.register_prefixes((bytes_prefix(output), bytes_prefix(errors)))
         written: Sequence[StoredFile] | None = None
         try:
@@ -87,6 +93,7 @@ class FinishBatch:
                     self._file(batch, output, "output", await self._output(batch.run, output)),
                     self._file(batch, errors, "error", await self._errors(batch, batch.run, errors)),
                 )
+        # Not `except`: a cancel, as when leadership is lost, leaves parts as well.
         finally:
             if written is None:
                 await self._delete(output, errors)
@@ -121,6 +128,7 @@ class FinishBatch:
             async for piece in pieces:
                 await asyncio.to_thread(parts.add, piece)
         except RemoteError as error:
+            # A run that failed before results opened it: none of its lines was asked.
             if error.reason != _UNKNOWN_RUN or parts.size:
                 raise
             return None
@@ -207,6 +215,7 @@ class LeadBatches:
         try:
             if await self.finishing.finish(term.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch=batch_id)
+            # Also where another had written them: nothing is left to rest for.
             term.resting.pop(batch_id, None)
         except LeadershipLost:
             raise

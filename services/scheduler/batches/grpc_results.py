@@ -40,4 +40,5 @@ class GrpcBatchLines:
         except grpc.aio.AioRpcError as error:
             raise remote_error(error) from error
         finally:
+            # A reader that stops early would leave results sending into a full window.
             call.cancel()

@@ -26,6 +26,7 @@ from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.quotas.storage_use import LEAST_FILE
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
+# Newer than any batch. A value and not null, so that the first page is read by the same index.
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
@@ -47,6 +48,7 @@ class PostgresBatches:
                     await self._storage.check_room(transaction, batch.user, LEAST_FILE)
                     await self._runs.add_in(transaction, batch.run, "")
                 await transaction.execute("add_batch", *_batch_values(batch), request)
+            # Read again: another call may have stored the batch under this id.
             return await _found(transaction, BatchId(ordered or batch.batch_id))
 
         return await self._session.run(add)

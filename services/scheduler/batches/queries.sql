@@ -1,6 +1,7 @@
 -- `SELECT *` reads the view batch_rows, which lists its columns (migrations/0006_batches.sql).
 
 -- name: add_batch: Store a batch and mark its run, unless the same request has stored one ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 lifetime of its files or null, $12 request)
+-- In one statement: a run is never seen without the mark that keeps its files from being deleted under it.
 WITH marked AS (
     UPDATE runs SET made_for_batch = $1, has_unwritten_files = true WHERE run_id = $9
 )
@@ -37,6 +38,7 @@ LIMIT $2;
 WITH written AS (
     UPDATE batches
     SET finalized_at = $2, output_file_id = $3, error_file_id = $4
+    -- The same time means the same call, whose commit was not answered.
     WHERE batch_id = $1 AND (finalized_at IS NULL OR finalized_at = $2)
     RETURNING batch_id, run_id
 ), released AS (

@@ -14,6 +14,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.stored_file import FileId
 
 LEAST = timedelta(hours=1)
+# One week, as `MAX_WINDOW_SECONDS` of a run: the batch's window becomes that of its run.
 MOST = timedelta(hours=168)
 ADVICE = 'must be hours or minutes from "1h" to "168h", such as "24h" or "90m"'
 

@@ -50,6 +50,7 @@ _REASONS: Mapping[str, str] = {
 NO_MODEL = BatchProblem(
     "missing_required_parameter", "No line of the file names a model. Name one in each.", "body.model"
 )
+# The three limits are those of the OpenAI protocol, whose clients rely on them.
 MAX_METADATA_PAIRS = 16
 MAX_KEY_LETTERS = 64
 MAX_VALUE_LETTERS = 512
@@ -102,6 +103,7 @@ class SubmitBatch:
     async def submit(self, submission: BatchSubmission) -> Batch:
         _check(submission)
         if submission.request_id:
+            # First: a repeated call succeeds although its file was deleted or has expired meanwhile.
             known = await self.batches.ordered(submission.request_id, submission.user)
             if known is not None:
                 return _same_order(known, submission)
@@ -138,6 +140,7 @@ class SubmitBatch:
         try:
             run = await self._run(submission, model, facts.models)
         except DomainError as error:
+            # An order that can never run makes a failed batch, as in the protocol. An outage is raised.
             if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT):
                 raise
             return Batch(batch_id, user, order, now, problems=(problem_of_refusal(error),))

@@ -83,6 +83,7 @@ class DispatchRun:
         """Sends what the credit allows; True once all is recorded, a `RunError` if the run has to fail."""
         target = await self._loaded(run)
         self._context.dispatcher.collect_done(target)
+        # Before the cost limit: a run whose last outcome crosses the limit is complete, not failed.
         if self._is_complete(target):
             return True
         error = limit_problem(run, self._context.tracker.counts(run.run_id, run.epoch))
@@ -121,6 +122,7 @@ class DispatchRun:
         if recorded != self._recorded:
             self._recorded = recorded
             self._quiet_since = self._now()
+        # After results refused to close the run, the counters alone no longer say that it is complete.
         is_idle = target.ledger.is_drained and not target.ledger.in_flight
         return recorded >= target.run.total and (is_idle or not self._was_incomplete)
 
@@ -131,15 +133,18 @@ class DispatchRun:
         if self._now() - self._quiet_since < wanted or not (has_something_out or self._is_suspicious):
             return
         self._quiet_since = self._now()
+        # Slow is not lost: while the stream holds a message of the run, nothing is sent again.
         if not await reconciler.is_quiet(target):
             return
         await reconciler.refresh_counts(target)
         self._context.dispatcher.collect_done(target)
+        # The view is dropped below: what is done and not stored would come back as in flight.
         await self._context.dispatcher.save_done(target)
         if self._is_complete(target):
             return
         await reconciler.reconcile(target)
         self._is_suspicious = False
+        # The search changed stored shards, so the view is read again.
         self._target = None
 
     def _now(self) -> float:

@@ -34,6 +34,7 @@ class CreditRule:
 
     def credit(self, capacity: int, runs: int, samples_per_second: float | None) -> int:
         """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""
+        # Twice what the workers hold: the next load waits in the stream when one is done.
         for_workers = 2 * capacity / runs
         for_speed = (samples_per_second or 0.0) * self.seconds_ahead
         wanted = ceil(max(for_workers, for_speed) / MAX_SHARD_SAMPLES)
@@ -114,6 +115,7 @@ class DispatchShards:
     async def _next_shards(self, target: DispatchedRun, wanted: int) -> Sequence[Shard]:
         ledger = target.ledger
         if ledger.ready_count < wanted and not ledger.has_read_all:
+            # Four batches for one query: the read costs about the same for one batch.
             limit = 4 * BATCH_SHARDS
             ledger.add_ready(await self.shards.planned(target.run, ledger.last_read, limit), limit)
         return ledger.next_ready(wanted)
@@ -124,6 +126,7 @@ class DispatchShards:
         filled = _first_within(room_bytes, await self.stream.fill(target.run, target.tasks, outgoing))
         outgoing = [one.shard for one in filled]
         moves = ShardMoves(done=target.ledger.take_unsaved_done(), dispatched=outgoing)
+        # Stored before sent: what is sent and not stored would go out again with the same attempt.
         if not await self.shards.move(target.fencing_token, target.run, moves):
             return 0
         target.ledger.sent(filled)
@@ -139,6 +142,7 @@ class DispatchShards:
         credit = self.rule.credit(capacity, runs, self.tracker.samples_per_second(run.run_id, now))
         counts = self.tracker.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
+        # The budget is in samples, the credit in shards: the largest shard keeps the run within its limit.
         largest = max((shard.size for shard in target.ledger.in_flight.values()), default=MAX_SHARD_SAMPLES)
         return int(max(min(credit, samples // largest), 1))
 

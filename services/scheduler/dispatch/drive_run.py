@@ -33,6 +33,7 @@ class _CurrentRun:
         now, timings = self._context.clock.monotonic(), self._context.timings
         if self.row is None or now - self._read_at >= timings.row_seconds:
             self.row = await self._context.runs.get(self._run_id)
+            # The time before the read: the row is at least as young as this says.
             self._read_at = now
         if now - self._refreshed_at >= timings.refresh_seconds:
             self._refreshed_at = now
@@ -82,6 +83,7 @@ class RunDriver:
         self._note_slot(run)
         if run.is_over:
             return True
+        # The run lost its slot. Its driver ends here; the next admission starts a new one.
         if run.state in (RunState.PENDING, RunState.PAUSED):
             await self._context.finisher.withdraw_work(run)
             return True
@@ -119,6 +121,7 @@ class RunDriver:
 
     async def _plan(self, run: Run) -> None:
         try:
+            # A retry keeps the tasks and samples of the first plan, and plans only what is missing.
             if run.planned_epoch == 0:
                 await self._context.planner.plan(self._token, run)
             else:
@@ -144,6 +147,7 @@ class RunDriver:
         try:
             await self._context.finisher.complete(self._token, run)
         except RemoteError as error:
+            # The counters said that all is recorded and results disagrees: results is right.
             if error.reason == "RUN_INCOMPLETE":
                 log.warning("all outcomes counted, but some are missing", run=run.run_id)
                 await self._context.finisher.reopen(self._token, run)
@@ -165,6 +169,7 @@ class RunDriver:
         What results can never close is closed here: the run can be retried and deleted.
         """
         now = self._context.clock.monotonic()
+        # Work is withdrawn first, so that the wait below sees the last outcomes and no new ones.
         if self._stopped_since is None:
             await self._context.finisher.withdraw_work(run)
             self._stopped_since = now = self._context.clock.monotonic()
@@ -183,6 +188,7 @@ class RunDriver:
         """The error of a run that cannot be `done`. Raises `error` again if a repetition may help."""
         if isinstance(error, DomainError) and error.kind in _PERMANENT:
             return RunError(error.reason, f"The run cannot be {done}: {error.message}")
+        # An outage, a full stream or a lost term: counted failures are only those that no rule explains.
         if isinstance(error, DomainError) and error.kind is not ErrorKind.INTERNAL:
             raise error
         self._unexpected_failures += 1

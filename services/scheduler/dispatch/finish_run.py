@@ -28,6 +28,7 @@ class FinishRun:
         While its figures are computed the run has no slot, and a call returns how far they are. A run that is
         cancelled meanwhile is closed as cancelled, also where results has just closed it as completed.
         """
+        # Stored before results is asked: a new leader goes on closing and dispatches nothing more.
         if not run.is_closing and not await self.runs.set_step(token, run, SUMMARISING):
             return
         news = await self.record.counts(run.run_id)
@@ -69,10 +70,12 @@ class FinishRun:
     async def close_with(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
         """Closes a run that has ended; without counts where results cannot say any."""
         await self.runs.mark_closed(token, run, counts)
+        # After the write: a close that is repeated by a new leader is counted by the one that stored it.
         _count(run, run.state, counts)
         await self.controls.announce(run)
 
     async def _end(self, token: FencingToken, run: Run, ending: RunEnding) -> None:
+        # False: the run was cancelled meanwhile, and its user has the last word.
         if await self.runs.finish(token, run, ending):
             if ending.counts is not None:
                 _count(replace(run, error=ending.error), ending.state, ending.counts)

@@ -25,8 +25,11 @@ NewDriver = Callable[[FencingToken, RunId, Callable[[str], PoolLoad]], RunDriver
 
 # Reports that arrive within this time are handled in one step.
 _GATHER_SECONDS = 0.04
+# A report wakes the loop at once. This bounds what no report announces: deadlines and a lost stream.
 _ROUND_SECONDS = 1.0
+# Without it a run whose dependency is away would fail in a busy loop.
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
+# An announcement goes at the second sweep that finds its run ended: workers have a minute to see it.
 _SWEEP_SECONDS = 60.0
 # Of a pool's stream. The rest is for shards that are larger than what is left of this part.
 _SHARED_PART = 0.8
@@ -68,6 +71,7 @@ class _RunsTerm:
 
     async def run(self) -> None:
         while True:
+            # Read before the steps: what is reported during them ends the wait below at once.
             version = self._lead.tracker.version(ANY_RUN)
             for step in (self._sweep, self._end_expired, self._admit_and_drive, self._watch_streams):
                 await self._guarded(step)
@@ -117,14 +121,17 @@ class _RunsTerm:
         try:
             is_done = False
             while not is_done:
+                # Before the step, for the same reason as above.
                 version = tracker.version(run_id)
                 is_done = await self._advance(run_id, driver)
+                # Also after the last step: results and workers are asked by each step, and bursts are common.
                 await asyncio.sleep(_GATHER_SECONDS)
                 if not is_done:
                     await tracker.wait_beyond(run_id, version, _ROUND_SECONDS, clock.monotonic())
         finally:
             del self._drivers[run_id]
             tracker.drop_shards(run_id)
+            # Wakes those who watch the run, and the admission: a slot may be free.
             tracker.touch(run_id, clock.monotonic())
 
     async def _advance(self, run_id: RunId, driver: RunDriver) -> bool:
@@ -141,6 +148,7 @@ class _RunsTerm:
     async def _watch_streams(self) -> None:
         """A recreated stream has lost its messages: every run is searched for missing outcomes."""
         stream_generation = await self._lead.stream.stream_generation(self._lead.pools)
+        # Empty is the first look of this term: a driver that starts reads the stores anyway.
         if self._stream_generation not in ("", stream_generation):
             log.warning("stream recreated", was=self._stream_generation, now=stream_generation)
             for driver in self._drivers.values():
@@ -168,5 +176,6 @@ class _RunsTerm:
 
     def _load_of(self, pool: str) -> PoolLoad:
         drivers = [driver for driver in self._drivers.values() if driver.pool == pool]
+        # No limit before the first sweep has read the size; a full stream refuses by itself.
         held = sum(driver.bytes_in_flight for driver in drivers)
         return PoolLoad(max(len(drivers), 1), self._pool_bytes.get(pool, math.inf) - held)

@@ -64,6 +64,7 @@ class NatsShardStream:
             of_task = list(group)
             first, found = await self._read_first(task, of_task)
             filled += [FilledShard(shard, self._payloads(frame, shard, found)) for shard in first]
+            # The order of shards is kept: those behind the first that did not fit wait for the next go.
             if len(first) < len(of_task):
                 break
         return filled
@@ -72,10 +73,12 @@ class NatsShardStream:
         subject = messaging.work_subject(run.pool, self._token(run), run.order.priority, run.run_id)
         try:
             with span("send shards", SpanKind.PRODUCER, attributes={"proctor.shards": len(shards)}):
+                # All at once: one acknowledgement takes a round trip, and a batch has up to 16 shards.
                 async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
                     for message_id, payload in _messages(run, shards):
                         publishing = self._jetstream.publish(subject, payload, message_id)
                         group.create_task(publishing, name="publish shard")
+        # Callers expect `MessageTooLarge` or an outage, not a group; one cause stands for all of them.
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 
@@ -120,6 +123,7 @@ class NatsShardStream:
         self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
     ) -> bytes:
         message = work_messages_pb2.WorkShard()
+        # The message of the task is built once: copying is cheaper than setting its fields for each shard.
         message.CopyFrom(frame)
         message.shard, message.attempt, message.rollout = shard.number, shard.attempt, shard.rollout
         for number in shard.samples:
@@ -134,6 +138,7 @@ class NatsShardStream:
             if sample.HasField("code_check"):
                 work.code_check.CopyFrom(sample.code_check)
         if self._shard_key:
+            # Last: the proof covers every field above.
             prove_dispatch(message, self._shard_key)
         return message.SerializeToString()
 
@@ -154,6 +159,7 @@ class NatsShardStream:
         try:
             return await self._read(task, numbers)
         except MessageTooLarge:
+            # A single sample beyond the limit fails the run: no repetition makes it smaller.
             if len(numbers) == 1:
                 raise
         middle = len(numbers) // 2

@@ -26,6 +26,7 @@ class ReconcileShards:
     async def is_quiet(self, target: DispatchedRun) -> bool:
         """Nothing is on its way. Asked in this order: outcomes are stored before work is acknowledged."""
         run_id = target.run.run_id
+        # The other order would miss an outcome that is stored between the two questions.
         if await self.stream.pending_work(target.run):
             return False
         return not await self.stream.pending_outcomes(run_id)
@@ -39,6 +40,7 @@ class ReconcileShards:
         shard_of = {
             (sample, shard.rollout): shard.number for shard in in_flight.values() for sample in shard.samples
         }
+        # Results lists what is missing in this order too (rollout, then sample).
         last = max(((rollout, sample) for sample, rollout in shard_of), default=(-1, -1))
         lost: dict[int, list[int]] = {}
         orphans: list[MissingSample] = []
@@ -46,6 +48,7 @@ class ReconcileShards:
             number = shard_of.get((item.sample, item.rollout))
             if number is not None:
                 lost.setdefault(number, []).append(item.sample)
+            # Only when all is sent: before, a missing sample without a shard in flight is just not sent yet.
             elif target.ledger.is_drained:
                 orphans.append(item)
             elif (item.rollout, item.sample) > last:
@@ -72,6 +75,7 @@ class ReconcileShards:
     async def _adopt(self, target: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
         """Missing samples whose shard counts as done: another shard's outcomes were counted for it."""
         if orphans:
+            # New numbers: outcomes that still arrive under an old one must not count for these.
             first = await self.shards.next_shard_number(target.run)
             found = list(shards_of_missing(orphans, target.tasks, first))
             await self.shards.add_shards(target.fencing_token, target.run, found)

@@ -25,6 +25,7 @@ class ShardLedger:
         """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
         self.in_flight = {shard.number: shard for shard in in_flight}
         self.last_read = -1
+        # Shards that were given back keep their low numbers, so the reading starts at the first one again.
         self.has_read_all = False
         self._ready.clear()
         self._unsaved_done = []

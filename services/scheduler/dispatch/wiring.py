@@ -96,6 +96,7 @@ def _driver_context(
         clock=clock,
         timings=DriverTimings(
             quiet_seconds=settings.reconcile_quiet_seconds,
+            # A test or a small site may set a quiet time below one second; suspicion is never the slower one.
             suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
         ),
     )

@@ -41,11 +41,13 @@ async def lead_when_elected(
     election: LeaderElection, lead: Callable[[FencingToken], Awaitable[None]]
 ) -> NoReturn:
     """Runs `lead` in each term of this process, and cancels it when the term ends."""
+    # No pause here: `term` waits for the lock, and it paces its own attempts.
     while True:
         async with election.term() as term:
             log.info("leading", fencing_token=term.fencing_token)
             try:
                 await _lead_until_lost(term, lead)
+            # The only failure that is expected: any other ends the process, and another scheduler takes over.
             except* LeadershipLost:
                 log.warning("another scheduler leads", fencing_token=term.fencing_token)
             else:
@@ -59,4 +61,5 @@ async def _lead_until_lost(term: LeaderTerm, lead: Callable[[FencingToken], Awai
     async with asyncio.TaskGroup() as group:
         working = group.create_task(work(), name="lead")
         await term.lost()
+        # Ends the group. If `lead` fails first, the group cancels the wait for the lock instead.
         working.cancel()

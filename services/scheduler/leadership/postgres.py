@@ -16,8 +16,11 @@ log = get_logger()
 
 T = TypeVar("T")
 
+# Two schemas in one database have a leader each, so the schema is part of the key.
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('proctor leader'), hashtext(current_schema()))"
+# Also the longest pause without a leader after one that ended cleanly.
 _RETRY_SECONDS = 0.5
+# With `command_timeout` below, a server that is cut off is noticed within 7 seconds.
 _PING_SECONDS = 2.0
 
 
@@ -27,6 +30,7 @@ async def run_as_leader(
     """Runs the operation in a transaction that commits only in this term. Raises `LeadershipLost`."""
 
     async def fenced(transaction: PostgresTransaction) -> T:
+        # First in the transaction: the row stays locked, so no new term starts before the commit.
         if await transaction.fetchval("hold_term", token) is None:
             raise LeadershipLost
         return await operation(transaction)
@@ -48,6 +52,7 @@ class PostgresLeaderTerm:
         self.fencing_token = token
 
     def give_up(self) -> None:
+        # Not `close`: that waits for a server which may be away, and the lock has to go now.
         self._connection.terminate()
 
     async def lost(self) -> None:
@@ -92,6 +97,7 @@ class PostgresLeaderElection:
     async def _connect(self) -> asyncpg.Connection:
         """A connection outside of the pool, since the lock lives as long as its connection."""
         settings = {"search_path": self._schema, "application_name": f"proctor-{self._schema}-leader"}
+        # Short limits: this session is how the loss of the server is noticed.
         return await asyncpg.connect(self._dsn, timeout=5, command_timeout=5, server_settings=settings)
 
     async def _win_on(self, connection: asyncpg.Connection) -> PostgresLeaderTerm:
@@ -102,6 +108,7 @@ class PostgresLeaderElection:
                     token = await connection.fetchval(QUERIES["begin_term"])
                     return PostgresLeaderTerm(connection, FencingToken(token))
                 await asyncio.sleep(_RETRY_SECONDS)
+        # Also when cancelled: a connection that is left open would keep the lock without a leader.
         except BaseException:
             connection.terminate()
             raise

@@ -10,7 +10,9 @@ from services.common.structured_logs import get_logger
 
 log = get_logger()
 
+# Machines drift by less than 0.1 ms a second, so replicas differ by milliseconds between two readings.
 _SYNC_SECONDS = 30.0
+# Less is usual without NTP and changes nothing here; more puzzles those who read the logs of two machines.
 _NOTICED_SECONDS = 5.0
 
 
@@ -33,6 +35,7 @@ class PostgresClock:
         async def read(transaction: PostgresTransaction) -> tuple[datetime, float]:
             asked_at = self._machine.monotonic()
             time: datetime = await transaction.fetchval("current_time")
+            # Postgres read its clock between asking and answer; the middle halves the error.
             return time, (asked_at + self._machine.monotonic()) / 2
 
         self._time, self._read_at = await self._session.run(read)

@@ -112,7 +112,9 @@ class FindTasks:
         return OpenedTask(planned, self._samples(named, limit), {})
 
     def _samples(self, named: NamedContent, limit: int | None) -> Iterator[RenderedSample]:
+        # Lazily: a data set may be larger than memory, and planning takes it chunk by chunk.
         for row, line in islice(self.loading.lines_from(named.content, 0), limit):
+            # A thread cannot be interrupted, so it looks itself whether its run was stopped.
             check_cancelled()
             sample = sample_of_line(row, line)
             if sample.stored_bytes > MAX_SAMPLE_BYTES:

@@ -35,6 +35,7 @@ from services.scheduler.suites.rendering.sample import RenderedSample
 
 Response = TypeVar("Response")
 
+# Each call reads one page, so this bounds an outage and not the work.
 _CALL_SECONDS = 20.0
 # Targets may be long patterns, each of which is read.
 _PUT_SECONDS = 60.0
@@ -63,6 +64,7 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
         "stop": None if is_loglikelihood else task.stop,
     }
     if order.dataset_id:
+        # Only where it is set: a key for all would change the digests of suites, and stored answers not fit.
         request["use_engine_defaults"] = True
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
@@ -183,6 +185,7 @@ class GrpcRunRecord:
             response = await _answer(self._record.CloseRun(request, timeout=_CLOSE_SECONDS))
             if not response.HasField("summary"):
                 return ClosingProgress(response.progress)
+            # The summary holds no environment, so the counts are read beside it.
             news = await self.counts(run.run_id)
         except RemoteError as error:
             if error.reason == "RUN_NOT_FOUND":

@@ -22,11 +22,15 @@ from services.scheduler.workers.worker import WorkerRegistry, engine_facts
 
 # Results unpacks one while Postgres stores the other.
 CHUNKS_ON_THEIR_WAY = 2
+# One call to results: large enough that round trips do not count,
+# and far below the 16 MiB that a gRPC message may have.
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
+# Rows of a slow hub go out in smaller chunks, so that a cancel is noticed in time.
 CHUNK_SECONDS = 1.0
 # So often, planning looks whether the run was stopped.
 NOTE_SECONDS = 1.0
+# One transaction, which a cancel of the run waits for: it locks the run's row.
 _SHARDS_PER_WRITE = 2000
 _MISSING_PER_WRITE = 10_000
 # Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
@@ -59,6 +63,7 @@ async def storing_samples(
     async def store(chunk: Sequence[RenderedSample]) -> None:
         try:
             await record.put_samples(staging_id, chunk, scoring)
+        # Also where it fails: the planner may wait for room, and the group's cancel has to find it awake.
         finally:
             room.release()
 
@@ -105,6 +110,7 @@ class PlanRun:
                 await self._plan_task(token, run, task, plan)
         except SuiteError as error:
             raise PlanningFailed(RunError(error.reason, error.message)) from error
+        # Opened after the samples and before the shards: what is dispatched always has a record.
         await self._open(run, PlanToOpen(plan.tasks, ordered.groups, ordered.missing))
         await self._store(token, run, plan, await self._reuse_answers(token, run))
 
@@ -116,6 +122,7 @@ class PlanRun:
         await self._mark(token, run, PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers))
 
     async def _note(self, token: FencingToken, run: Run, step: str) -> None:
+        # The driver looks at the deadline between steps, and planning is one step of many minutes.
         is_late = run.deadline is not None and self.clock.now() >= run.deadline
         if is_late or not await self.runs.set_step(token, run, step):
             raise RunStopped
@@ -185,6 +192,7 @@ class PlanRun:
 
     async def _add_shards(self, token: FencingToken, run: Run, plan: _Plan) -> bool:
         """Replaces shards of an interrupted planning. Returns False if the run was stopped."""
+        # Not in one transaction with the rest: no step reads these shards before `mark_planned`.
         await self.shards.delete_shards(token, run)
         shards = number_shards(plan.ranges, run.order.rollouts)
         while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
@@ -207,6 +215,7 @@ class PlanRun:
     async def _add_shards_of(
         self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], missing: Sequence[MissingSample]
     ) -> bool:
+        # Behind those of earlier epochs: results counts outcomes by the number of the shard.
         first = await self.shards.next_shard_number(run)
         shards = list(shards_of_missing(missing, tasks, first))
         return not shards or await self.shards.add_shards(token, run, shards)

@@ -48,6 +48,7 @@ class PostgresShards:
             values = (run.run_id, run.epoch, plan.total, environment, plan.reused_answers)
             if await transaction.fetchval("mark_planned", *values) is None:
                 return False
+            # A planning that was interrupted after its commit is repeated, and then stores the same tasks.
             await transaction.execute("delete_tasks", run.run_id)
             await transaction.executemany(
                 "add_task",
@@ -91,4 +92,5 @@ def _array_literal(numbers: Sequence[int]) -> str:
 
 def _task_values(task: PlannedTask) -> tuple[object, ...]:
     """Values in the order of the fields, which is that of the query's parameters."""
+    # `generation` is the last field and the only one that is JSON.
     return (*list(asdict(task).values())[:-1], to_json(task.generation))

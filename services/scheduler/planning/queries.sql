@@ -1,4 +1,5 @@
 -- name: lock_running_run: Keep a run from leaving its epoch before this transaction ends; no row if it is not running in it ($1 run, $2 epoch)
+-- Shards are added by several transactions: a cancel waits for one of them, not for the planning.
 SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' FOR SHARE;
 
 -- name: delete_shards: Delete the shards of an epoch ($1 run, $2 epoch)
@@ -11,6 +12,7 @@ SELECT coalesce(max(shard) + 1, 0) FROM shards WHERE run_id = $1;
 INSERT INTO shards (run_id, epoch, shard, task_index, rollout, samples, size)
 SELECT $1, $2, shard, task_index, rollout, samples::bigint[], cardinality(samples::bigint[])
 FROM unnest($3::int[], $4::int[], $5::int[], $6::text[]) AS cut (shard, task_index, rollout, samples)
+-- A transaction whose commit was not answered is repeated with the same numbers.
 ON CONFLICT (run_id, shard) DO NOTHING;
 
 -- name: mark_planned: Make the stored shards of an epoch valid ($1 run, $2 epoch, $3 total, $4 environment, $5 reused answers)
@@ -49,6 +51,7 @@ WITH leader AS (
     SELECT runs.run_id
     FROM runs, leader
     WHERE runs.run_id = $2 AND runs.epoch = $3 AND runs.state = 'running'
+    -- `leader` is part of the join, so without leadership no row of runs is locked or changed.
     FOR SHARE OF runs
 ), done AS (
     UPDATE shards SET state = 'done'
@@ -59,6 +62,7 @@ WITH leader AS (
     UPDATE shards SET state = 'dispatched', attempt = going.attempt
     FROM live, unnest($5::int[], $6::int[]) AS going (shard, attempt)
     WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = going.shard
+      -- A repeated statement finds the attempt stored and changes nothing.
       AND shards.state = 'planned' AND shards.attempt < going.attempt
 )
 SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM live) AS is_live;

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 
 from services.scheduler.runs.lifecycle.run import PlannedTask
 
+# The least a worker takes at a time (`capacity_of`). Larger ones leave workers idle at a run's end,
+# smaller ones cost a message and an acknowledgement for a few samples.
 MAX_SHARD_SAMPLES = 64
+# Heavy samples make smaller shards, far below the 1 MiB that a NATS message may have by default.
 MAX_SHARD_BYTES = 256 * 1024
 
 
@@ -51,6 +54,7 @@ class ShardCutter:
 
     def add(self, size_bytes: int) -> None:
         is_full = self._next - self._start == MAX_SHARD_SAMPLES
+        # A sample that is heavier than a shard travels alone.
         is_heavy = self._next > self._start and self._bytes + size_bytes > MAX_SHARD_BYTES
         if is_full or is_heavy:
             self._cut()
@@ -109,6 +113,7 @@ def task_index_of(sample: int, tasks: Sequence[PlannedTask]) -> int:
 
 
 def _fits(item: MissingSample, held: Sequence[MissingSample], tasks: Sequence[PlannedTask]) -> bool:
+    # Weights are not stored; a shard that is too heavy goes out as several messages.
     if len(held) == MAX_SHARD_SAMPLES or held[0].rollout != item.rollout:
         return False
     return task_index_of(held[0].sample, tasks) == task_index_of(item.sample, tasks)

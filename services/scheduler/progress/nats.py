@@ -35,6 +35,7 @@ class NatsProgressReports:
         self._tracker.record(report_from_proto(report), self._clock.monotonic())
 
     async def _take_notice(self, message: Msg) -> None:
+        # The notice has no content: what changed is read from the store.
         self._tracker.touch(message.subject.rpartition(".")[2], self._clock.monotonic())
 
 

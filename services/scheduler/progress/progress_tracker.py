@@ -8,6 +8,7 @@ from itertools import count
 from proctor.values.run import RunCounts
 from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks
 
+# A waiting process asks far more often, so only runs that none shows or drives are forgotten.
 _FORGET_AFTER_SECONDS = 600.0
 
 # Changes whenever any run is touched.
@@ -39,6 +40,7 @@ class ProgressTracker:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._driven: set[str] = set()
+        # One counter for all entries: one that was dropped and made anew never shows an old version.
         self._versions = count(1)
 
     def record(self, news: ProgressReport, now: float) -> None:
@@ -50,6 +52,7 @@ class ProgressTracker:
         if known is not None and news.counts.epoch > known.epoch:
             entry.shards.clear()
             entry.marks.clear()
+        # Only the leader takes them out again; in other replicas they would pile up.
         if news.run_id in self._driven:
             for shard, recorded in news.shards.items():
                 entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
@@ -124,4 +127,5 @@ class ProgressTracker:
     def _change(self, entry: _Entry) -> None:
         entry.version = next(self._versions)
         entry.changed.set()
+        # Those that wait hold the old event, which stays set; a cleared one might not wake them all.
         entry.changed = asyncio.Event()

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from proctor.values.run import RunCounts
 
+# Results reports several times a second; ten seconds even out answers that arrive in batches.
 WINDOW_SECONDS = 10.0
 SHORTEST_WINDOW_SECONDS = 0.5
+# Shorter stretches would show the chance of single answers as the fastest and the slowest.
 STRETCH_SECONDS = 5.0
 STRETCHES_KEPT_SECONDS = 120.0
 
@@ -90,8 +92,10 @@ class SpeedMarks:
         if not self._window or now - self._window[0].at < SHORTEST_WINDOW_SECONDS:
             return None
         first, last = self._window[0], self._window[-1]
+        # Up to now and not to the last report: silence makes a run slower.
         seconds = now - first.at
         samples = (last.samples - first.samples) / seconds
+        # A report of as many samples may be an older one, with fewer tokens.
         tokens = max(last.tokens - first.tokens, 0) / seconds
         if not self._stretches:
             return RunSpeed(samples, tokens, samples * LONE_FACTOR, samples / LONE_FACTOR)

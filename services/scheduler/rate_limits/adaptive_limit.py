@@ -26,6 +26,7 @@ from collections import deque
 
 from services.scheduler.rate_limits.rate_meter import Measured
 
+# The figures below are explained above, with what speaks against larger and smaller ones.
 BELOW = 0.98
 _LEAST_CUT = 0.95
 _MOST_CUT = 0.5
@@ -56,10 +57,12 @@ class AdaptiveLimit:
         if measured.rate_limited > self._rate_limited:
             self._note_rate_limited(measured.rate_limited - self._rate_limited, now)
             self._rate_limited = measured.rate_limited
+            # Without a rate yet, what was accepted says how many requests one per cent is.
             if self._is_too_much(self._rate or measured.accepted_per_second):
                 self._cut(measured.accepted_per_second, now)
         elif self._rate is not None and measured.waiting and now >= self._probe_at:
             self._rate *= 1 + self._step(now - self._rate_limited_at)
+            # Five seconds without a 429 from here, whatever was planned before.
             self._probe_at = now + _PROBE_SECONDS
         allowed = measured.allowed_requests_per_second
         known = [rate for rate in (self._rate, allowed and BELOW * allowed) if rate is not None]
@@ -78,12 +81,14 @@ class AdaptiveLimit:
         return sum(count for _, count in self._recent_429s) > tolerated
 
     def _cut(self, accepted: float, now: float) -> None:
+        # Nothing measured, as after a change of leader: a cut to 0 would end the sending.
         if accepted <= 0:
             return
         rate = BELOW * accepted
         if self._rate is not None:
             rate = min(max(rate, _MOST_CUT * self._rate), _LEAST_CUT * self._rate)
         self._rate = max(rate, _SLOWEST)
+        # They were answers to the old rate.
         self._recent_429s.clear()
         self._cut_takes_effect_at = now + _EFFECT_SECONDS
 

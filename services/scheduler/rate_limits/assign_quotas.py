@@ -19,11 +19,13 @@ from services.scheduler.rate_limits.rate_meter import (
 
 # What a worker may ask at once that has asked nothing lately, of all that is granted.
 _LARGEST_FLOOR = 0.02
+# With many workers the floors shrink, so that four fifths always go by demand.
 _FLOORS_TOGETHER = 0.2
 
 # A shorter pause is over before other workers have received it.
 _SHORTEST_PAUSE = timedelta(seconds=1)
 log = get_logger()
+# Twice as often as workers report, so a report waits half a second at most.
 _ROUND_SECONDS = 0.5
 # A bucket that was wiped has its quotas again after this time.
 _REPEAT_SECONDS = 10.0
@@ -62,6 +64,7 @@ def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: da
     measured = meter.measure(now)
     tokens = measured.allowed_tokens_per_second
     return RateQuota(
+        # Once for each round: a step changes the limit.
         requests_per_second=limit.step(measured, now),
         tokens_per_second=None if tokens is None else BELOW * tokens,
         shares=quota_shares(meter.demands(now)),
@@ -109,6 +112,7 @@ class QuotaAssigner:
         for key, meter in meters.items():
             limit = limits.setdefault(key, AdaptiveLimit(now))
             await self._store(key, quota_for(meter, limit, now, self._lead.clock.now()), now)
+        # A new leader has no reports yet: no meter is no proof that a key is unused.
         if now - self._began_at >= FORGET_AFTER_SECONDS:
             for key in limits.keys() - meters.keys():
                 await self._lead.store.drop(key)
@@ -125,6 +129,7 @@ class QuotaAssigner:
 
     async def _store(self, key: str, quota: RateQuota, now: float) -> None:
         stored = self._stored.get(key)
+        # Most keys are never limited; without a quota workers send as they like.
         if stored is None and not quota.has_limit:
             return
         if stored is not None and now < stored.at + _REPEAT_SECONDS and _is_close(stored.quota, quota):

@@ -8,11 +8,15 @@ from typing import TypeVar
 
 # Rates are means over this time. Workers report each second, and more often when they are rate limited.
 _WINDOW_SECONDS = 3.0
+# Two reports that arrive closer than this would make a rate out of single requests.
 _SHORTEST_SECONDS = 0.2
 # A worker that sends requests reports at least once a second; a silent one sends none.
 _SILENT_SECONDS = 5.0
+# Longer than the pauses between runs of one user, so that a limit which was found is kept.
 FORGET_AFTER_SECONDS = 600.0
+# A small run must survive an ordinary outage of its provider, in which each sample fails a few times.
 _LEAST = 100
+# Far above the runs at a time; it bounds the memory of a leader that lives for months.
 _REMEMBERED_RUNS = 1000
 T = TypeVar("T")
 
@@ -74,6 +78,7 @@ class _WorkerMeter:
         while self.marks and self.marks[0][0] < now - _WINDOW_SECONDS:
             self.marks.popleft()
         self.marks.append((now, report))
+        # The first report counts from the worker's start, which may be long ago.
         return max(0, report.rate_limited - known.rate_limited) if known else 0
 
     @property
@@ -109,8 +114,10 @@ class RateMeter:
             accepted_per_second=sum(worker.accepted_per_second() for worker in live.values()),
             rate_limited=self._rate_limited,
             waiting=sum(report.waiting for report in reports),
+            # The least: a lower limit was announced last, or to a part of the workers only.
             allowed_requests_per_second=_least(report.allowed_requests_per_second for report in reports),
             allowed_tokens_per_second=_least(report.allowed_tokens_per_second for report in reports),
+            # The latest: all workers use one key, and its provider refuses all of them.
             resume_at=max(resumptions, default=None),
         )
 

@@ -17,6 +17,7 @@ SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
 # The metric is the number of workers, so its target per worker is 1.
 _METRIC = "workers"
 _TARGET = 1
+# KEDA polls four times a minute or less; the stream saves most of that where a pool has no worker.
 _LOOK_SECONDS = 1.0
 
 
@@ -50,7 +51,9 @@ class GrpcExternalScaler(externalscaler_pb2_grpc.ExternalScalerServicer):
         self, request: messages.GetMetricsRequest, context: RpcContext
     ) -> messages.GetMetricsResponse:
         demand = await self.demand.demand(_pool(request.scaledObjectRef))
+        # KEDA has taken its own prefix (s0-) off again.
         name = request.metricName or _METRIC
+        # Both fields: KEDA reads the float where it is above 0, and the whole number otherwise.
         value = messages.MetricValue(
             metricName=name, metricValue=demand.workers, metricValueFloat=demand.workers
         )

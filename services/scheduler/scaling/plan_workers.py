@@ -21,7 +21,9 @@ log = get_logger()
 
 # The name of all models of a pool that serves any model of its provider.
 ANY_MODEL = "any"
+# KEDA asks every few seconds, so a newer figure would not be read.
 _ROUND_SECONDS = 5.0
+# Every report of progress touches the queue, and a forecast costs several queries.
 _SHORTEST_ROUND_SECONDS = 1.0
 # A run of unknown length needs a worker all the same.
 _UNKNOWN_SAMPLES = 1.0
@@ -71,6 +73,7 @@ class PlanWorkers:
 
     def _moment(self, pool: Pool, before: PoolDemand, forecast: QueueForecast) -> PoolMoment:
         rule = self._rule_of(pool)
+        # A worker that starts now is ready then, so runs with a slot by then are its work.
         ahead = rule.load_seconds if before.load_seconds is None else before.load_seconds
         samples: defaultdict[str, float] = defaultdict(float)
         for run in forecast.runs_with_slots_within(ahead):
@@ -101,6 +104,7 @@ class PlanWorkers:
         for model, rate in rates.items():
             serving = [worker for worker in ready if model == ANY_MODEL or worker.answers_for(model)]
             in_flight = sum(worker.in_flight for worker in serving)
+            # Half-idle workers are slow for want of samples: their speed would call for more of them.
             if serving and rate and 2 * in_flight >= pool.concurrency * len(serving):
                 yield model, rate / len(serving)
 
@@ -110,6 +114,7 @@ class PlanWorkers:
         for worker in workers:
             if worker.condition.startswith("loading"):
                 self._began_to_load.setdefault(worker.worker_id, now)
+            # Whatever it became: a worker that failed to load says nothing about the time.
             elif (began := self._began_to_load.pop(worker.worker_id, None)) is not None and _is_ready(
                 pool, worker
             ):

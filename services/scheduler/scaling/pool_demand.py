@@ -90,6 +90,7 @@ def _workers(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
         return min(learned.workers, 1) if now.in_flight else 0
     # More than these find no sample to work on.
     useful = math.ceil(outstanding / now.concurrency)
+    # Never fewer while work is left: a worker that leaves and comes back loads its model again.
     kept = max(learned.workers, 1)
     return min(max(kept, _grown(learned, now, rule)), useful)
 
@@ -99,16 +100,19 @@ def _grown(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
 
     While a model's speed is unknown, one worker shows it.
     """
+    # Throttled servers answer no faster to more workers.
     has_room = now.ready and now.in_flight < _BUSY_SHARE * now.ready * now.concurrency
     if has_room or now.is_throttled:
         return 0
     worker_seconds = sum(learned.backlog_seconds(model) or 0.0 for model in now.samples)
     load_seconds = rule.load_seconds if learned.load_seconds is None else learned.load_seconds
+    # What the present workers finish while a new one loads is not its work.
     left = worker_seconds - now.ready * load_seconds
     return math.ceil(left / rule.backlog_seconds) if left > 0 else 0
 
 
 def _learned_speeds(before: Mapping[str, float], now: PoolMoment) -> Mapping[str, float]:
+    # Models without a busy worker keep their last speed.
     speeds = dict(before)
     for model, speed in now.speeds.items():
         known = speeds.get(model, speed)

@@ -15,6 +15,7 @@ from services.scheduler.scaling.ports import DemandStore, StoredDemands
 
 # An older figure may be wrong, and an autoscaler that gets none leaves the workers as they are.
 _OLDEST = timedelta(seconds=60)
+# KEDA makes three calls for each pool and poll, and all get one answer.
 _READ_SECONDS = 1.0
 
 
@@ -50,6 +51,7 @@ class ShowDemand:
         async for _ in pause():
             try:
                 demand = await self.demand(pool)
+            # A stream that ends makes KEDA reconnect with growing pauses; silence is harmless.
             except DependencyUnavailable:
                 continue
             if demand.is_active and not was_active:
@@ -63,6 +65,7 @@ class ShowDemand:
         for pool in self.pools:
             demand = stored.by_pool.get(pool.name)
             if demand is None or not is_current:
+                # An absent series alerts; a stale number looks like a healthy one.
                 _hide(pool)
             else:
                 _show(pool, demand)

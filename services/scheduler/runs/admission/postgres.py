@@ -31,6 +31,7 @@ class PostgresQueue:
 
     async def queue(self, most: int) -> QueuedRuns:
         async def read(transaction: PostgresTransaction) -> QueuedRuns:
+            # Five statements: without it a run could be both running and waiting, or neither.
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("running_runs")
             order = await transaction.fetch("queue_order", None, most, SUMMARISING)
@@ -82,6 +83,7 @@ class PostgresSlots:
             await transaction.execute("lock_admission")
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots", SUMMARISING)]
+            # No more than that can start at once, and each preemption needs a running run.
             waiting = await transaction.fetch("queue_order", None, limits.max_running, SUMMARISING)
             slot_requests = [_slot_request_from_row(row) for row in waiting]
             changes = assign_slots(slots, slot_requests, limits, now)
@@ -97,10 +99,12 @@ async def _apply(
     transaction: PostgresTransaction, changes: SlotChanges, limits: QueueLimits, now: datetime
 ) -> SlotChanges:
     """Leaves out pending runs that were stopped meanwhile. Running runs are locked and stay running."""
+    # A preemption is always for a run that is admitted.
     if not changes.admitted:
         return changes
     preempted = await transaction.fetch("preempt_runs", list(changes.preempted), now)
     seconds = limits.run_time_limit.total_seconds()
+    # Preempted first, started second: no moment of the transaction has more running runs than the limit.
     admitted = await transaction.fetch("start_runs", list(changes.admitted), now, seconds)
     return SlotChanges(run_ids_from_rows(admitted), run_ids_from_rows(preempted))
 

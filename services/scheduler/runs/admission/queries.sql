@@ -1,12 +1,15 @@
 -- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
 
 -- name: lock_admission: Let one transaction after the other assign slots ()
+-- `hold_term` is shared by all writes of a leader, so it does not keep two admissions apart. This does.
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
 -- name: lock_slots: Return the running runs that have a slot and keep them from ending before this transaction ($1 step without a slot)
+-- A run in the step without a slot only waits for its figures: it counts for no limit.
 SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned
 FROM runs
 WHERE state = 'running' AND NOT starts_with(step, $1)
+-- Rows that refer to the run by its key, like shards, are still written meanwhile.
 FOR NO KEY UPDATE;
 
 -- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most, $3 step without a slot)
@@ -47,7 +50,9 @@ RETURNING run_id;
 WITH admitted AS (
     UPDATE runs
     SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
+        -- Time in earlier slots counts: a run that is preempted again and again still ends.
         deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
+    -- Its user may have paused or cancelled it since it was read.
     WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
     RETURNING run_id, username
 ), noted AS (
@@ -60,6 +65,7 @@ SELECT run_id FROM admitted;
 -- name: forget_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
 DELETE FROM user_admissions
 WHERE admitted_at < $1
+  -- One scan for each state, so that the partial indexes by state are used.
   AND username NOT IN (
       SELECT username FROM runs WHERE state = 'pending'
       UNION ALL SELECT username FROM runs WHERE state = 'running'
@@ -99,8 +105,10 @@ CROSS JOIN LATERAL (
            ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::float8 AS seconds
     FROM runs
     WHERE runs.suite = wanted.suite AND runs.model = wanted.model
+      -- A retried run or one with reused answers asked only a part, so its speed misleads.
       AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
     ORDER BY finished_at DESC
+    -- Recent speeds count, since servers and models change, and one run alone may be chance.
     LIMIT 5
 ) AS past;
 

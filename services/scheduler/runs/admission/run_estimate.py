@@ -64,11 +64,13 @@ def outcomes_estimate(
     known = [past for past in history if past.total]
     speeds = [past.seconds_per_outcome for past in known]
     if seconds_per_outcome is not None:
+        # The measured speed decides the estimate; past runs only widen its bounds.
         speeds.append(seconds_per_outcome)
     if not speeds:
         return None
     past_seconds = sum(past.seconds for past in known) / sum(past.total for past in known) if known else 0.0
     seconds_each = past_seconds if seconds_per_outcome is None else seconds_per_outcome
+    # One speed has no spread of its own, so a fixed factor bounds it.
     if len(speeds) == 1:
         return TimeEstimate(
             outcomes * seconds_each,
@@ -98,6 +100,7 @@ def start_estimates(
 def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> list[float]:
     # Where a limit was lowered more runs go than there are slots: the first to end free none.
     ends = sorted([*running, *[0.0] * (slots - len(running))])
+    # Sorted ascending, so the slice is a heap already.
     free_at = ends[len(ends) - slots :]
     return [heapq.heapreplace(free_at, free_at[0] + seconds) for seconds in waiting]
 
@@ -105,6 +108,7 @@ def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> l
 def expected_outcomes(order: RunOrder, history: Sequence[CompletedRun]) -> float | None:
     """None if neither the order nor a similar run says how many."""
     same = [past for past in history if set(past.tasks) == set(order.tasks) and past.limit == order.limit]
+    # Rows may be fewer than the limit asks for, so what a like run had counts more than the order.
     if same:
         return same[0].total / same[0].rollouts * order.rollouts
     if order.limit is not None and order.tasks:

@@ -57,6 +57,7 @@ def _before(queue: QueuedRuns, index: int) -> str:
     this = queue.waiting[index]
     before = queue.waiting[:index]
     equals = [each for each in before if each.run.order.priority == this.run.order.priority]
+    # Queued later and still in front: only fair share explains that.
     later = [each for each in equals if each.queued_at > this.queued_at and each.run.user != this.run.user]
     counted = {
         "more urgent": index - len(equals),

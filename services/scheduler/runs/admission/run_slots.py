@@ -100,9 +100,11 @@ def expected_slots(
         if not left:
             return
         # Among equally early ones, a planned run has the least work to repeat.
+        # Who is free soonest comes first: a run that is being planned may take its whole planning time.
         preempted = min(
             left, key=lambda slot: (left[slot][1], not slot.is_planned, slot.admitted_at, slot.run_id)
         )
+        # The counts follow each assignment, so that one user is not preempted for all requests.
         preemptible_slots.remove(preempted)
         shares.subtract([preempted.user])
         shares.update([request.user])
@@ -117,6 +119,7 @@ def _preemptible(
     For a request of equal priority that user must have more slots than the requesting one.
     """
     least = max((slot.priority for slot in slots), default=request.priority)
+    # Below every share: a higher priority preempts whatever its user has already.
     fewest = shares[request.user] if least == request.priority else -1
     of_least = [slot for slot in slots if slot.priority == least >= request.priority]
     most = max((shares[slot.user] for slot in of_least), default=0)

@@ -187,6 +187,7 @@ class ForecastQueue:
     async def forecast(self, runs: Sequence[Run] = ()) -> QueueForecast:
         """The latest forecast, or a new one if that is too old, or older than one of these runs."""
         asked_at = self.clock.monotonic()
+        # One call makes the forecast; those that wait for the lock find it fresh.
         async with self._making:
             latest = self._latest
             is_fresh = asked_at - self._made_at < self.max_age_seconds
@@ -197,6 +198,7 @@ class ForecastQueue:
             )
             if latest is None or not is_fresh or is_older:
                 latest = await self._make()
+                # The time of asking, not of the end: the readings are at least as young as this.
                 self._latest, self._made_at = latest, asked_at
             return latest
 
@@ -207,6 +209,7 @@ class ForecastQueue:
         forecast = await self.forecast(runs)
         waits = {run.run_id: forecast.wait(run.run_id) for run in runs}
         far = [run_id for run_id, wait in waits.items() if wait is None and not forecast.contains(run_id)]
+        # Neither forecast nor far: the run was admitted since, and has no wait.
         if far and not forecast.is_whole:
             positions = await self.store.positions(far)
             waits.update({run_id: forecast.far_wait(position) for run_id, position in positions.items()})
@@ -220,6 +223,7 @@ class ForecastQueue:
         limits = await self.limits.limits()
         queue = await self.store.queue(MOST_FORECAST)
         known = [*queue.running, *(each.run for each in queue.waiting)]
+        # One query for all pairs: a queue of hundreds has few suites and models.
         history = await self.store.past_runs({(run.order.subject, run.order.model) for run in known})
         monotonic = self.clock.monotonic()
         rates = {

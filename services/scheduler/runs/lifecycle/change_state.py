@@ -24,6 +24,7 @@ from services.scheduler.runs.lifecycle.run import Run, may_become
 
 log = get_logger()
 
+# The delay after an outage of results; `RunStore.deleted` bounds what one sweep asks.
 SWEEP_SECONDS = 10.0
 # The call that deletes a run deletes its record first.
 FIRST_ATTEMPT = timedelta(seconds=30)
@@ -41,6 +42,7 @@ class ChangeState:
         """Repeatable until the cancelled run is summed up."""
         await self._check_owner(run_id, caller)
         cancelled = await self.runs.cancel(run_id, self._author(caller)) or await self.runs.get(run_id)
+        # The store changed nothing where a repeated call finds the run cancelled already: that is no error.
         if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
             raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
         return await self._announced(cancelled)
@@ -67,6 +69,7 @@ class ChangeState:
         if pending is not None:
             return await self._announced(pending)
         run = await self.runs.get(run_id)
+        # A pending run of a later epoch was retried by an earlier attempt of this call, so the call succeeds.
         if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
             raise RunNotRetryable(run_id=run_id, state=run.state)
         return run
@@ -104,6 +107,7 @@ class DeleteRun:
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
         try:
             await self._delete_record(run_id)
+        # The user's call succeeds: the run is gone from every list, and the sweep deletes the record.
         except DomainError as error:
             log.info("record of a deleted run not deleted", run=run_id, error=str(error))
 
@@ -121,5 +125,6 @@ class DeleteRun:
                 await self.runs.postpone_deleted(run_id, self.clock.now())
 
     async def _delete_record(self, run_id: RunId) -> None:
+        # Forgotten last: a crash in between repeats a deletion, which is harmless.
         await self.record.delete_run(run_id)
         await self.runs.forget_deleted(run_id)

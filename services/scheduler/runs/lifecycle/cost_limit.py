@@ -24,6 +24,7 @@ def limit_problem(run: Run, counts: RunCounts | None) -> RunError | None:
         message = f"Resource limits exceeded (cost): the run has reached its max_cost of {_limit(run)}"
         advice = "What was recorded stays; order it again with a higher max_cost."
         return RunError("COST_LIMIT_REACHED", f"{message}. {advice}")
+    # Answers without usage cost 0 by our count, so the run would never reach its limit.
     if _asked_answers(run, counts) > 0 and counts.usage == _NOTHING and run.price.is_above_zero:
         message = f"The cost limit cannot be kept: {run.order.model} does not tell how many tokens it used"
         return RunError("UNSUPPORTED", f"{message}. Order the run without max_cost.")
@@ -54,4 +55,5 @@ def _limit(run: Run) -> str:
 
 
 def _asked_answers(run: Run, counts: RunCounts) -> int:
+    # Reused answers cost nothing in this run, and failures have no usage.
     return counts.recorded - counts.failed - run.reused_answers

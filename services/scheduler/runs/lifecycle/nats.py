@@ -29,6 +29,7 @@ class NatsRunControls:
         self._budget = budget
 
     async def announce(self, run: Run) -> None:
+        # The bucket first: a worker that acts on the notice has to find the new state there.
         await self.refresh(run)
         try:
             await self._connection.publish(change_subject(run.run_id), b"")
@@ -51,6 +52,7 @@ class NatsRunControls:
         return [RunId(key) for key in await self._bucket.keys()]
 
     async def withdraw(self, run_id: RunId) -> None:
+        # The first call leaves a delete marker, which workers see; the second one removes the marker too.
         if await self._bucket.get(run_id) is None:
             await self._bucket.purge(run_id)
         else:

@@ -36,7 +36,9 @@ from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
 
+# Goes out with `QueueFull`: runs end in minutes, so an earlier attempt rarely finds room.
 RETRY_AFTER_SECONDS = 30
+# Bounds one sweep of the leader; the next one takes the rest.
 _MOST_DELETED_AT_ONCE = 100
 
 
@@ -59,6 +61,7 @@ class PostgresRuns:
         """Adds the run in a transaction that stores more than the run."""
         # Request ids are unique per user only.
         request = uuid5(UUID(request_id), run.user) if request_id else None
+        # Before looking for an earlier call: two attempts at once would both find none and both be stored.
         await lock_user(transaction, run.user)
         found = await transaction.fetchval("find_submitted_run", run.run_id, request)
         if found is not None:
@@ -66,6 +69,7 @@ class PostgresRuns:
         limits = await self._limits.locked_limits(transaction)
         _check_priority(run, limits)
         await _check_queue(transaction, run.user, limits.max_pending_per_user)
+        # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
         await transaction.execute("add_run", *_values(run, request))
         if trace := current_trace():
@@ -105,6 +109,7 @@ class PostgresRuns:
         async def delete(transaction: PostgresTransaction) -> None:
             row = await transaction.fetchrow("lock_run_to_delete", run_id)
             if row is None:
+                # The session repeats a transaction whose commit was not answered: the first one did delete.
                 if await transaction.fetchval("was_deleted_then", run_id, author.at):
                     return
                 raise RunNotFound(run_id=run_id)
@@ -113,6 +118,7 @@ class PostgresRuns:
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
             if row["has_unwritten_files"]:
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
+            # In the same transaction as the deletion: results is asked to follow, also after a crash here.
             await transaction.execute("add_deleted_run", run_id, author.at)
             await record_change(transaction, _change_of(run_id, Action.DELETE, author))
             await transaction.execute("delete_run", run_id)
@@ -149,6 +155,7 @@ class PostgresRuns:
 
         async def make_pending(transaction: PostgresTransaction) -> Run | None:
             await lock_user(transaction, user)
+            # The row changes before the checks below; an error rolls it back.
             if await transaction.fetchval(query, run_id, *values) is None:
                 return None
             await record_change(transaction, made)

@@ -1,12 +1,14 @@
 -- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
 
 -- name: lock_user: Let one transaction after the other change a user's queue ($1 user)
+-- By hash: two users may share a lock, and then only wait for each other.
 SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 
 -- name: find_submitted_run: Return the run of an earlier call ($1 run, $2 request)
 SELECT run_id FROM runs WHERE run_id = $1 OR request_id = $2;
 
 -- name: count_waiting_of_user: Count a user's pending and paused runs ($1 user)
+-- Two counts and not IN: each state has an index of its own.
 SELECT (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
        + (SELECT count(*) FROM runs WHERE state = 'paused' AND username = $1);
 
@@ -14,6 +16,7 @@ SELECT (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
 UPDATE runs SET priority = $2 WHERE run_id = $1;
 
 -- name: lock_dataset: Keep a data set from being deleted before this transaction ends; no row if it is gone ($1 data set)
+-- KEY SHARE: others may use and rename the data set meanwhile, only its deletion waits.
 SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR KEY SHARE;
 
 -- name: lock_input_file: Keep a file from being deleted before this transaction ends; no row if it is gone ($1 file)
@@ -36,11 +39,13 @@ SELECT * FROM run_rows WHERE run_id = $1;
 UPDATE runs
 SET state = 'cancelled', finished_at = $3
 WHERE run_id = $1
+  -- The same time means the same call: its first commit was not answered.
   AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id;
 
 -- name: requeue_run: Make a closed run pending in a new epoch, with a new completion window if it had one; repeatable with the same time ($1 run, $2 states, $3 time)
 UPDATE runs
+-- A repeated call finds the run pending with the same time, and must not open a second epoch.
 SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3, is_closed = false, step = '',
     started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL, error_reason = NULL,
     error_message = NULL, final_counts = NULL,
@@ -53,6 +58,7 @@ RETURNING run_id;
 UPDATE runs
 SET state = 'paused', queued_at = $3, step = '', admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
+-- A run that is being summed up needs nothing more from workers: there is nothing to pause.
 WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND starts_with(step, $4))
 RETURNING run_id;
 
@@ -101,9 +107,11 @@ SELECT *
 FROM run_rows
 WHERE expires_at <= $1 AND state IN ('pending', 'paused')
 ORDER BY expires_at
+-- The leader asks every round, so what is left out waits a second.
 LIMIT 100;
 
 -- name: unfinished_runs: Return the runs that the leader has to drive ()
+-- UNION ALL keeps each half on its own partial index.
 SELECT run_id FROM runs WHERE state = 'running'
 UNION ALL
 SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
@@ -118,6 +126,7 @@ UPDATE runs SET step = $3 WHERE run_id = $1 AND epoch = $2 AND state = 'running'
 
 -- name: finish_run: End a run; with counts it is closed as well ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
 UPDATE runs
+-- One statement: state and counts appear together, so no reader sees a completed run without its summary.
 SET state = $3, step = '', finished_at = $5, error_reason = $6, error_message = $7, final_counts = $8::jsonb,
     is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
 WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4::text[])

@@ -61,6 +61,7 @@ class Run:
     scoring_method: ScoringMethod
     created_at: datetime
     state: RunState = RunState.PENDING
+    # Counts from 1: a `planned_epoch` of 0 stays free for a run that was never planned.
     epoch: int = 1
     step: str = ""
     planned_epoch: int = 0
@@ -119,6 +120,7 @@ class Run:
 
 def deadline_error(run: Run, now: datetime) -> RunError | None:
     """Why the run ends now, if it does. A window closes over a run that waits as over one that runs."""
+    # A window replaces the time limit of a run, so only one of the two can end it.
     due = run.expires_at or run.deadline
     if due is None or now < due:
         return None

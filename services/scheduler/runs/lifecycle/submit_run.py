@@ -71,16 +71,19 @@ class SubmitRun:
 
     async def submit(self, submission: Submission) -> Run:
         stored = await self.runs.add(await self.prepare(submission), submission.request_id)
+        # After the store: a notice without a row would wake the leader for nothing.
         await self.controls.announce(stored)
         return stored
 
     async def prepare(self, submission: Submission) -> Run:
         """The run that the order becomes, checked but for the limits of this moment. Nothing is stored."""
+        # Checks of the order alone come first: they need no store and name the field.
         refuse(first_problem(submission.order), of="order")
         refuse(user_problem(submission.user))
         examined = await self._examined(self._named_in_full(submission.order))
         order = examined.order
         pool = self._pool(order)
+        # With the form that was asked for: one that the data set's lines decided gets another sentence.
         _check_form(order, pool, asked_form=submission.order.prompt_form)
         refuse_unfit(order, examined.tasks, pool, self.allowed_base_urls)
         now = self.clock.now()
@@ -109,6 +112,7 @@ class SubmitRun:
             settled = resolve_dataset_order(order, named.content, self.aliases)
             return _Resolved(settled, dataset_name=named.name)
         suite = await self.suites.suite(order.suite)
+        # Resolved now, although planning reads the suite again: an unknown task is refused to its user.
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         return _Resolved(replace(order, suite=suite.name), tasks, suite.version)
 

@@ -53,6 +53,7 @@ def first_problem(order: RunOrder) -> Problem | None:
     )
     out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
     return (
+        # Size first: the checks behind it walk through all that was sent.
         _size_problem(order)
         or _examined_problem(order)
         or out_of_range
@@ -110,6 +111,7 @@ def _model_problem(model: str) -> Problem | None:
     odd = next((letter for letter in model if not letter.isprintable()), None)
     if odd is not None:
         return Problem("model", f"model holds the character U+{ord(odd):04X}, which is no part of a name.")
+    # Servers that take the name as a path would leave their folder of models.
     if ".." in model.split("/"):
         return Problem("model", "model holds the part .., which is no part of a name.")
     return None

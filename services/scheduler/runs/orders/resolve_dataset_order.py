@@ -44,6 +44,7 @@ def _check_line_model(order: RunOrder, content: DatasetContent, aliases: Aliases
 def _check_targets(order: RunOrder, content: DatasetContent) -> None:
     """Checks targets. Under a limit, rows without one may be those not asked: planning finds out."""
     facts = content.facts
+    # The first rows are asked, but which rows lack a target is not stored: only their number is.
     unasked = max(0, facts.row_count - order.limit) if order.limit is not None else 0
     missing = facts.row_count - facts.target_count - unasked
     if order.metrics and missing > 0:

@@ -77,4 +77,5 @@ def params_for(ordered: GenerationParams, declared: Generation | None) -> Genera
 
 def _greedy_without_top_p(params: GenerationParams) -> GenerationParams:
     """A top_p of 0 leaves only the likeliest token. Some engines refuse it; all know temperature 0."""
+    # After the merge: a task's own top_p of 0 needs it too.
     return replace(params, temperature=0.0, top_p=None) if params.top_p == 0 else params

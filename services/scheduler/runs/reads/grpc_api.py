@@ -26,6 +26,7 @@ from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.workers.proto import WORKER
 
+# Some 32 years: more than any limit allows, and far within what `timedelta` holds.
 _LONGEST_SECONDS = 10**9
 _NAMES = {"max_running": "max_running_runs", "max_pending_per_user": "max_pending_runs_per_user"}
 _LIMITS = Codec(

@@ -34,8 +34,10 @@ class PostgresRunLists:
         start = after or _BEFORE_ALL
 
         async def page(transaction: PostgresTransaction) -> RunPage:
+            # A generic plan would serve no combination of filters well, since each unset one is a null.
             await transaction.execute("plan_by_values")
             rows = await transaction.fetch("list_runs", *filters, start.created_at, start.run_id, size)
+            # Counted for the first page only: a count reads all that matches.
             total = after.total if after else await transaction.fetchval("count_runs", *filters)
             return RunPage([run_from_row(row) for row in rows], total)
 

@@ -12,12 +12,14 @@ WHERE ($1::text IS NULL OR state = $1)
   AND ($4::bigint IS NULL OR project_id = $4)
   AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
   AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+  -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
   AND (created_at, run_id) < ($7::timestamptz, $8::uuid)
 ORDER BY created_at DESC, run_id DESC
 LIMIT $9;
 
 -- name: list_model_names: Return the ordered models that have a name, one step in the key for each model ($1 name, with its provider or without)
 WITH RECURSIVE known AS (
+    -- DISTINCT would read every run; this makes one index step for each model.
     (SELECT model FROM runs ORDER BY model LIMIT 1)
     UNION ALL
     SELECT next.model
@@ -62,10 +64,12 @@ WITH latest AS (
               'max_tokens', ordered -> 'params' -> 'max_tokens',
               'context_tokens', ordered -> 'params' -> 'context_tokens',
               'provider_params', ordered -> 'params' -> 'provider_params'
+          -- Settings that change how many tokens an answer takes; see `RunOrder.token_settings`.
           ) = $4::jsonb
 )
 SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
 FROM alike
+-- Runs of other models only where the model has none: their answers differ in length.
 WHERE is_of_model = (SELECT bool_or(is_of_model) FROM alike)
 ORDER BY finished_at DESC
 LIMIT 5;

@@ -24,12 +24,15 @@ from services.scheduler.runs.reads.run_snapshot import (
 )
 from services.scheduler.workers.worker import Worker, WorkerRegistry
 
+# The row is read again after this time, since a notice may be lost.
 POLL_SECONDS = 1.0
 # The shortest time between two snapshots for a watcher: each costs two queries.
 INTERVAL_SECONDS = 0.2
 # For a list, concurrent requests to results and their time limit.
+# Bounds what one page asks of results at once; a page may have 500 runs.
 COUNTS_AT_A_TIME = 8
 COUNTS_SECONDS = 2.0
+# The latest; the list of changes has the others.
 MOST_CHANGES = 20
 
 
@@ -109,6 +112,7 @@ class ShowRun:
         """The run now, then whenever it has changed; the last one is final and closed."""
         shown: RunSnapshot | None = None
         while True:
+            # Before the read: a change during it ends the wait below at once.
             version = self.tracker.version(run_id)
             snapshot = await self.show(run_id)
             if snapshot != shown:
