@@ -10,6 +10,7 @@ from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel
 from services.worker.models.load_models import ModelLoader
 
+# A round costs one request to NATS; a shorter one would not start a model sooner, which loads for minutes.
 _SELECT_MODEL_SECONDS = 1.0
 # Work that no change of a run's state announced is found after this time.
 _LONGEST_PAUSE_SECONDS = 20.0
@@ -28,6 +29,7 @@ class QuietChecks:
         """`news` differs from that of the call before where something has happened."""
         now = asyncio.get_running_loop().time()
         if news != self._known:
+            # News undo the growing pauses: work that is announced is looked for at once.
             self._known, self._pause_seconds, self._next_at = news, self.first_seconds, now
         if now < self._next_at:
             return False
@@ -55,6 +57,7 @@ class ConsumeShards:
         if self.loader.serves_any:
             await self.loader.describe()
         else:
+            # A claim, as later: replicas that start together would all load the same model.
             self._selected = await self.selector.claim(is_idle=True) or self.loader.models[0]
         async with asyncio.TaskGroup() as shards:
             while not self.context.stopping.is_set():
@@ -94,6 +97,7 @@ class ConsumeShards:
         if self._selected is None or not may_load:
             await _is_set_within(self.context.stopping, _SELECT_MODEL_SECONDS)
             return False
+        # The engine is about to change under the samples that it still answers.
         await self.context.prefetch.until_empty()
         is_loaded = await self.loader.load(self._selected)
         # If only the selected model is refused, the others that share its engine are served.
@@ -115,6 +119,7 @@ class ConsumeShards:
 
     async def _pull(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> None:
         try:
+            # One task for each model and priority: a pull waits at the server, so it cannot serve two.
             while await self._is_wanted(model, priority, shards):
                 message = await self.source.pull(model, priority)
                 self.context.prefetch.report(priority, model, is_flowing=message is not None)
@@ -131,10 +136,12 @@ class ConsumeShards:
     async def _accept(self, message: ShardMessage | None, shards: asyncio.TaskGroup) -> None:
         if message is None:
             return
+        # Its outcomes are stored: asking again would cost money and change nothing.
         if self.context.in_flight.is_finished(message):
             await message.acknowledge()
             return
         in_flight = self.context.in_flight.add(message)
+        # A redelivery of what this worker executes: its ack deadline passed, which is no reason to ask twice.
         if in_flight is None:
             return
         self.context.prefetch.add(len(in_flight.unfinished), len(in_flight.shard.samples))

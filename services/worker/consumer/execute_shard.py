@@ -76,6 +76,7 @@ class ExecuteShard:
         """Executes the unfinished samples."""
         execution = Execution.COMPLETE
         try:
+            # If the engine dies again, it is known which sample did it.
             if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1:
                 await self._execute_alone(in_flight)
             else:
@@ -87,12 +88,14 @@ class ExecuteShard:
         except* EngineDied:
             execution = Execution.ENGINE_DIED
         finally:
+            # Also after an error: the shard is acknowledged or forwarded only when these are stored.
             self.batcher.flush(in_flight.shard)
         return execution
 
     async def _execute_all(self, in_flight: InFlightShard) -> None:
         async with asyncio.TaskGroup() as group:
             for sample in list(in_flight.unfinished.values()):
+                # In this loop and not in the tasks: samples start in order, and tasks do not pile up.
                 await self.concurrency.acquire()
                 in_flight.has_started = True
                 task = group.create_task(self._execute_one(in_flight, sample), name="execute sample")
@@ -108,6 +111,7 @@ class ExecuteShard:
     async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
         use_case = self.process_rollout if sample.rollout else self.execute_sample
         outcome = await use_case.execute(in_flight.shard, sample)
+        # Before the outcome is queued: a shard that is abandoned now must not send this sample again.
         del in_flight.unfinished[sample.number]
         self.prefetch.finish(1)
         if outcome is not None:

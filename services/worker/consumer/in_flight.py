@@ -67,6 +67,7 @@ class InFlightShard:
         self.shard = message.shard
         self.key = _key(message)
         self.failed_deliveries = message.failed_deliveries
+        # A reconciled shard may come back while its first attempt still runs here.
         left_to_earlier = {number for other in earlier for number in other.unfinished}
         samples = (sample for sample in message.shard.samples if sample.number not in left_to_earlier)
         self.unfinished: dict[int, ShardSample] = {sample.number: sample for sample in samples}
@@ -91,6 +92,7 @@ class InFlightShard:
             await asyncio.wait(self.published)  # shared with other shards, so never cancelled here
         for each in self.published:
             each.result()
+        # Their outcomes are part of this shard's, so its acknowledgement waits for them too.
         for other in self._earlier:
             await other.removed.wait()
 
@@ -136,6 +138,7 @@ class InFlightShards:
         in_flight.removed.set()
         if is_finished:
             self._finished[key] = None
+            # Bounds the memory; a shard that is forgotten is only asked twice.
             if len(self._finished) > self._remembered:
                 self._finished.popitem(last=False)
 

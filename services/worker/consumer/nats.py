@@ -42,6 +42,7 @@ class NatsShardMessage:
         self.trace = headers.get(TRACEPARENT, "")
         # One id for all tries to publish its rest: a try that seemed to fail may have reached the stream.
         self._rest_id = uuid.uuid4().hex
+        # The server counts deliveries of this message; the message carries those of its predecessors.
         self.failed_deliveries = self._work.failed_deliveries + message.metadata.num_delivered - 1
 
     async def acknowledge(self) -> None:
@@ -57,6 +58,7 @@ class NatsShardMessage:
         """Forwards it to the worker that pulls next. This does not count as a failed delivery."""
         samples = [sample.number for sample in self.shard.samples]
         await self.send_rest(samples, failed_deliveries=self.failed_deliveries)
+        # After the publish. A crash in between leaves the shard twice, the other order not at all.
         await self.acknowledge()
 
     async def extend_ack_deadline(self) -> None:
@@ -125,6 +127,7 @@ class NatsShardSource:
                     await shard.terminate()
                     return
                 try:
+                    # A third, so that the deadline is extended before the server redelivers.
                     async with asyncio.timeout(self._ack_wait_seconds / 3):
                         await shard.forward()
                         return
@@ -140,6 +143,7 @@ class NatsShardSource:
             subjects = await self._jetstream.pending_by_subject(
                 self._stream, messaging.work_of_pool(self._pool.name)
             )
+            # Most models have no work: only those with a subject cost a request for each priority.
             tokens = {messaging.token_of_work(subject) for subject in subjects}
             waiting = [model for model in models if messaging.model_token(model) in tokens]
             found = [await self._backlog(model) for model in waiting]
@@ -168,5 +172,6 @@ class NatsShardSource:
             return NatsShardMessage(message, self._jetstream, self._clock, completes_text=completes_text)
         except DecodeError as error:
             log.error("unreadable work message terminated", subject=message.subject, error=str(error))
+            # Not nak: it would be unreadable for every worker, and come back for ever.
             await message.term()
             return None

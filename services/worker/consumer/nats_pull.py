@@ -13,6 +13,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
 
+# The longer the fewer requests of idle workers; the heartbeat below notices a lost pull before.
 _WAITS_SECONDS = 120.0
 # The server sends a sign of life this often; after two missing ones the pull is sent anew.
 _HEARTBEAT_SECONDS = 15.0
@@ -20,16 +21,19 @@ _HEARTBEAT_SECONDS = 15.0
 _FETCH_SECONDS = 1.0
 # How long the next fetch lets a forward end that is under way.
 _FORWARD_SECONDS = 0.5
+# After errors only; the bound keeps a worker within five seconds of a server that is back.
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 5.0
 _NANOSECONDS = 1_000_000_000
 _REQUEST = orjson.dumps(
     {
+        # One: what a pull brings beyond the room of this worker is work that another could do.
         "batch": 1,
         "expires": int(_WAITS_SECONDS * _NANOSECONDS),
         "idle_heartbeat": int(_HEARTBEAT_SECONDS * _NANOSECONDS),
     }
 )
+# Status codes of JetStream, in the header of messages without a body.
 _HEARTBEAT = "100"
 # Nothing came until the pull expired; a new one may bring something.
 _NOTHING = frozenset({"404", "408"})
@@ -73,6 +77,7 @@ class LongPull:
         except TRANSIENT_NATS as error:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._close()
+            # After the close: an inbox that stays open would collect answers of the lost pull.
             await asyncio.sleep(self._pauses.next())
             return None
         self._pauses.reset()
@@ -92,6 +97,7 @@ class LongPull:
             return None
         # A forward that is cut off may have reached the stream, and its shard would be there twice.
         await asyncio.wait((self._forwarding,), timeout=_FORWARD_SECONDS)
+        # Waited for below, since a cancelled publish may still end well.
         self._forwarding.cancel()
         await asyncio.wait((self._forwarding,))
         held, self._held, self._forwarding = self._held, None, None
@@ -122,6 +128,7 @@ class LongPull:
     async def _send(self, inbox: Subscription) -> None:
         await self._jetstream.connection.publish(self._subject, _REQUEST, reply=inbox.subject)
         self._is_waiting = True
+        # A new connection has no pulls, and the server does not announce that.
         self._reconnects = self._jetstream.reconnects
         self._hear()
 
@@ -137,6 +144,7 @@ class LongPull:
             self._is_waiting = False
             if not status:
                 return message
+            # As 409: the consumer or its stream was deleted, or the leader of the consumer changed.
             if status not in _NOTHING:
                 self._is_made = False
                 raise ConnectionError(f"the pull ended: {status} {headers.get('Description', '')}")
@@ -146,6 +154,7 @@ class LongPull:
         self._hear()
         if self._is_on_hold and not (message.headers or {}).get("Status"):
             self._is_waiting, self._held = False, message
+            # In a task: this callback runs in the reader of the connection, which must not wait.
             self._forwarding = asyncio.create_task(self._forward_held(message), name="forward shard")
             return
         self._received.append(message)

@@ -69,6 +69,7 @@ class NatsHeartbeat:
             self._sources.context.refused_runs.reasons,
             self._sources.rate_limiters.throttled_servers(),
         )
+        # Changes go out at once: the peers decide by them which model they load.
         if content == self._reported and self._clock.monotonic() < self._sent_at + every_seconds:
             return
         await self.send()
@@ -146,11 +147,13 @@ class NatsWorkerRegistry:
         except TRANSIENT_NATS as error:
             log.info("peers unknown", error=repr(error))
             return ()
+        # Its own is older than what it has in memory.
         heartbeats.pop(self._identity.heartbeat_key, None)
         statuses = map(work_messages_pb2.WorkerStatus.FromString, heartbeats.values())
         return [
             PeerWorker(tuple(status.ready_models), status.loading_model)
             for status in statuses
+            # A draining worker answers no more, so its model counts as unserved.
             if status.condition != "draining"
         ]
 
@@ -166,6 +169,7 @@ class NatsWorkerRegistry:
         try:
             await self._heartbeat.send()
             worker = self._identity.worker_id.encode()
+            # Compare and set: of two workers that decided by the same revision only one succeeds.
             return await self._switches.update(self._switch_key, worker, revision=after)
         except TRANSIENT_NATS as error:
             log.info("switch not reported", error=repr(error))

@@ -24,7 +24,9 @@ class PrefetchLimits:
     @classmethod
     def for_concurrency(cls, concurrency: int) -> "PrefetchLimits":
         """Enough that the engine never waits for a pull, and no more than that."""
+        # 64 is a whole shard (`MAX_SHARD_SAMPLES` of the scheduler): more would wait here unused.
         prefetched = max(1, min(64, concurrency // 2))
+        # Twice: shards stay in flight until their slowest sample is answered and stored.
         return cls(concurrency, prefetched, in_flight=2 * (concurrency + prefetched) + 64)
 
 
@@ -79,6 +81,7 @@ class Prefetch:
     def close(self) -> None:
         """Stops pulling: for a model switch, a restart of the engine, or the end of the worker."""
         self.closed.set()
+        # A pull that waits for room has to see that it is closed.
         self._changed.set()
 
     def add(self, unfinished: int, in_flight: int) -> None:
@@ -127,6 +130,7 @@ class Prefetch:
         while not self.closed.is_set():
             if self.has_room(priority):
                 return True
+            # No await between the check and this: no change is lost.
             self._changed.clear()
             await self._changed.wait()
         return False
@@ -141,4 +145,5 @@ class Prefetch:
         room = limits.concurrency + self._depth.samples()
         if self.unfinished >= room or self.in_flight >= limits.in_flight:
             return False
+        # While a higher priority brings shards, a lower one gets no room at all.
         return not any(self._higher[priority])

@@ -16,11 +16,14 @@ from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Outcome
 from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS
 
+# One may be chance, as a node that went away. Each more costs an engine's restart of minutes.
 FAILED_DELIVERIES_ALLOWED = 2
 log = get_logger()
 # After it the scheduler has failed the refused run; otherwise the rest is tried again, here or elsewhere.
 _REFUSED_SECONDS = 1.0
+# Below the grace period of a draining worker; a full stream is left to the redelivery.
 _SEND_REST_SECONDS = 5.0
+# Without it a shard that fails at once would go round in a busy loop.
 _NACK_DELAY_SECONDS = 2.0
 
 
@@ -32,6 +35,7 @@ async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) ->
     """Publishes each sample in a message of its own; a sample that is alone already is recorded as failed."""
     samples = tuple(in_flight.unfinished.values())
     if len(in_flight.shard.samples) > 1:
+        # Before the first send: a single sample may come back here while this shard is not removed yet.
         in_flight.is_forwarded = True
         for sample in samples:
             await in_flight.message.send_single(sample.number)
@@ -94,8 +98,10 @@ class ProcessShard:
             await _nack_safely(in_flight)
         finally:
             is_finished = disposition is Disposition.ACKNOWLEDGED
+            # What was executed has left the count already; only the rest is dropped.
             self.context.prefetch.drop(len(in_flight.unfinished))
             self.context.prefetch.release(len(in_flight.shard.samples))
+            # Last: until here a redelivery finds the shard in flight and does not start it again.
             self.context.in_flight.remove(in_flight, is_finished=is_finished)
         seconds = self.clock.monotonic() - started
         SHARDS.labels(disposition.value).inc()
@@ -124,6 +130,7 @@ class ProcessShard:
         task = asyncio.create_task(self._run_executor(in_flight), name="execute shard")
         in_flight.executing = task
         try:
+            # `wait` and not `await task`: a cancelled execution is a result here, and no error.
             await asyncio.wait((task,))
         finally:
             task.cancel()
@@ -131,6 +138,7 @@ class ProcessShard:
             return Execution.ABANDONED
         execution = task.result()
         if execution in (Execution.ENGINE_LOST, Execution.ENGINE_DIED):
+            # The engine is loaded again before anything new is pulled.
             self.context.prefetch.close()
         return execution
 
@@ -146,10 +154,12 @@ class ProcessShard:
 
 async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Disposition:
     """Acknowledges only after the outcomes are stored durably; raises where they are not."""
+    # Without waiting for outcomes: a run that comes back asks for what is missing.
     if in_flight.abandoned in (Abandoned.RUN_ENDED, Abandoned.RUN_WAITS):
         await in_flight.message.terminate()
         return Disposition.TERMINATED
     await in_flight.until_published()
+    # An engine that died after the last answer has left nothing to forward.
     if execution is Execution.COMPLETE or not in_flight.unfinished:
         await in_flight.message.acknowledge()
         return Disposition.ACKNOWLEDGED
@@ -158,6 +168,7 @@ async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Dispos
 
 async def _forward_rest(in_flight: InFlightShard, execution: Execution) -> Disposition:
     """Publishes the samples without an answer. A drain does not count as a failed delivery."""
+    # ENGINE_LOST does not count: the engine never started, so no sample can be the cause.
     failed_deliveries = in_flight.failed_deliveries + (execution is Execution.ENGINE_DIED)
     in_flight.is_forwarded = True
     try:

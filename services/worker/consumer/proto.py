@@ -95,6 +95,7 @@ def only_samples(
     part.samples.extend(sample for sample in work.samples if sample.sample in wanted)
     part.failed_deliveries = failed_deliveries
     if work.HasField("time_left"):
+        # Time left and not a deadline: the new message counts from its own time of sending.
         part.time_left.FromTimedelta(max(left, timedelta(0)))
     return part.SerializeToString()
 

@@ -16,7 +16,9 @@ _CLAIMS_AT_ONCE = 3
 class SwitchPolicy:
     """How long a worker keeps its model: without work for it, and while it has work."""
 
+    # Longer than a gap between two shards of one run, or a model would be swapped in the middle of it.
     idle_seconds: float = 2.0
+    # A model loads for minutes: short stays would mean a pool that mostly loads.
     min_residency_seconds: float = 60.0
 
 
@@ -48,10 +50,12 @@ class SelectModel:
         if await self.select(is_idle=is_idle) is None:
             return None
         for _ in range(_CLAIMS_AT_ONCE):
+            # Before the state is read again: a switch after this reading makes the report fail.
             last_switch = await self.registry.last_switch()
             model = await self.select(is_idle=is_idle)
             if model is None or last_switch is None:
                 return None
+            # Before the report, since the heartbeat that goes out with it names the model.
             self.loader.switching_to = model
             if await self.registry.report_switch(after=last_switch):
                 return model

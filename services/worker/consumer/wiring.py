@@ -46,7 +46,9 @@ from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import CheckCode
 
+# How soon a changed state goes out; an unchanged one goes out every `heartbeat_seconds`.
 _HEARTBEAT_CHECK_SECONDS = 0.25
+# How often a bucket that may have been wiped is looked for: once for many puts, not before each.
 _BUCKET_CHECK_SECONDS = 20.0
 
 

@@ -47,6 +47,8 @@ def constrained_sampling(sampling: Sampling, prompt: Prompt, choices: Sequence[s
     return replace(
         sampling,
         allowed_texts=allowed,
+        # Unset stays unset: the engine then decides by the context.
         max_tokens=sampling.max_tokens and max(sampling.max_tokens, longest + _TOKENS_AROUND_TEXT),
+        # A stop text inside a choice would cut it, and the reply would be none of the choices.
         stop=(),
     )

@@ -70,21 +70,25 @@ class ExecuteSample:
         tries = 0
         while True:
             await limiter.acquire()
+            # After the wait for quota, which may be long: the run may have lost its slot meanwhile.
             if failure and self._is_left_to_run(shard, failure):
                 return None
             if self.clock.now() >= self.run_states.deadline(shard):
+                # Never asked is not failed: a retry asks it, and the failed share stays honest.
                 return self._failed(shard, sample, failure) if failure else None
             if reason := self.refused_runs.reason(shard):
                 raise engine.ModelRefused(reason)
             try:
                 answer = await self._send(limiter, shard, sample)
                 return Outcome(shard, sample.number, await self._judged(sample, answer))
+            # Of the worker and not of the sample: the shard is handed on without an outcome.
             except (engine.EngineDied, engine.ModelCannotLoad):
                 raise
             except EngineFailure as error:
                 failure = error
             if self._is_left_to_run(shard, failure):
                 return None
+            # A 429 says nothing about the request; only the deadline bounds how often it is sent.
             tries += not isinstance(failure, RateLimited)
             delay = self._delay(limiter, shard, failure, tries)
             if delay is None:
@@ -105,11 +109,13 @@ class ExecuteSample:
             RATE_LIMITED.inc()
             raise
         except EngineFailure as failure:
+            # A refusal or an error was let through by the rate limit all the same.
             limiter.on_accepted()
             if failure.retry_after_seconds is not None:
                 limiter.on_retry_after(failure.retry_after_seconds)
             raise
         limiter.on_accepted(result.usage.prompt_tokens + result.usage.completion_tokens)
+        # An answer proves that key and model are good, so a later refusal is about its request.
         self.refused_runs.on_answer(shard)
         return _bounded(result)
 
@@ -194,6 +200,7 @@ async def _ask_constrained(
     """A server may ignore the constraint: then its text is a failure."""
     sampling = constrained_sampling(shard.sampling, prompt, choices)
     generated = await asked.generate(shard.model, prompt, sampling)
+    # Servers that do not know the parameter ignore it without a word.
     if generated.text.strip() not in option_texts(choices):
         raise engine.ProviderFailed(
             "The answer is none of the choices, though decoding was constrained to them."

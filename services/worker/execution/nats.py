@@ -26,6 +26,7 @@ from services.worker.execution.shard import Outcome, OutcomeBatch
 
 # Every answer about a stream says the server's time.
 _TIME_SUBJECT = f"$JS.API.STREAM.INFO.KV_{streams.RUNS_BUCKET.name}"
+# In which a machine's clock drifts by less than 50 ms.
 _TIME_SECONDS = 300.0
 _REQUEST_SECONDS = 5.0
 
@@ -35,6 +36,7 @@ _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
+    # One proof for each shard of the batch, however many of its outcomes are in it.
     shards = {shard.dispatch_proof: shard for shard in (each.shard for each in batch.outcomes)}
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
@@ -106,6 +108,7 @@ class NatsOutcomePublisher:
         payload = batch_to_bytes(batch, self._worker_id, self._environment_of(batch))
         subject = messaging.outcome_subject(batch.run_id)
         await self._jetstream.publish(subject, payload, message_id)
+        # After the publish, so that a batch which is published again after an outage counts once.
         count_outcomes(batch.outcomes)
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
@@ -137,6 +140,7 @@ class ServerTime:
         reply = await self._jetstream.connection.request(_TIME_SUBJECT, timeout=_REQUEST_SECONDS)
         shown = orjson.loads(reply.data).get("ts")
         if shown:
+            # The server read its clock about half-way between question and answer.
             taken = timedelta(seconds=(self._clock.monotonic() - asked_at) / 2)
             self._clock.learn(datetime.fromisoformat(shown) + taken)
             self._reconnects = reconnects
@@ -165,6 +169,7 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
             epoch=control.epoch,
             is_final=control.state in _FINAL,
             is_retry_budget_spent=control.is_retry_budget_spent,
+            # Named by those without: a state that a newer scheduler adds keeps its slot here.
             has_slot=control.state not in _WITHOUT_SLOT,
             deadline=entry.put_at + control.time_left.ToTimedelta()
             if control.HasField("time_left")

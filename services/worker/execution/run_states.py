@@ -10,6 +10,7 @@ from services.worker.execution.shard import Shard
 _NEVER = datetime.max.replace(tzinfo=UTC)
 # A server may refuse one request by mistake among many that it answers, but not so many in a row.
 REFUSALS_IN_A_ROW = 8
+# Bounds the memory; a forgotten run counts as one without an answer from here.
 _REMEMBERED_RUNS = 1024
 
 
@@ -39,6 +40,7 @@ class RunStates:
     def is_live(self, shard: Shard) -> bool:
         """Whether the shard's run has neither ended nor gone on to a later epoch."""
         control = self._controls.get(shard.run_id)
+        # Announcements and shards travel apart: an older state says nothing about a newer epoch.
         if control is None or control.epoch < shard.epoch:
             return True
         return control.epoch == shard.epoch and not control.is_final
@@ -55,6 +57,7 @@ class RunStates:
         """The run's present deadline, before that of the message: time without a slot does not count."""
         control = self._control(shard)
         if control is not None and not control.has_slot:
+            # The time without a slot does not count, and a request under way may still be answered.
             return _NEVER
         return control.deadline if control and control.deadline else shard.deadline
 
@@ -94,6 +97,7 @@ class RefusedRuns:
     def on_refusal(self, shard: Shard, reason: str, *, is_certain: bool = True) -> bool:
         """Whether the whole run now counts as refused."""
         key = (shard.run_id, shard.epoch)
+        # No entry means no answer yet: then one certain refusal is enough.
         refusals = self._since_answer.get(key, REFUSALS_IN_A_ROW if is_certain else 0) + 1
         if refusals < REFUSALS_IN_A_ROW:
             self._since_answer[key] = refusals

@@ -26,6 +26,7 @@ _PROBE_LEAD_SHARE = 0.1
 _SHORTEST_REPORTED_SECONDS = 5.0
 # Runs whose retries are counted: the counts travel with every report.
 _REMEMBERED_RUNS = 64
+# Orders name servers freely; this bounds the memory. A forgotten one starts without its limits.
 _REMEMBERED_SERVERS = 256
 
 
@@ -82,10 +83,12 @@ class ProviderRateLimiter:
 
     async def acquire(self) -> None:
         """Returns when a request may be sent: at once while no limit is known."""
+        # Without a limit no lock: this is on the path of every request.
         if not (self._throttled_until or self._requests.rate or self._tokens.rate):
             return
         self.waiting += 1
         try:
+            # Waiters are served in their order, and `TokenBucket.take` allows one at a time.
             async with self._queue:
                 await self._wait()
         finally:
@@ -98,6 +101,7 @@ class ProviderRateLimiter:
         """The provider accepted a request, whatever came of it."""
         self._rate_limited_in_a_row = 0
         if tokens:
+            # The first answer is the whole estimate.
             weight = _LATEST_WEIGHT if self._expected_tokens else 1.0
             self._expected_tokens += weight * (tokens - self._expected_tokens)
 
@@ -106,12 +110,14 @@ class ProviderRateLimiter:
         self.rate_limited += 1
         if retry_after_seconds is not None:
             self.on_retry_after(retry_after_seconds)
+        # Requests in flight together fail together: they are one refusal, not many in a row.
         elif not self.throttled_seconds():
             self._rate_limited_in_a_row += 1
             self._throttle(0.0, self._backoff.seconds(self._rate_limited_in_a_row))
 
     def on_retry_after(self, seconds: float) -> None:
         resume_at = self._clock.now() + timedelta(seconds=capped_retry_after(seconds))
+        # The latest: a shorter one came for a request that was sent before.
         self.resume_at = max(resume_at, self.resume_at or resume_at)
         self._throttle_with_probe(seconds)
 
@@ -157,11 +163,13 @@ class ProviderRateLimiter:
     def _spread_seconds(self) -> float:
         """If all workers resumed at once, the provider would reject most of their requests."""
         rate = self._requests.rate
+        # 1 / rate is this worker's own interval: within it each worker has one request.
         return random.uniform(0, min(1 / rate, _LONGEST_SPREAD_SECONDS)) if rate else self._backoff.seconds(1)
 
     def _throttle_with_probe(self, seconds: float) -> None:
         seconds = capped_retry_after(seconds)
         lead = _PROBE_LEAD_SHARE * seconds
+        # At random within the lead, so that workers under one key probe one after the other.
         if self._throttle(seconds, max(self._spread_seconds(), random.uniform(0, lead))):
             self._probe_lead_seconds = lead
 

@@ -13,7 +13,9 @@ from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters, RateQuota
 
+# The scheduler measures over 3 seconds (`rate_meter`), so a lost report still leaves two.
 _REPORT_SECONDS = 1.0
+# How late a 429 is reported; the leader assigns every half second.
 CHECK_SECONDS = 0.25
 
 log = get_logger()
@@ -39,6 +41,7 @@ class NatsRateLimits:
         now = self._clock.monotonic()
         for limiter in self._limiters:
             if limiter.key and self._is_due(limiter, now):
+                # Before the report, so that the first second of a new worker is limited already.
                 self._apply_known_quota(limiter)
                 await self._report(limiter)
                 self._reported[limiter.key] = (now, limiter.sent, limiter.rate_limited)

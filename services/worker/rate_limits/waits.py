@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 # A longer Retry-After is cut to this: it may be wrong, or the limit may be lifted earlier.
 LONGEST_RETRY_AFTER_SECONDS = 60.0
+# Far above `longest_seconds`; it keeps the power of two a number that a float holds.
 _MOST_DOUBLINGS = 30
 # How much may be taken at once after a pause. Short: many workers share one burst of the provider.
 _BURST_SECONDS = 0.1
+# A rate of 0 would wait for ever, also after the quota has grown.
 _LOWEST_RATE = 1e-3
+# What is left by rounding after the last part.
 _NOTHING = 1e-9
 
 
@@ -27,6 +30,7 @@ class Backoff:
     def seconds(self, failures: int) -> float:
         """How long to wait after the n-th failure in a row, counted from 1."""
         bound = self.first_seconds * 2 ** min(failures - 1, _MOST_DOUBLINGS)
+        # Full jitter: workers that failed together do not come back together.
         return random.uniform(0, min(bound, self.longest_seconds))
 
 
@@ -51,6 +55,7 @@ class TokenBucket:
         loop, left = asyncio.get_running_loop(), amount
         while left > _NOTHING and (rate := self._rate) is not None:
             seconds = min(left / rate, _BURST_SECONDS)
+            # Negative after a pause, and then it only yields.
             await asyncio.sleep(self._full_at + seconds - _BURST_SECONDS - loop.time())
             self._full_at = max(self._full_at, loop.time()) + seconds
             left -= seconds * rate
