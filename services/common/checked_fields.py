@@ -12,6 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 
 Member = TypeVar("Member", bound=ContractEnum)
 Key = TypeVar("Key")
+# Against mistakes and not against attackers: chance passes one in 2**64.
 _CHECKSUM_BYTES = 8
 
 

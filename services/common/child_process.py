@@ -37,6 +37,7 @@ class ChildProcess:
         if patience_seconds:
             with suppress(subprocess.TimeoutExpired):
                 await asyncio.to_thread(self.process.wait, patience_seconds)
+        # Harmless where it has ended: `kill` looks for its exit first.
         self.process.kill()
         await asyncio.to_thread(self.process.wait)
         self.input.close()

@@ -24,6 +24,7 @@ class ServerClock:
     """
 
     def __init__(self) -> None:
+        # Counted by the monotonic clock, so a clock that an operator sets back moves nothing.
         self._ahead_of_monotonic = time.time() - time.monotonic()
         self.learned_at: float | None = None
 

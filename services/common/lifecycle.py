@@ -48,6 +48,7 @@ async def run_service(name: str, context: ServiceContext, *, notice_seconds: flo
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
+        # Set and not raised: the five steps below decide when what ends.
         loop.add_signal_handler(number, stop.set)
     has_started = asyncio.Event()
 
@@ -85,6 +86,7 @@ async def _serve(name: str, service: RunningService, stop: asyncio.Event, notice
     else:
         failed.cancel()
     stopped.cancel()
+    # Before anything stops: load balancers must not send to a server that refuses.
     await service.set_ready(False)
     log.info("stopping", name=name)
     await asyncio.sleep(notice_seconds)
@@ -130,6 +132,7 @@ async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: st
     """Calls `step` for ever with a pause between; a failure is logged and the next call still comes."""
     while True:
         try:
+            # Without it a loop whose cancellation nats-py swallowed would never end.
             with cancellation_kept():
                 await step()
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end

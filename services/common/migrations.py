@@ -24,7 +24,9 @@ log = get_logger()
 _COMPATIBLE_FROM = re.compile(r"\A-- compatible-from: (?P<name>\S+)$", re.MULTILINE)
 # A statement that waits for a table lock holds up every query that comes after it.
 _LOCK_SECONDS = 2.0
+# In the pause the queries that piled up behind the lock go through.
 _PAUSE_SECONDS = 1.0
+# A vacuum or a long report ends in minutes; what takes longer needs a person.
 _PATIENCE_SECONDS = 300.0
 # An advisory lock is polled, so that a waiting replica looks like no dead connection to a proxy between.
 _POLL_SECONDS = 0.2
@@ -113,11 +115,14 @@ async def prepare_schema(settings: SchemaSettings, schema: str, folder: Path) ->
 async def migrate(dsn: str, schema: str, folder: Path, *, patience: LockPatience | None = None) -> None:
     """Applies each file of `folder` once, in order. Raises SchemaTooNew and MigrationBlocked."""
     migrations = read_migrations(folder)
+    # Of its own: the lock lives as long as the connection, and a pool may close one.
     connection = await connect_once(dsn)
     try:
+        # Before reading what is applied: replicas that start together would apply it twice.
         await _lock(connection, schema)
         await _open_schema(connection, schema)
         applied = await _applied(connection)
+        # Before anything is changed: an older release must not add to a schema that it cannot read.
         _raise_if_too_new(schema, migrations, applied)
         for migration in migrations:
             if migration.name not in applied:
@@ -191,6 +196,7 @@ async def _apply(
         try:
             async with connection.transaction():
                 await connection.execute(
+                    # LOCAL ends with the transaction.
                     f"SET LOCAL lock_timeout = '{round(patience.lock_seconds * 1000)}ms'"
                 )
                 await connection.execute(migration.sql)

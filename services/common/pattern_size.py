@@ -55,6 +55,7 @@ def _parts(pattern: str) -> int:
                 last = sums.pop()
             case "repeat" | "least":
                 sums[-1] -= last
+                # Only the least number is written out; what goes beyond it is a loop.
                 last = 1 + max(int(token["least"] or 0), 1) * last
             case _:
                 last = 1

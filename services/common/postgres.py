@@ -49,9 +49,11 @@ _REFUSALS = (
     asyncpg.InsufficientPrivilegeError,
 )
 
+# A failover of Postgres takes half a minute or so.
 _OUTAGE_PATIENCE_SECONDS = 60.0
 # Shorter: a service that is started by hand reports soon what is missing.
 _START_PATIENCE_SECONDS = 20.0
+# Within the time that a stopping pod has.
 _CLOSE_SECONDS = 5.0
 _UNREADABLE = "an address that cannot be read"
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
@@ -77,6 +79,7 @@ async def retrying(
     """
     attempts = AsyncRetrying(
         retry=retry_if_exception_type(TRANSIENT_POSTGRES),
+        # Random, so that all replicas do not come back to a restarted server at once.
         wait=wait_random_exponential(multiplier=0.05, max=1.0),
         stop=stop_after_delay(patience_seconds),
         reraise=True,
@@ -94,6 +97,7 @@ async def connect_pool(
     settings = {
         "search_path": schema,
         "application_name": f"proctor-{schema}",
+        # Statements here are short; compiling one takes longer than running it.
         "jit": "off",
         "statement_timeout": str(round(statement_seconds * 1000)),
     }
@@ -104,6 +108,7 @@ async def connect_pool(
             min_size=1,
             max_size=max_size,
             timeout=5,
+            # For a server that is cut off and never answers; `statement_timeout` cannot reach it.
             command_timeout=60,
             reset=_keep_session,
             server_settings=settings,
@@ -210,6 +215,7 @@ class PostgresSession:
             return await operation()
 
         try:
+            # The first attempt without tenacity, whose machinery costs more than a small query.
             return await operation()
         except TRANSIENT_POSTGRES as error:
             log.info("query repeated", error=repr(error))

@@ -20,7 +20,9 @@ from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
 from services.common.traces import start_traces, stop_traces
 
+# From glibc's malloc.h. Setting it also ends its growing by itself.
 _M_MMAP_THRESHOLD = -3
+# A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
 _LARGE_BLOCK_BYTES = 1024 * 1024
 
 
@@ -180,6 +182,7 @@ def bound_socket(address: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
+        # A service that restarts meets connections of its predecessor that wait for their end.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, int(port)))
     except OSError as error:

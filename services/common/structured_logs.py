@@ -9,7 +9,9 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from services.common.traces import current_trace_id
 
+# A few such fields stay below the 16 KiB at which containers split a line.
 _MAX_FIELD = 1024
+# Deep enough for a chain of errors. A recursion that went wild is cut.
 _MAX_TRACEBACK = 32 * 1024
 
 

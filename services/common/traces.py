@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any
 
 TRACEPARENT = "traceparent"
+# The SDK's default of 10 s would outlive a pod that stops.
 _EXPORT_SECONDS = 3
 _Attributes = Mapping[str, str | int | float | bool]
 
@@ -94,6 +95,7 @@ def current_trace() -> str:
     if _tracing is None:
         return ""
     found = _tracing.trace.get_current_span().get_span_context()
+    # Unsampled is passed on as nothing: the next service then does no work for it either.
     if not found.is_valid or not found.trace_flags.sampled:
         return ""
     return f"00-{found.trace_id:032x}-{found.span_id:016x}-01"

@@ -40,6 +40,7 @@ USER_HEADER = "X-Proctor-User"
 # Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
 log = get_logger()
+# Every request waits for this call; a slow scheduler must not make the gateway slow.
 _TIMEOUT_SECONDS = 1.0
 # Between two tries requests do not wait for a scheduler that hangs.
 _ASK_AGAIN_SECONDS = 1.0
@@ -78,6 +79,7 @@ class Identity:
 
     def _key_holder(self, presented: str) -> str | None:
         for name, key in self._api_keys.items():
+            # In constant time: how long it takes says nothing about how much of a key was right.
             if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
                 return name
         return None
@@ -142,6 +144,7 @@ class RequestLimit:
                 CountRequestRequest(user=user, is_read=is_read), timeout=_TIMEOUT_SECONDS
             )
         except DomainError as error:
+            # The limit itself; any other error means that the scheduler could not count.
             if error.kind is ErrorKind.EXHAUSTED:
                 self._counts.note_refusal(user, is_read=is_read)
                 raise
@@ -188,6 +191,7 @@ class CallSlots:
 
         A single request always fits: bodies have a limit of their own.
         """
+        # An empty account takes any body: `BodyLimit` bounds a single one.
         if self._bytes[user] and self._bytes[user] + size > self._max_bytes_per_user:
             raise TooManyCalls(user=user, limit=f"{self._max_bytes_per_user} bytes", retry_after_seconds=1)
         if size and self._all_bytes and self._all_bytes + size > self._max_bytes:
@@ -226,6 +230,7 @@ class Admission:
 
         Raises `OperatorsOnly`, `NotForUsers`, or an error of a limit.
         """
+        # Before the permission, so that guessing what is allowed is limited too.
         await self._count(caller, permission)
         if permission is Permission.INTERNAL:
             raise NotForUsers

@@ -57,7 +57,9 @@ SENT_ONCE = (
 # Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
 _LONG_CALL_FACTOR = 10
 _PATH = "/grpc.health.v1.Health/Check"
+# Below the 3 s that the chart gives a probe, so that the answer names the backend that is away.
 _TIMEOUT_SECONDS = 2.0
+# During a rolling update one or two replicas are on their way out.
 _REPLICAS_ASKED = 3
 
 
@@ -126,6 +128,7 @@ class BackendChannel:
                     while (chunk := await self._next(call, timeout or self._timeout)) is not None:
                         yield chunk
             finally:
+                # Also where the reader has closed the generator: the backend would go on sending.
                 call.cancel()
 
         return download

@@ -109,6 +109,7 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
         if header and not message.HasField(header):
             return request
         target: Any = getattr(message, header) if header else message
+        # A name that a key has proved cannot be replaced by the request.
         if caller.is_verified or caller.name != LOCAL_USER or not target.user:
             target.user = caller.name
         if "request_id" in target.DESCRIPTOR.fields_by_name:
@@ -239,6 +240,7 @@ class ForwardedService:
                 except grpc.aio.AioRpcError as error:
                     await _pass_on(error, context, self.backend)
                 finally:
+                    # The client may have gone: without it the backend would compute on.
                     download.cancel()
 
         return forward

@@ -13,8 +13,11 @@ from services.gateway.errors.gateway_errors import MessageMissing, MessageTooSlo
 
 # A suite with its data files is the largest; uploads come in chunks of 1 MiB.
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+# HTTP/2's own window. A smaller one would make callers wait for a round trip in the middle of a message.
 UNREAD_BYTES = 64 * 1024
+# Four messages of 4 MiB: the most that one caller has in memory before they are counted.
 TURNS_PER_CALLER = 4
+# As long as a body over HTTP may take (`_BODY_SECONDS` of the middleware).
 READ_SECONDS = 60.0
 
 

@@ -38,6 +38,7 @@ from services.gateway.server.middleware import BodyLimit
 from services.gateway.server.trusted_sources import TrustedNames
 from services.gateway.settings import GatewaySettings
 
+# How late the gateway's own health follows that of a backend; a check is two small calls.
 _HEALTH_SECONDS = 0.5
 
 

@@ -12,8 +12,10 @@ from services.common.traces import TRACEPARENT, current_trace, is_tracing
 _RETRY_UNAVAILABLE = {
     "name": [{}],
     "retryPolicy": {
+        # gRPC takes no more than 5, and treats a larger number as 5.
         "maxAttempts": 5,
         "initialBackoff": "0.1s",
+        # Four pauses of at most 0.1 to 0.8 s: the caller's own deadline still decides.
         "maxBackoff": "1s",
         "backoffMultiplier": 2,
         "retryableStatusCodes": ["UNAVAILABLE"],
@@ -49,9 +51,11 @@ def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Cha
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             # gRPC waits for 30 s by default, and a rolling update replaces all replicas within that time.
             ("grpc.dns_min_time_between_resolutions_ms", 1000),
+            # A local stack and a rolling update are back within a second; the usual backoff grows to minutes.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
+            # A peer that vanished without closing is noticed within 40 s, while a call waits.
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
             ("grpc.service_config", json.dumps(_service_config(sent_once))),

@@ -35,8 +35,11 @@ CODES: dict[ErrorKind, int] = {
     ErrorKind.INTERNAL: code_pb2.INTERNAL,
 }
 _KINDS: dict[int, ErrorKind] = {code: kind for kind, code in CODES.items()}
+# Of no kind of ours; to a caller a dependency that is too slow is one that is away.
 _KINDS[code_pb2.DEADLINE_EXCEEDED] = ErrorKind.UNAVAILABLE
 
+# The message goes out twice, as text and, in base64, in the details. Beyond 8 KiB gRPC drops the
+# header, and the caller sees an error without a reason.
 _MESSAGE_BYTES = 1200
 _FACT_BYTES = 1000
 M = TypeVar("M", bound=Message)
@@ -58,6 +61,7 @@ def _bounded(text: str, most_bytes: int) -> str:
     if len(content) <= most_bytes:
         return text
     half = most_bytes // 2 - 2
+    # A cut may go through a letter of several bytes.
     return f"{content[:half].decode(errors='ignore')}…{content[-half:].decode(errors='ignore')}"
 
 

@@ -23,8 +23,11 @@ from services.common.process import CannotListen, bound_socket, host_and_port, r
 from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 
+# gRPC's default is 4 MiB, and a single sample may have that. Clients of the services have the same limit.
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+# A negative number is gRPC's way to forbid the retries of a client's policy.
 NO_RETRY = ("grpc-retry-pushback-ms", "-1")
+# By default 8 KiB, to which the gateway adds the caller and the trace.
 _MAX_METADATA_BYTES = 16 * 1024
 # A client whose connection ends resolves the name again, and so finds replicas that were added. Calls in
 # progress on the old connection go on.
@@ -54,6 +57,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
     async def intercept_service(
         self, continuation: Any, handler_call_details: Any
     ) -> Any:  # the library's own signature
+        # None: no such method; the library answers that itself.
         handler = await continuation(handler_call_details)
         method: str = handler_call_details.method
         if handler is None:
@@ -135,6 +139,7 @@ def _guarded_stream(
 async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     """Aborts the call with the status of an error, and logs one line."""
     started = time.perf_counter()
+    # First, so that failed calls have it too.
     context.set_trailing_metadata(((RELEASE_KEY, _RELEASE),))
 
     def milliseconds() -> float:
@@ -145,6 +150,7 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
         with span(method.removeprefix("/"), SpanKind.SERVER, parent=_trace_of(context)):
             yield
         log.debug("rpc", method=method, code=code, ms=milliseconds())
+    # A handler that has answered by itself, as the proxy of the gateway does.
     except grpc.aio.AbortError:
         code = context.code().name
         raise
@@ -242,8 +248,10 @@ async def serve_grpc(
             ("grpc.max_allowed_incoming_connections", limits.connections),
             ("grpc.max_connection_age_ms", _MAX_CONNECTION_AGE_SECONDS * 1000),
             *([] if limits.unread_bytes is None else _unread(limits.unread_bytes)),
+            # 120 s by default, in which a connection that sends nothing takes the room of another.
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+            # By default a second server shares the port in silence, and gets half of the calls.
             ("grpc.so_reuseport", 0),
         ],
     )
@@ -260,6 +268,7 @@ async def serve_grpc(
         port = server.add_insecure_port(address)
     except RuntimeError as error:
         raise CannotListen(address=address, problem="gRPC could not bind it") from error
+    # Health before the start: the first check must not find a server that seems to serve.
     running = GrpcServer(server, health, service_names, port)
     await running.set_serving(False)
     await server.start()

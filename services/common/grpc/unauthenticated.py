@@ -13,7 +13,9 @@ from typing import Any
 import grpc
 
 _PREFIXES = ("/grpc.health.", "/grpc.reflection.")
+# Far above what probes of one node need, and far below the 2,000 calls of a server.
 MAX_CALLS_PER_PEER = 64
+# A health check is one small message; what takes longer holds a call to keep others out.
 _READ_SECONDS = 10.0
 
 
@@ -58,6 +60,7 @@ class UnauthenticatedCalls:
         return bounded
 
     async def _admit(self, context: Any) -> str:
+        # Without the port: each connection of one peer has another.
         peer: str = context.peer().rpartition(":")[0]
         if self._calls[peer] >= self._max_calls_per_peer:
             detail = f"{peer} has {self._max_calls_per_peer} calls without a key in progress. End some first."

@@ -24,7 +24,9 @@ from services.common.structured_logs import get_logger
 
 log = get_logger()
 
+# How late a lost watch is noticed at most: the server does not announce its end.
 _WATCH_CHECK_SECONDS = 1.0
+# A new watch sends the whole bucket; thousands of workers must not ask for it each second.
 _LONGEST_WATCH_PAUSE_SECONDS = 10.0
 
 
@@ -100,6 +102,7 @@ class Bucket:
         with cancellation_kept():
             watcher = await bucket.watch(key_filter)
         try:
+            # None is the mark of nats-py behind the last key that was there at first.
             while (entry := await _next_update(watcher, REQUEST_SECONDS)) is not None:
                 if entry.operation is None and entry.value is not None:
                     found[entry.key] = entry.value
@@ -117,10 +120,12 @@ class Bucket:
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
                 await asyncio.sleep(pauses.next())
+            # A bucket that is made anew again and again must not become a busy loop.
             await asyncio.sleep(FIRST_PAUSE_SECONDS * 4)
 
     async def _watch_once(self, pauses: RetryPauses) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()
+        # Before the watch: a bucket that is made anew in between is noticed at the next check.
         born = await self._jetstream.bucket_generation(self._spec)
         with cancellation_kept():
             watcher = await bucket.watchall()

@@ -20,9 +20,12 @@ log = get_logger()
 
 # An outage ends as one of these; asyncio's own timeout is what nats-py raises for some calls.
 TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, ConnectionError, OSError)
+# As with Postgres: servers that start together may need that long, and a user sees soon what is missing.
 _CONNECT_PATIENCE_SECONDS = 20.0
+# A publish that failed by chance loses little time; a server that is away gets one try a second.
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
+# A new leader of a stream is elected in some seconds; an answer that takes longer is lost.
 REQUEST_SECONDS = 5.0
 
 
@@ -85,11 +88,14 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             name=name,
             inbox_prefix=inbox_prefix_of(access.urls[0]),
             allow_reconnect=True,
+            # For ever: the process would otherwise live on without NATS and say nothing.
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,  # type: ignore[arg-type]  # passed on to asyncio.sleep
             connect_timeout=2,
+            # With two pings that may be missing, a dead connection is closed after at most 30 s.
             ping_interval=10,
             max_outstanding_pings=2,
+            # What is buffered while reconnecting. The default of 2 MiB is less than one message may have.
             pending_size=64 * 1024 * 1024,
             error_cb=quiet,
             reconnected_cb=reconnected,

@@ -59,6 +59,7 @@ class JetStream:
 
     async def stream_generation(self, specs: Iterable[StreamSpec]) -> str:
         """Changes when one of the streams is made anew, which means that messages were lost."""
+        # One request for all streams, whatever their number.
         found = {info.config.name: info.created for info in await self._js.streams_info()}
         return " ".join(str(found.get(spec.name, "missing")) for spec in specs)
 
@@ -81,6 +82,7 @@ class JetStream:
             except TRANSIENT_NATS as error:
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await asyncio.sleep(pause)
+                # The message id lets the stream drop what an unanswered try has stored.
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             else:
                 return
@@ -112,6 +114,7 @@ class JetStream:
     async def sent_at(self, spec: StreamSpec, subject_filter: str, *, after: int = 0) -> datetime | None:
         """When the first message under the subjects was sent that comes after one of the stream."""
         try:
+            # `next`: the sequence itself may be another subject's, or acknowledged and gone.
             message = await self._js.get_msg(spec.name, seq=after + 1, subject=subject_filter, next=True)
         except NotFoundError:
             return None
@@ -137,6 +140,7 @@ class JetStream:
             filter_subject=spec.filter_subject,
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=spec.ack_wait_seconds,
+            # Deliveries are counted by the worker, which quarantines; the server would drop the message.
             max_deliver=-1,
             max_ack_pending=spec.max_ack_pending,
             max_waiting=spec.max_waiting,

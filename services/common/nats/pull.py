@@ -43,6 +43,7 @@ class Puller:
         except TRANSIENT_NATS as error:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._drop()
+            # An error comes at once, so that without a pause this is a busy loop.
             await asyncio.sleep(FIRST_PAUSE_SECONDS * 8)
             return []
 

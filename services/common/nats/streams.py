@@ -19,6 +19,7 @@ log = get_logger()
 OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,))
 
 RUNS_BUCKET = BucketSpec(name="RUNS")
+# A heartbeat comes each 3 s by default: four may be lost before a live worker seems dead.
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=15.0)
 QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
 SWITCHES_BUCKET = BucketSpec(name="SWITCHES")
@@ -115,8 +116,10 @@ def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamC
             discard=api.DiscardPolicy.NEW,
             max_age=bucket.ttl_seconds,
             max_msgs_per_subject=1,
+            # A purge of a key is a message with such a header.
             allow_rollup_hdrs=True,
             allow_msg_ttl=True,
+            # As nats-py makes buckets itself: one made otherwise would differ from what other clients expect.
             deny_delete=True,
             num_replicas=limits.replicas,
         )

@@ -33,6 +33,7 @@ from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Cursor, Ke
 from services.gateway.http.presentation import json_value, present
 from services.gateway.paths import DATASET_RUNS
 
+# Six ids of 35 characters each, with room for spaces.
 _MAX_IDS_CHARACTERS = 1024
 _FILE: Described = {200: {"description": "The file", "content": {"application/jsonl": {}}}}
 _ID = "bm_[0-9a-f]{32}"

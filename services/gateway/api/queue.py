@@ -21,6 +21,7 @@ from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present, subject_of
 from services.gateway.paths import QUEUE
 
+# The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
 _MOST_STORED = 2**50
 _MOST_STORED_FILES = 10_000_000
 # What a duration of a contract is rounded to here.

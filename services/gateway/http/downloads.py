@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from services.gateway.http.parameters import Keywords
 
+# At most 19 digits, as many as 2**63 has. Python refuses to read thousands of them, with an error.
 _ONE_RANGE = re.compile(r"bytes=\s*([0-9]{0,19})-([0-9]{0,19})\s*", re.IGNORECASE)
 _ANY = "*"
 # An ETag may hold commas. If-None-Match ignores whether it is weak.
@@ -119,6 +120,7 @@ async def begin(chunks: AsyncIterable[C], empty: C) -> Download[C]:
     """`empty` is the first chunk of a stream without chunks."""
     # The calls of a BackendChannel are async generators, which their stubs cannot say.
     rest = cast("AsyncGenerator[C]", chunks)
+    # Once the response has begun, its status can no longer say what went wrong.
     return Download(await anext(rest, empty), rest)
 
 

@@ -79,6 +79,7 @@ def subject_of(order: run_pb2.RunOrder) -> str:
     return order.suite or order.dataset_id
 
 
+# The fields are compared once for each pair of types, and not for each message.
 @functools.cache
 def _readers(model: type[BaseModel], descriptor: Descriptor) -> tuple[tuple[str, Reader], ...]:
     fields = descriptor.fields_by_name

@@ -14,10 +14,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from proctor.values.run import Principal
 from services.gateway.pages.html import Html
 
+# A smaller page fits into one packet, packed or not.
 _LEAST_PACKED = 1000
 _THEMES = frozenset({"light", "dark"})
 _NOTICE = "proctor_notice"
+# In UTF-8 and base64 at most 2.2 KiB of the 4 KiB that a cookie may have.
 _LONGEST_NOTICE = 400
+# The page that shows it follows at once; one that never comes must not show it later.
 _NOTICE_SECONDS = 20
 
 

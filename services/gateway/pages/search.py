@@ -10,6 +10,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.backends import SchedulerCalls
 from services.gateway.pages.page import PageOf
 
+# The longest name of a model; nothing that can be found is longer.
 _LONGEST = 512
 
 router = APIRouter(include_in_schema=False)

@@ -10,6 +10,7 @@ from services.gateway.auth import Identity
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.paths import KEY_COOKIE
 
+# A key has no end of its own, so the browser forgets it after a month.
 _KEPT_SECONDS = 30 * 24 * 3600
 
 router = APIRouter(include_in_schema=False)

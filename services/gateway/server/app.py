@@ -137,6 +137,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     )
     for router in PAGE_ROUTERS:
         app.include_router(router)
+    # The last added is outermost: the log sees all, and a foreign page is refused before it is counted.
     app.add_middleware(HeadRequests)
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
     admissions = {"http": parts.admission, "websocket": parts.sockets}

@@ -5,7 +5,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+# Cookies and a trace need some 10 KiB; each connection may hold this much before it has a caller.
 _MAX_HEADER_BYTES = 64 * 1024
+# A client that sends its headers byte by byte holds a connection no longer than this.
 _HEADER_SECONDS = 10.0
 
 
@@ -49,6 +51,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Counts headers behind a chunked body too."""
+        # With the colon, the space and the line's end.
         self._check_size(len(name) + len(value) + 4)
         super().on_header(name, value)
 
@@ -91,4 +94,5 @@ class BoundedConnection(HttpToolsProtocol):
         """Closes a connection that waits, so that idle ones do not keep the others out; else this one."""
         others = (each for each in self.connections if each is not self)
         waiting = (each for each in others if isinstance(each, BoundedConnection) and each.is_waiting)
+        # `abort` and not `close`: a peer that reads nothing would keep a closing connection open.
         next(waiting, self).transport.abort()

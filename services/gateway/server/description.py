@@ -19,6 +19,7 @@ def describe_errors(app: FastAPI) -> None:
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
+        # FastAPI keeps the document that it returned: the second call must not change it again.
         is_new = not app.openapi_schema
         document = plain()
         for path, operations in document["paths"].items() if is_new else ():

@@ -20,6 +20,7 @@ _HEADERS = [
 ]
 
 
+# Enough for the control frames that browsers send; uvicorn's default is 16 MiB.
 _MAX_SOCKET_BYTES = 4096
 
 
@@ -75,6 +76,7 @@ class HttpServer:
 
     async def wait_failed(self) -> None:
         """Returns when the server has ended."""
+        # Shielded: the end of this wait must not cut off running requests.
         await asyncio.shield(self._serving)
 
     async def stop(self) -> None:

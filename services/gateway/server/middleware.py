@@ -124,6 +124,7 @@ class AdmittedRequests:
         """Bytes that the request may hold in memory."""
         if scope["path"] in self._limit.streamed:
             return STREAMED_BYTES
+        # A chunked body declares no length: it counts as the largest that it may become.
         if "transfer-encoding" in Headers(scope=scope):
             return self._limit.of(scope["path"])
         return min(_declared_bytes(scope), self._limit.of(scope["path"]))
@@ -160,6 +161,7 @@ class RequestLog:
             await send(message)
 
         try:
+            # The route is found inside, so the span gets its name afterwards.
             with HTTP_IN_PROGRESS.track_inprogress(), _traced(scope) as traced:
                 await self._app(scope, receive, with_status)
                 if traced is not None:

@@ -87,6 +87,7 @@ def _host_name(host: str) -> str:
     """The name or address without its port."""
     end = host.rfind("]") + 1
     name = host[:end] if end else host.partition(":")[0]
+    # A name may end in the dot of the root, and is the same name.
     return name.lower().rstrip(".")
 
 

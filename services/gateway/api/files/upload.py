@@ -25,7 +25,9 @@ PURPOSE = "purpose"
 ANCHOR = "expires_after[anchor]"
 SECONDS = "expires_after[seconds]"
 _FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS)
+# As in the scheduler, and on most file systems.
 _MAX_NAME = 255
+# Fields are collected in memory; all but the file are a word or a number.
 _MAX_FIELD_BYTES = 256
 
 

@@ -24,6 +24,7 @@ from services.gateway.pages.page import Page, PageOf
 
 # The id of the element with the samples.
 _SAMPLES = "samples"
+# As far back as results lists a history.
 _DAYS = 3650
 _OFFERED = 60
 # Conditions that differ and may be ignored.

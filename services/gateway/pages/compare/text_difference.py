@@ -7,6 +7,7 @@ from dataclasses import dataclass
 _WORD = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 # Texts with more differences than these are shown without marks: they have little in common.
 MOST_CHANGES = 150
+# The rest of a longer text is shown without marks; with the bound above this is some milliseconds.
 MOST_CHARACTERS = 8_000
 
 # For each number of changes, how far each diagonal of the edit graph was followed before it.

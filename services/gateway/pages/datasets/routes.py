@@ -26,6 +26,7 @@ from services.gateway.pages.runs_table import run_row
 _PAGE_SIZE = 50
 _PREVIEWED = 10
 _ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
+# The largest integer that JavaScript and JSON hold exactly.
 _MOST_ROW = 2**53 - 1
 
 DatasetId = Annotated[str, Path(max_length=255)]

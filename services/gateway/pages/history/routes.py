@@ -23,6 +23,7 @@ from services.gateway.pages.page import PageOf
 _PAGE_SIZE = 100
 # Of a file: as many as one call lists, so often.
 _CHUNK = 500
+# 50,000 runs: bounds the time and the length of one download.
 _MOST_CHUNKS = 100
 _KINDS = ("suite", "dataset")
 _COLUMNS = (

@@ -18,6 +18,7 @@ from services.gateway.paths import BENCHMARKING
 SCORINGS = words_of(run_pb2.ScoringMethod)
 # Models on the page, and those where all are asked for: as many as results lists.
 SHOWN = 25
+# Both are limits of results: the most that it lists, and the most runs that it compares.
 MOST_SHOWN = 100
 _MOST_COMPARED = 6
 _API = f"{BENCHMARKING}/leaderboard"

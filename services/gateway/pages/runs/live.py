@@ -19,6 +19,7 @@ from services.gateway.pages.runs.view import FINAL, LiveView, live_view
 
 log = get_logger()
 
+# All pages of a run share what is read; twice a second looks continuous.
 _TICK_SECONDS = 0.5
 # Also while nothing changes: a page that gets nothing for longer says that it is stale.
 _QUIET_SECONDS = 2.0
@@ -28,10 +29,12 @@ _RETRY_SECONDS = 1.0
 # A page that is loaded again finds the points of its charts.
 _LINGER_SECONDS = 8.0
 _DAY_SECONDS = 24 * 3600.0
+# As many as a chart is wide in small steps; older ones are thinned out.
 _POINTS = 300
 
 # Codes that a socket is closed with. After the second one a page connects again.
 ENDED = 1000
+# RFC 6455, section 7.4.1: the server met an unexpected condition. The page then connects again.
 BROKEN = 1011
 
 Render = Callable[[LiveView], str]
