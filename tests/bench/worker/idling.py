@@ -1,15 +1,17 @@
 """What workers without work cost NATS: CPU, calls of JetStream's API, and messages, by the number of workers.
 
-A real nats-server; the workers are the service's own loops, each on a connection of its own, many in one
+A real nats-server; the workers are the service's own loops, each on a connection of its own, fifty in one
 process. `PROCTOR_IDLE_WORKERS` sets the numbers (default 100,1000).
 """
 
 import asyncio
+import contextlib
 import os
 import resource
+import sys
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,11 +23,8 @@ from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
-from services.worker.settings import WorkerSettings
 from tests.bench.harness.process_tree import usage_of_tree
 from tests.fakes.eventually import eventually
-from tests.fakes.worker.scripted_engine import ScriptedEngine
-from tests.fakes.worker.worker_harness import worker_in_process
 from tests.harness.servers import RunningServer, nats_server
 
 COUNTS = tuple(map(int, os.environ.get("PROCTOR_IDLE_WORKERS", "100,1000").split(",")))
@@ -33,8 +32,8 @@ COUNTS = tuple(map(int, os.environ.get("PROCTOR_IDLE_WORKERS", "100,1000").split
 SETTLING_SECONDS = 30.0
 MEASURED_SECONDS = 60.0
 START_LIMIT_SECONDS = 300.0
-# As a rollout does: the next ones start once these have reported.
-STARTED_AT_ONCE = 25
+# In one process. As in an upgrade of a cluster, the next ones start once these have reported.
+WORKERS_PER_PROCESS = 50
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,29 @@ async def sample(connection: Client, server: RunningServer) -> _Sample:
     info = await connection.jetstream().account_info()
     heartbeats = await connection.jetstream().stream_info(f"KV_{streams.WORKERS_BUCKET.name}")
     assert server.child.pid is not None
+    nats_cpu = usage_of_tree(server.child.pid).cpu_seconds
     return _Sample(
         time.monotonic(),
-        usage_of_tree(server.child.pid).cpu_seconds,
+        nats_cpu,
         info.api.total,
         heartbeats.state.last_seq,
-        time.process_time(),
+        usage_of_tree(os.getpid()).cpu_seconds - nats_cpu,
     )
+
+
+@asynccontextmanager
+async def workers(address: str, first: int, count: int) -> AsyncIterator[None]:
+    """A process of idle workers."""
+    command = (sys.executable, "-m", "tests.bench.worker.idle_workers", address, str(first), str(count))
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 async def measure(count: int) -> Cost:
@@ -84,15 +99,9 @@ async def measure(count: int) -> Cost:
             except TRANSIENT_NATS:
                 return False
 
-        async def start(number: int) -> None:
-            worker = worker_in_process(
-                server.address, ScriptedEngine(), settings=WorkerSettings(), worker_id=f"worker-{number}"
-            )
-            await opened.enter_async_context(worker)
-
-        for first in range(0, count, STARTED_AT_ONCE):
-            started = min(first + STARTED_AT_ONCE, count)
-            await asyncio.gather(*[start(number) for number in range(first, started)])
+        for first in range(0, count, WORKERS_PER_PROCESS):
+            started = min(first + WORKERS_PER_PROCESS, count)
+            await opened.enter_async_context(workers(server.address, first, started - first))
             reported = f"{started} workers have reported"
             await eventually(partial(are_there, started), reported, START_LIMIT_SECONDS)
         await asyncio.sleep(SETTLING_SECONDS)
