@@ -1,6 +1,6 @@
-"""Workers without work, each on a connection of its own: `… -m tests.bench.worker.idle_workers NATS FIRST COUNT`.
+"""Workers without work, each on a connection of its own, until standard input ends.
 
-They end when standard input does.
+Run it as `python -m tests.bench.worker.idle_workers NATS FIRST COUNT`.
 """
 
 import asyncio
