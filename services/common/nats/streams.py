@@ -37,6 +37,7 @@ def work_consumer(pool: str, token: str, priority: Priority, ack_wait_seconds: f
         durable=messaging.work_consumer_name(pool, token, priority),
         filter_subject=messaging.work_of_priority(pool, token, priority),
         ack_wait_seconds=ack_wait_seconds,
+        # Messages in flight of all workers of the pool. Beyond it the server delivers none.
         max_ack_pending=4096,
         # Every idle worker of the pool has one.
         max_waiting=16_384,

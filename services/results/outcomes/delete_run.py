@@ -17,4 +17,5 @@ class DeleteRunRecord:
         A call that was killed is completed by the next one.
         """
         await self.records.delete(run_id)
+        # Possibly millions of rows; see `delete_outcomes`, which deletes only where the record is gone.
         await self.outcomes.delete(run_id)

@@ -12,7 +12,9 @@ from services.results.runs.run_plan import RunRecord
 # The name of the list in its page tokens.
 _LIST = "missing"
 
+# Two numbers each: a page stays far below a message's 16 MiB.
 MOST_PER_PAGE = 10_000
+# Bounds one statement. A run without gaps costs one statement for each window.
 WINDOW_SAMPLES = 10_000
 
 
@@ -46,6 +48,7 @@ class ListMissing:
             missing.extend((rollout, number) for number in found)
             if len(missing) >= page_size:
                 return _cut(missing, page_size)
+            # An empty window is the end of a rollout: the next one begins at its first sample.
             rollout, sample = (rollout, window.stop) if window else (rollout + 1, 0)
         return MissingPage(missing)
 

@@ -36,13 +36,17 @@ Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
 WRITERS = 2
 # A batch that takes longer, as slow patterns do, goes on by itself: this is the most in flight.
 PATIENCE_SECONDS = 1.0
+# Each holds up to 32 MiB of messages, which are larger once they are read.
 MOST_BATCHES = 6
+# The server may send all of a pull, so one more pull goes beyond `MOST_BYTES` by four messages at most.
 MESSAGES_PER_PULL = 4
+# How long a stop waits for a pull that brings nothing.
 IDLE_SECONDS = 1.0
 MOST_BYTES = 32 * 1024 * 1024
 # An answer whose values are wrong is wrong however often it is tried.
 UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
 ACK_FAILURES: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
+# While Postgres is away the stream fills, and workers wait: back-pressure, no loss.
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 5.0
 
@@ -92,6 +96,7 @@ class NatsOutcomeConsumer:
                 self._free.release()
                 return
             recording = tasks.create_task(self._finish_batch(held), name="record outcomes")
+            # `wait` cancels nothing: the task goes on, and its slot stays taken.
             await asyncio.wait((recording,), timeout=PATIENCE_SECONDS)
 
     async def _finish_batch(self, held: Sequence[InFlightMessage]) -> None:
@@ -109,10 +114,12 @@ class NatsOutcomeConsumer:
 
     async def _collect(self) -> list[InFlightMessage]:
         """Waits for a first message, then a little for those that follow it."""
+        # One, since a pull of several waits for all of them or for its time.
         held = await self._pull(1, IDLE_SECONDS)
         deadline = time.monotonic() + self._limits.linger_seconds
         while held and not self._is_full(held):
             remaining = deadline - time.monotonic()
+            # A shorter pull would end before its answer can arrive.
             if remaining <= 0.001:
                 break
             held += await self._pull(MESSAGES_PER_PULL, remaining)
@@ -134,6 +141,7 @@ class NatsOutcomeConsumer:
                 batch = batch_from_proto(sent)
             except DecodeError as error:
                 log.error("outcome message not readable", subject=message.subject, error=repr(error))
+                # No replica can read it; a redelivery would come back for ever.
                 await _quietly(message.term())
                 continue
             if batch.outcomes:
@@ -167,6 +175,7 @@ class NatsOutcomeConsumer:
     async def _record_one_by_one(self, held: Sequence[InFlightMessage], error: Exception) -> None:
         """A message that cannot be recorded does not block the others."""
         if len(held) > 1:
+            # After the commit: an ack before it would lose the outcomes of a crash.
             for one in held:
                 await self._record_and_ack([one])
             return

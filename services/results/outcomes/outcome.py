@@ -94,6 +94,7 @@ def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]
 
     Epochs stay apart: only one of them is open, and what the others send is refused.
     """
+    # One INSERT cannot update a row twice: Postgres refuses the whole statement.
     kept: dict[tuple[int, tuple[str, int, int]], ScoredOutcome] = {}
     for outcome in outcomes:
         key = outcome.epoch, outcome.key

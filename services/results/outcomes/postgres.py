@@ -20,7 +20,9 @@ from services.results.runs.run_plan import RunRecord
 from services.results.scoring.choice_metrics import has_logprobs_only
 from services.results.statistics.columns import ScoreChunk
 
+# Bounds the time of one statement, and the scores that are in memory at a time.
 CHUNK_OUTCOMES = 50_000
+# Short statements: locks and write-ahead log of a million rows would delay those who record.
 DELETED_AT_A_TIME = 5000
 NO_CHOICES = "[]"
 NO_SCORES = "{}"

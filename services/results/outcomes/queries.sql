@@ -12,6 +12,7 @@ WITH chunk AS (
     USING chunk
     WHERE o.run_id = $1::uuid AND o.sample = chunk.sample AND o.rollout = chunk.rollout
 )
+-- Where the next call begins: dead rows before it need not be read again.
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
 
 -- name: record_outcomes: Store and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows)
@@ -48,6 +49,7 @@ WITH open_runs AS (
         old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
         old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
         old.reasoning_tokens AS old_reasoning_tokens,
+        -- A failure of an earlier epoch stays counted there: its tokens were paid for.
         coalesce(old.epoch = new.epoch, false) AS was_counted
 ), changes AS (
     SELECT
@@ -59,6 +61,7 @@ WITH open_runs AS (
         run_id, task_index, old_shard, old_failure_class, -1, 0,
         -old_prompt_tokens, -old_completion_tokens, -old_cached_tokens, -old_reasoning_tokens
     FROM written
+    -- A row that was replaced is subtracted where it was counted, so counts equal rows at each commit.
     WHERE was_counted
 ), counted_shards AS (
     INSERT INTO shard_counts AS counted (run_id, shard, recorded)
@@ -92,6 +95,7 @@ CROSS JOIN LATERAL generate_series(
     greatest(t.first_sample, $4::bigint), least(t.first_sample + t.sample_count, $5::bigint) - 1
 ) AS wanted (sample)
 WHERE t.run_id = $1::uuid
+    -- Keys are never null, so NOT IN is safe, and Postgres reads the window once into a hash for it.
     AND wanted.sample NOT IN (
         SELECT o.sample
         FROM outcomes AS o
@@ -134,6 +138,7 @@ SELECT wanted.metric, columns.samples, columns.rollouts, columns.firsts, columns
 FROM unnest($4::text[]) WITH ORDINALITY AS wanted (metric, place)
 CROSS JOIN LATERAL (
     SELECT
+        -- Sample numbers are the same for all metrics, so only the first row carries them.
         CASE WHEN wanted.place = 1 THEN array_agg(sample) END AS samples,
         CASE WHEN wanted.place = 1 THEN array_agg(rollout) END AS rollouts,
         array_agg(CASE jsonb_typeof(score) WHEN 'number' THEN score WHEN 'array' THEN score -> 0 END::double precision) AS firsts,
@@ -148,6 +153,7 @@ SELECT rollouts FROM run_records WHERE run_id = $1::uuid;
 -- name: count_times: Count the times of summarize_timing by the logarithm of each ($1 run, $2 first sample, $3 end, exclusive, $4 width of a bucket)
 SELECT
     reported.name,
+    -- Zero has no logarithm: it gets the lowest bucket that an integer can name.
     CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4::double precision)::integer ELSE -2147483648 END AS bucket,
     count(*) AS n, sum(reported.value) AS total
 FROM outcomes AS o
@@ -188,6 +194,7 @@ JOIN run_records AS r ON r.run_id = theirs.run_id
 WHERE mine.run_id = $1::uuid
     AND mine.task_index = $2::smallint
     AND theirs.run_id <> mine.run_id
+    -- A run that reported no engine may have had any.
     AND EXISTS (SELECT FROM run_environments AS reported WHERE reported.run_id = theirs.run_id)
     AND NOT EXISTS (
         SELECT
@@ -238,6 +245,7 @@ WITH open_run AS (
         digest, rollout, wanted.sample, given.sample AS other_sample,
         row_number() OVER (PARTITION BY digest, rollout, wanted.sample IS NULL, given.sample IS NULL ORDER BY nth) AS place
     FROM wanted
+    -- FULL: both what lacks an answer and what is to spare are needed below.
     FULL JOIN given USING (digest, rollout, nth)
 ), pairs AS (
     SELECT sample, rollout, other_sample FROM beside WHERE sample IS NOT NULL AND other_sample IS NOT NULL

@@ -27,7 +27,9 @@ from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import AnswerScorer, Scored, ScoringRecipe, score_beside
 
+# Far more than runs are recorded at a time; a forgotten plan costs one query.
 MOST_REMEMBERED_PLANS = 1000
+# Several for each run: workers differ, and so do the servers that orders name.
 MOST_REMEMBERED_ENVIRONMENTS = 10_000
 # How long the outcomes of one run wait for those of others, to be recorded in one statement.
 SCORING_PATIENCE_SECONDS = 0.2
@@ -74,12 +76,15 @@ class RecordOutcomes:
         known = [batch for batch in batches if batch.run_id in plans]
         received = sum(len(batch.outcomes) for batch in batches)
         for batch in known:
+            # Before the outcomes: an answer whose engine is unknown could be reused wrongly.
             await self._keep_environment(batch)
         written = placed = 0
+        # Closed also after an error, so that no scoring goes on without a reader.
         async with aclosing(self._scored(known, plans)) as rounds:
             async for scored in rounds:
                 written += await self.outcomes.record(without_duplicates(scored)) if scored else 0
                 placed += len(scored)
+                # After the commit: a count that is ahead of the rows would make the scheduler close the run.
                 await self._report(scored, plans)
         return Recorded(received, written, unknown=received - placed)
 
@@ -114,6 +119,7 @@ class RecordOutcomes:
                 if done:
                     yield [one for task in done for one in task.result()]
         finally:
+            # Recorded by a redelivery: what is cancelled here was not acknowledged.
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*scoring, return_exceptions=True)

@@ -85,12 +85,14 @@ class TimingHistograms:
 def _percentiles(buckets: dict[int, tuple[int, float]]) -> Percentiles:
     ordered = [buckets[bucket] for bucket in sorted(buckets)]
     ends = list(accumulate(n for n, _ in ordered))
+    # Each bucket's own mean, which is closer than its middle.
     values, count = [total / n for n, total in ordered], ends[-1]
     mean = math.fsum(total for _, total in ordered) / count
     squares = (n * (value - mean) ** 2 for (n, _), value in zip(ordered, values, strict=True))
 
     def percentile(share: float) -> float:
         place = share * (count - 1)
+        # Ranks count from 0, so the first end above a rank is that of its bucket.
         low, high = (values[bisect_right(ends, end)] for end in (math.floor(place), math.ceil(place)))
         return low + (high - low) * (place - math.floor(place))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # The label, and the vote, of an answer in words that could not be read.
+# No label is below 0, so it is never right and votes for nothing.
 UNREAD = -1
 # (gold, predicted), for metrics that need all samples at once.
 LabelPair = tuple[int, int]

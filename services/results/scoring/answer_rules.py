@@ -14,8 +14,10 @@ from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import WrittenNumber, last_number
 
+# A target that is longer is a text that was meant for another metric; compiling takes memory by length.
 LONGEST_PATTERN = 5000
 _WITHOUT_CASE = "(?i)"
+# A whole number, so that fractions stay exact.
 _PER_CENT = 100
 LETTERS = tuple("ABCDEFGHIJ")
 MetricOptions = Mapping[str, object]
@@ -175,6 +177,7 @@ class SettledChoice:
         stripped, options = [choice.strip() for choice in self.choices], options_of(self.choices)
         for text in expected:
             label = options.being(text) if options and text.strip() not in stripped else None
+            # The text of a choice goes before its letter: a choice may be called "B".
             if text.strip() in stripped:
                 yield stripped.index(text.strip())
             elif label is not None:

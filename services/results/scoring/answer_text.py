@@ -38,6 +38,7 @@ def final_answer(text: str) -> str:
     """Every step is linear in the text, however often a model that has lost itself repeats a sign."""
     text = _on_final_channel(text)
     closings = list(_REASONING_ENDS.finditer(text))
+    # After the last end: models open the tag in the prompt, so that only its end is in the answer.
     text = _UNFINISHED.sub("", text[closings[-1].end() :] if closings else text).strip()
     text = _tagged(text).strip()
     as_json = _ONE_FIELD.fullmatch(text)
@@ -59,6 +60,7 @@ def _tagged(text: str) -> str:
     folded = text.lower()
     end = folded.rfind("</answer>")
     start = folded.rfind("<answer>", 0, end) if end >= 0 else -1
+    # Where lower case has another length, positions in `folded` are not those of the text.
     return text[start + len("<answer>") : end] if start >= 0 and len(folded) == len(text) else text
 
 
@@ -112,4 +114,5 @@ def _occurrences(text: str, form: str, label: int) -> Iterator[Mention]:
         end = start + len(form)
         if is_whole_word(text, start, end):
             yield Mention(start, end, label)
+        # Behind the whole match: steps of one would be quadratic in a text of repeats.
         start = text.find(form, end)

@@ -36,6 +36,7 @@ class ChosenChoice:
 
     def right_mass(self) -> float:
         """Share of probability on the right choices: mc2 of TruthfulQA (Lin, Hilton and Evans 2022)."""
+        # Subtracted before `exp`, which would give 0 for all long choices.
         largest = max(one.logprob for one in self.scores)
         if largest == -math.inf:
             raise ScoringImpossible("no choice is possible")
@@ -54,6 +55,7 @@ class ChosenChoice:
         return self._best_against_texts(squad_f1)
 
     def _is_right(self, label: int) -> float:
+        # Either is set, as `ScoringTarget` says.
         several = self.target.right_choices
         return float(label in several if several else label == self.target.choice)
 

@@ -89,6 +89,7 @@ class ChoiceOptions:
 
     def _worded(self, text: str, start: int) -> list[Named]:
         """The choices with whose text a text goes on, the longest first."""
+        # Twice: folding may change lengths, and a name needs no more of the text.
         reach = start + 2 * max(map(len, self.forms))
         said = caseless(text[start:reach])
         found = [
@@ -111,6 +112,7 @@ def options_of(choices: Sequence[str]) -> ChoiceOptions | None:
         single = {
             form.upper(): label for label, form in enumerate(forms) if len(form) == 1 and form.isalpha()
         }
+        # Not strict: beyond 26 choices the others have no letter.
         letters = single or dict(zip(ascii_uppercase, range(len(forms)), strict=False))
     are_distinct = all(forms) and len({form.rstrip("?") for form in forms}) == len(forms)
     return ChoiceOptions(forms, letters) if are_distinct else None

@@ -54,6 +54,7 @@ _IN_PASSING = re.compile(
     r"(?:correct|right|true|best|likely))[^\W\d_]",
     re.IGNORECASE,
 )
+# As many characters as the longest words that deny or claim another choice, with room.
 _BEFORE = 40
 _BEST = "(?:(?:final|correct|right|best|single|overall|most|appropriate|likely|predicted) )*"
 _NOUN = "(?:answer|option|choice|label|response|classification|category|sentiment|relation|relationship)"
@@ -267,6 +268,7 @@ def named_choice(text: str, choices: Sequence[str]) -> int | None:
     answer = final_answer(text)
     said = {text.strip(), answer}
     exact = [label for label, choice in enumerate(choices) if choice.strip() in said]
+    # Two choices that are the same text leave it open which one is meant.
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
     options = options_of(choices)

@@ -47,6 +47,7 @@ def squad_exact_match(answer: str, expected: str) -> float:
 def squad_f1(answer: str, expected: str) -> float:
     """Harmonic mean of precision and recall over tokens, each counted as often as it occurs."""
     given, wanted = _normalised(answer).split(), _normalised(expected).split()
+    # As the official script of SQuAD 2: both empty is a match.
     if not given or not wanted:
         return float(given == wanted)
     shared = sum((Counter(given) & Counter(wanted)).values())

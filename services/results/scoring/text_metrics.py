@@ -58,6 +58,7 @@ class Overlap:
     @cached_property
     def _rouge(self) -> Mapping[str, Mapping[str, float]]:
         said, expected = _words(self.answer), sum(map(_words, self._texts))
+        # Checked before: the scorer offers no way to stop it on the way.
         if said * expected > MOST_ROUGE_CELLS:
             raise ScoringImpossible(f"ROUGE does not compare an answer of {said} words with {expected} words")
         answer, scored = _with_lines(self.answer), {}
@@ -92,6 +93,7 @@ def _words(text: str) -> int:
 
 def _with_lines(text: str) -> str:
     """A sentence per line, which ROUGE-Lsum goes by."""
+    # As the task in lm-evaluation-harness does, so that figures are comparable.
     return text.replace(" . ", ".\n")
 
 
@@ -217,4 +219,5 @@ def _expected_number(target: ScoringTarget) -> float:
 
 def _vote(reading: str | None) -> int:
     """The same for the same text, and exact as a double."""
+    # Six bytes: 48 bits fit exactly into the 53 of a double, as which scores are stored.
     return UNREAD if reading is None else int.from_bytes(blake2b(reading.encode(), digest_size=6).digest())

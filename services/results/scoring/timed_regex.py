@@ -11,11 +11,13 @@ import regex
 from services.common.pattern_size import check_pattern_size
 from services.results.scoring.answer import ScoringImpossible
 
+# Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
 MOST_SECONDS = 0.5
 # Once the time for slow ones is spent.
 MOST_SECONDS_LATER = 0.1
 # Shorter times are not counted, however many answers there are.
 SLOW_SECONDS = 0.05
+# For a plan and process: beyond it a run of a million answers would be slow for days.
 MOST_SLOW_SECONDS = 5.0
 
 # What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.

@@ -94,6 +94,7 @@ def _decomposed(text: str) -> str:
 def _number(found: re.Match[str]) -> WrittenNumber | None:
     parts = found["digits"].split("/")
     values = [_value(part) for part in parts[:2]]
+    # Length first: a power of a thousand digits is slow to read already.
     power = int(found["power"] or 0) if len(found["power"] or "") <= _LONGEST_POWER else _LARGEST_POWER + 1
     if found["more"] or found["unit"] in _UNITS_OF_MANY or _is_power(found):
         return None
@@ -130,6 +131,7 @@ def _beside(before: re.Match[str], last: re.Match[str], part: WrittenNumber) -> 
     """A whole number and a fraction below 1 are one number; so may be groups of three digits: "1 000"."""
     if not before["digits"].isdecimal() or any(before[name] for name in ("unit", "more", "percent", "power")):
         return part
+    # "1 000" may be one number or two: unread.
     if len(last["digits"]) == len("000") and last["digits"].isdecimal():
         return None
     whole = _number(before)

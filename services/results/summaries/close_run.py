@@ -14,7 +14,9 @@ from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun, SummaryWork
 
+# Small runs are closed within one call; for others the leader shows the share and calls again.
 ANSWER_SECONDS = 3.0
+# An outage passes within two; what fails a third time is one query that never ends.
 TRIES = 3
 # Runs whose close failed and was not asked for again, such as deleted ones: the oldest are forgotten.
 MOST_REMEMBERED_FAILURES = 256
@@ -65,6 +67,7 @@ class CloseRun:
         kept = await self.summaries.find(run_id, epoch)
         if kept is None:
             if not record.is_frozen or is_other_state:
+                # Waits for batches under way, which hold a share lock on the record.
                 await self.records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
             closing = await self._computed(record)
         else:
@@ -79,6 +82,7 @@ class CloseRun:
         """Waits a moment for the figures. What a store never answers is left out of the last try."""
         key = (record.plan.run_id, record.epoch)
         computing = self.computing.get(key) or self._start(record)
+        # `wait` leaves the task running: the next call finds it.
         await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
         if not computing.task.done():
             return Closing(None, computing.work.share)

@@ -43,6 +43,7 @@ def _names_of(metric: str, figures: Iterable[Mapping[str, Figure]]) -> list[str]
 
 def _summed_up(figures: Sequence[Figure], *, is_weighted: bool) -> Figure:
     """Undefined where one of them is: a mean over the others would be that of another group."""
+    # Not through the formulas: one task's own error would come back rounded.
     if len(figures) == 1:
         return figures[0]
     sizes = [figure.n for figure in figures]
@@ -76,6 +77,7 @@ def _pooled_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float
     numbers, degrees_of_freedom = _defined(errors), sum(sizes) - len(sizes)
     if numbers is None or degrees_of_freedom == 0:
         return None
+    # Roots and hypot instead of squares: no overflow where scores are large.
     roots = [math.sqrt((size - 1) * size) * error for size, error in zip(sizes, numbers, strict=True)]
     return math.hypot(*roots) / math.sqrt(degrees_of_freedom * sum(sizes))
 

@@ -15,9 +15,11 @@ from services.results.runs.run_plan import RunRecord
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 
+# As often as the pages of a run ask for figures.
 LEAST_KEPT_SECONDS = 3.0
 # Polling a large run all the time costs at most a tenth of a core.
 KEPT_PER_SECOND_OF_COMPUTING = 10.0
+# A summary is some hundred kilobytes; as many runs are rarely watched at a time.
 MOST_RUNS_KEPT = 64
 
 Compute = Callable[[RunRecord], Coroutine[object, object, RunSummary]]
@@ -43,6 +45,7 @@ class PartialSummaries:
         partial = self._partials.get(record.plan.run_id)
         if partial is None or partial.epoch != record.epoch or self.clock.monotonic() >= partial.kept_until:
             partial = self._start(record)
+        # Shielded: the next caller waits for the same task.
         return await asyncio.shield(partial.computing)
 
     def _start(self, record: RunRecord) -> _Partial:

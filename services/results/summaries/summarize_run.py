@@ -29,6 +29,7 @@ from services.results.summaries.run_summary import GroupSummary, RunSummary, Tas
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 # Outcomes.
+# Columns take some 20 bytes for each answer and metric: below it several fit beside each other.
 LARGE_RUN = 1_000_000
 
 T = TypeVar("T")
@@ -93,6 +94,7 @@ class SummarizeRun:
     async def _summarize(self, record: RunRecord, work: SummaryWork) -> RunSummary:
         plan, outcomes = record.plan, self.stores.outcomes
         work.total = sum(task.sample_count for task in plan.tasks)
+        # First: what is recorded after it only makes the figures a little newer.
         [progress] = await self.stores.records.counts([plan], [])
         counts = progress.counts
         timing = await work.tried("Times of answers", self._timing(plan, counts.recorded), TimingSummary())

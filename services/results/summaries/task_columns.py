@@ -32,6 +32,7 @@ from services.results.statistics.sample_scores import (
     rows_of_majority,
 )
 
+# Making arrays costs more than filling them, so that rows are collected first.
 PENDING_ROWS = 5000
 
 Clusters = Callable[[Keys], Numbers]
@@ -89,6 +90,7 @@ class _PairColumn:
     def add(self, chunk: ScoreChunk) -> None:
         first, second = chunk.first[self.scored.key], chunk.second[self.scored.key]
         is_pair = np.isfinite(first) & np.isfinite(second)
+        # A task has fewer than 2**32 samples, so half the memory of int64 will do.
         self.samples.frombytes(chunk.samples[is_pair].astype(np.uint32).tobytes())
         self.rollouts.frombytes(chunk.rollouts[is_pair].astype(np.uint32).tobytes())
         self.first.frombytes(first[is_pair].tobytes())
@@ -154,6 +156,7 @@ class TaskColumns:
         """Adds rows by sample and rollout. The answers to the last sample may go on in the next call."""
         self._pending.extend(rows)
         if len(self._pending) >= PENDING_ROWS:
+            # Without the last sample, whose other rollouts may still come.
             self._add_pending(self._pending[-1][0])
 
     def _add_pending(self, before_sample: float) -> None:
@@ -204,6 +207,7 @@ class TaskColumns:
             for column in self._columns
             if isinstance(column, _MeanColumn) and is_right_or_wrong(column.scored.key)
         ]
+        # Reversed, so that the first metric of a filter is the one that stays.
         first = {column.scored.pipeline.name: column for column in reversed(judged)}
         rollouts = max(self._rollouts, 1)
         return {

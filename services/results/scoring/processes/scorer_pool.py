@@ -23,6 +23,7 @@ USUAL_PATIENCE = Patience()
 MOST_LOSSES = 3
 # The scorers' libraries alone take half of it.
 FEWEST_BYTES = 256 * 1024**2
+# The libraries load within seconds; on a machine under load it has been much longer.
 START_SECONDS = 60.0
 
 log = get_logger()
@@ -72,6 +73,7 @@ class ScorerPool:
         self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore], *, is_fresh: bool
     ) -> Sequence[Scored]:
         """Scores of the first answers. A fresh process scored nothing yet."""
+        # Around the start as well: memory is shared out by the number of slots.
         async with self._slots:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False

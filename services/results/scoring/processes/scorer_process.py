@@ -17,9 +17,11 @@ from services.results.scoring.score_answer import AnswerToScore, Scored, Scoring
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
+# Compiled patterns take memory; as many tasks as are scored at a time rarely exceed this.
 MOST_REMEMBERED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
+# Also the longest time that an ignored ring costs.
 RING_SECONDS = 0.01
 
 
@@ -27,6 +29,7 @@ RING_SECONDS = 0.01
 class ScoringLimits:
     """CPU time of an answer: `seconds`, or `later_seconds` once slow ones of a run took `slow_seconds`."""
 
+    # Far above what an honest answer takes; it bounds what one hostile answer costs the others.
     seconds: float = 3.0
     later_seconds: float = 0.2
     slow_seconds: float = 60.0
@@ -99,6 +102,7 @@ def _ring(*_: object) -> None:
 def main() -> None:
     seconds, later_seconds, slow_seconds, memory_bytes = map(float, sys.argv[1:])
     limits = ScoringLimits(seconds, later_seconds, slow_seconds, int(memory_bytes))
+    # PROF counts CPU time of the process, user and system.
     signal.signal(signal.SIGPROF, _ring)
     scorer = BoundedScorer(limits)
     # An empty request asks whether the process is there.
