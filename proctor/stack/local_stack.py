@@ -53,6 +53,7 @@ class LocalStack:
             self._write_state()
             await self._start_in_order()
         except BaseException:
+            # `BaseException`: a start that is cancelled has children as well.
             await self.stop()
             raise
         self._phase = "running"
@@ -66,9 +67,11 @@ class LocalStack:
         if self._log_keeping is not None:
             self._log_keeping.cancel()
             await asyncio.wait([self._log_keeping])
+        # Before the lock is released: the next stack writes a file of its own.
         remove_stack_state(self.options.state_dir)
         self._lock.release()
         self._lock = None
+        # Raised last, so that one child that does not end keeps no other running.
         if failures := [failure for of_role in stopping for failure in of_role]:
             raise failures[0]
 
@@ -104,6 +107,7 @@ class LocalStack:
         sockets = socket_folder(folder)
         nats = prepare_nats(folder / "nats", nats_address, [pool.name for pool in self.options.pools])
         postgres = await self._prepare_postgres(postgres_address, self._logs.path("postgres"))
+        # Ready before the services, which would otherwise wait through their own patience.
         await self._start_children([postgres.child(), nats.child()])
         pools = PoolsFile(self.options.pools, self.options.aliases)
         wiring = Wiring(
@@ -150,6 +154,7 @@ class LocalStack:
             needs = () if spec.name in ("postgres", "nats") else servers
             around = Surroundings(self._logs.path(spec.name), self._report, self._note_change, needs)
             self.children[spec.name] = SupervisedChild(spec, around)
+            # Only the first readiness: a restart during the start is the supervisor's matter.
             started.append(self.children[spec.name].first_ready)
         await asyncio.gather(*started)
 
@@ -214,6 +219,7 @@ def stop_on_signals(task: asyncio.Task[None], report: Report = print) -> None:
 
     def on_signal(number: signal.Signals) -> None:
         if asked:
+            # Not `sys.exit`: that would wait for the stop which the second signal gives up on.
             os._exit(128 + number)
         asked.append(number)
         task.cancel()

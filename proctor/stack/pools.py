@@ -136,6 +136,7 @@ def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report
     if model.source != STARTER_MODEL:
         return PoolModel(model.name, model.source)
     folder = ensure_starter_model(python, environ, report)
+    # The starter model was trained on texts of this length; more would only take memory.
     return PoolModel(model.name, str(folder), {"max_model_len": 1024})
 
 

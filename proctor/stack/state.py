@@ -56,6 +56,7 @@ class StackLock:
     def take(cls, state_dir: Path) -> Self:
         make_state_folder(state_dir)
         try:
+            # NOFOLLOW: a link that another user put there must not lead the lock elsewhere.
             descriptor = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise _unusable(state_dir, error) from error
@@ -91,6 +92,7 @@ def is_locked(state_dir: Path) -> bool:
     except OSError as error:
         raise _unusable(state_dir, error) from error
     try:
+        # Shared: several that look at once do not take each other for a stack.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -148,6 +150,7 @@ def write_private(path: Path, text: str) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
+    # Readers see the old file or the new one, never a part.
     draft.replace(path)
 
 

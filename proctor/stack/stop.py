@@ -10,8 +10,11 @@ import psutil
 
 from proctor.stack.state import LOCK_FILE, is_locked, read_stack_state, remove_stack_state
 
+# `proctor down` returns this much after the stack is gone.
 LOOK_EVERY_SECONDS = 0.05
+# Above the limits of all children in turn: the workers' 30 s, Postgres's 30 s, 10 s of the others.
 STOP_LIMIT_SECONDS = 120.0
+# After SIGKILL only the kernel is waited for.
 KILL_LIMIT_SECONDS = 10.0
 EXIT_LIMIT_SECONDS = 5.0
 
@@ -35,6 +38,7 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
         state = read_stack_state(state_dir)
         is_new = state is not None and state.supervisor_pid not in signalled
         if state is not None and is_new and is_supervisor(state.supervisor_pid, state_dir):
+            # Once for each process: a second signal would make it leave without order.
             signalled.add(state.supervisor_pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(state.supervisor_pid, number)

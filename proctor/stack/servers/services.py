@@ -18,7 +18,9 @@ from proctor.stack.vllm import find_vllm_python
 from proctor.values.providers.pool import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
+# Above `drain_seconds` of the worker (20 by default): it hands its shards on before it is killed.
 WORKER_DRAIN_LIMIT_SECONDS = 30.0
+# A worker is ready once vLLM's library is imported, which takes minutes on a cold disk.
 WORKER_READY_LIMIT_SECONDS = 600.0
 # A service inherits listed variables only, so that a secret reaches no service that does not need it.
 _EVERYBODY = (
@@ -132,8 +134,10 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
         for name, value in options.environment.items()
         if any(fnmatchcase(name, pattern) for pattern in INHERITED[service])
         and name not in keys
+        # After the patterns: GOOGLE_API_KEY matches GOOGLE_* of the buckets.
         and not name.endswith(_KEY_SUFFIXES)
     }
+    # The later ones win.
     return {**defaults, **inherited, **wiring.environment(service)}
 
 

@@ -11,11 +11,17 @@ from proctor.stack.state import ChildState
 from proctor.stack.supervision import process as child_logs
 from proctor.stack.supervision.process import Program, kill_group, spawn, terminate
 
+# Before the first success only: one failure may be chance, three in a row are a mistake of setting.
 GIVE_UP_AFTER_FAILURES = 3
+# A service that died by chance is back before its callers give up.
 FIRST_BACKOFF_SECONDS = 0.1
+# One that keeps dying costs a start every few seconds, and is back soon once mended.
 LONGEST_BACKOFF_SECONDS = 5.0
+# Only a child that has lived this long starts its backoff anew: others die of what they do.
 STEADY_AFTER_SECONDS = 20.0
+# Postgres and NATS are up within a tenth of a second: a coarser look would double the start.
 FIRST_PROBE_PAUSE_SECONDS = 0.02
+# vLLM loads for minutes, in which many probes would take CPU from it.
 LONGEST_PROBE_PAUSE_SECONDS = 0.25
 CANCEL_AGAIN_SECONDS = 1.0
 
@@ -160,6 +166,7 @@ class SupervisedChild:
         clock = asyncio.get_running_loop().time
         began = clock()
         await self._process.wait()
+        # At once, so that children which need this one wait for its successor.
         self.ready.clear()
         self._around.report(f"{self.name} {_describe_exit(self._bury(self._process))}: starting it again")
         return clock() - began

@@ -10,11 +10,13 @@ import pwd
 import signal
 import sys
 
+# From linux/prctl.h.
 PR_SET_PDEATHSIG = 1
 
 
 def become_user(name: str) -> None:
     entry = pwd.getpwnam(name)
+    # Groups first: without the rights of root they could no longer be dropped.
     os.setgroups([])
     os.setgid(entry.pw_gid)
     os.setuid(entry.pw_uid)
@@ -24,6 +26,7 @@ def die_with(supervisor_pid: int, death_signal: int) -> None:
     """Must come after setuid, which clears the death signal again."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, death_signal)
+    # It may have died before the call above, which then waits for the death of another.
     if os.getppid() != supervisor_pid:
         sys.exit("the supervisor died while this process was being started")
 

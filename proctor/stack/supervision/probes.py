@@ -12,6 +12,7 @@ from nats.aio.client import Client as NatsClient
 
 from proctor.stack.supervision.addresses import UNIX, split_address
 
+# A server under load answers within this; one that hangs must not hold up the next probe.
 PROBE_LIMIT_SECONDS = 2.0
 CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
@@ -56,6 +57,7 @@ async def nats_answers(url: str) -> bool:
 
 
 async def grpc_serves(address: str) -> bool:
+    # A refused port is cheap to see; a gRPC channel to it would back off first.
     if not await port_answers(address):
         return False
     async with grpc.aio.insecure_channel(address, options=OWN_CONNECTION) as channel:

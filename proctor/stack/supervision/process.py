@@ -14,13 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+# With one older copy each, eight children take at most some 320 MB.
 ROTATE_ABOVE_BYTES = 20 * 1024 * 1024
+# A child that logs 1 MB a second goes 30 MB beyond the bound.
 LOOK_EVERY_SECONDS = 30.0
+# As much of a failure as a terminal shows without scrolling.
 TAIL_LINES = 15
 TAIL_BYTES = 8192
 
 
 LAUNCHER = Path(__file__).with_name("launch.py")
+# Only a process that hangs in the kernel outlives SIGKILL that long.
 KILL_LIMIT_SECONDS = 10.0
 
 
@@ -113,6 +117,7 @@ async def terminate(process: Process, stop_signal: signal.Signals, limit_seconds
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), limit_seconds)
     was_enough = process.returncode is not None
+    # Also after an orderly end: what the child had started may live on in its group.
     kill_group(process.pid)
     await asyncio.wait_for(process.wait(), KILL_LIMIT_SECONDS)
     return was_enough

@@ -106,6 +106,7 @@ def sample_score(scores: Sequence[ScoreValue], pipeline: FilterPipeline) -> floa
     if not pipeline.is_majority:
         return sum(_number(score) for score in scores) / len(scores)
     votes = [score for score in scores if isinstance(score, Sequence)]
+    # Where no rollout could be read, the unread ones give the score: 0.
     read = [vote for vote in votes if vote[1] != UNREAD] or votes
     counts = Counter(vote[1] for vote in read)
     return float(max(read, key=lambda vote: counts[vote[1]])[0])
@@ -124,6 +125,7 @@ def _units_of(groups: Sequence[PairGroup]) -> _Units:
     """A sample without passage among samples with one is a cluster of its own."""
     if not any(group.cluster for group in groups):
         return _Units(groups, np.array([group.count for group in groups], dtype=np.int64))
+    # Each is a cluster of its own, so the samples of a group cannot be counted together.
     alone = [group for group in groups if not group.cluster for _ in range(group.count)]
     shared = [group for group in groups if group.cluster]
     numbers: dict[str, int] = {}

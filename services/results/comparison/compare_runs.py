@@ -33,7 +33,9 @@ from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
 FEWEST_RUNS = 2
+# 15 pairs. Each further one makes the correction over all of them stricter.
 MOST_RUNS = 6
+# How long a pair may hold its process; then the call fails, with advice.
 MOST_SECONDS = 300.0
 TOOK_TOO_LONG = "not made: it took too long"
 log = get_logger()
@@ -105,6 +107,7 @@ class CompareRuns:
         for first, second in combinations(range(len(records)), 2):
             runs = records[first], records[second]
             found += await self.compare_pair.compare(runs, choice, (first, second))
+        # Over all pairs at once: correcting each by itself would promise too much.
         differences, corrected_over = corrected(found)
         return Comparison(
             suite=plans[0].facts.suite,
@@ -156,6 +159,7 @@ class StoreComparison:
         """
         runs = await self._runs(first_run_id, second_run_id)
         try:
+            # The caller's own limit, below `MOST_SECONDS`: a leaderboard waits for it.
             async with asyncio.timeout(seconds):
                 differences = await self._differences(*runs) if runs else ()
         except DependencyUnavailable:

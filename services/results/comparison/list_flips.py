@@ -88,6 +88,7 @@ class ListFlips:
         most = query.page_size or USUAL_PER_PAGE
         found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
+        # Prompts may be large: a page is cut by bytes too.
         fitting = found[: fitting_count([one.bytes + weights.get(one.position, 0) for one in found])]
         is_last = len(found) < most and len(fitting) == len(found)
         token = "" if is_last else key_token(_LIST, (tasks[0].first_sample + fitting[-1].position, total))

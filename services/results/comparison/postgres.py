@@ -20,6 +20,7 @@ from services.results.scoring.answer import ScoreValue
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.paired.estimate import verdict_of
 
+# Right and wrong are two texts, with rollouts some hundreds; graded scores push each other out.
 KNOWN_TEXTS = 10_000
 
 
@@ -64,6 +65,7 @@ class PostgresPairs:
     async def _fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         async def once() -> list[asyncpg.Record]:
             async with self._session.transaction() as transaction:
+                # Settings of this transaction: the pairing of large runs needs other plans.
                 await transaction.execute("join_by_hash")
                 return await transaction.fetch(query, *arguments)
 

@@ -11,6 +11,7 @@ WITH asked AS (
 ), first_answers AS (
     SELECT
         asked.place, wanted.metric, o.sample - asked.first_start AS position,
+        -- As text: grouping equal answers needs no parsing, and few texts are parsed at the end.
         string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
         count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
         bool_and(o.status = 'failed') AS is_failed
@@ -35,7 +36,9 @@ WITH asked AS (
         asked.place, s.position, s.digest,
         row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
     FROM samples AS s
+    -- Equal sets need no digests: their samples are read for nothing.
     JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
+    -- Said twice, so that the planner reads these sets by their index.
     WHERE s.set_id = ANY ($7::uuid[])
 ), second_samples AS (
     SELECT
@@ -147,6 +150,7 @@ SELECT
 FROM asked AS first
 JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = first.epoch
 JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = second.epoch
+-- The empty task is the suite as a whole.
 WHERE c.task = '' AND c.metric = $2::text;
 
 -- name: read_comparisons: Return the stored comparisons of whole suites between any two of some runs ($1 runs, $2 metric)
@@ -158,5 +162,6 @@ WHERE c.first_run_id = ANY ($1::uuid[])
     AND c.second_run_id = ANY ($1::uuid[])
     AND c.task = ''
     AND c.metric = $2::text
+    -- A run that was retried since has other answers: its old comparison does not count.
     AND c.first_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.first_run_id)
     AND c.second_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.second_run_id);

@@ -90,6 +90,7 @@ class NatsOutcomeConsumer:
 
     async def _write(self, tasks: asyncio.TaskGroup) -> None:
         while True:
+            # Before pulling: a message that must wait here is one that another replica could record.
             await self._free.acquire()
             held = await self._next_batch()
             if held is None:

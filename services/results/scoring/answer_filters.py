@@ -48,7 +48,7 @@ def _regex(step: FilterStep, text: str) -> str | None:
     """The `group_select`-th match (-1: the last); of its groups, the first that is not empty."""
     assert step.regex is not None
     matches = step.regex.findall(text)
-    # lm-evaluation-harness falls back to a text of its own here, which could be right by chance.
+    # lm-evaluation-harness puts its fallback here; an unread answer must not pass for a read one.
     if not -len(matches) <= step.group_select < len(matches):
         return None
     match = matches[step.group_select]

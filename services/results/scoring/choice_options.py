@@ -89,7 +89,7 @@ class ChoiceOptions:
 
     def _worded(self, text: str, start: int) -> list[Named]:
         """The choices with whose text a text goes on, the longest first."""
-        # Twice: folding may change lengths, and a name needs no more of the text.
+        # Longer than any form, so that `is_whole_word` sees what follows it; the rest is not folded.
         reach = start + 2 * max(map(len, self.forms))
         said = caseless(text[start:reach])
         found = [

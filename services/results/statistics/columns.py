@@ -98,6 +98,7 @@ class PairColumns:
         if self.samples is None:
             return np.ones(self.count)
         numbers = numbered(self.samples)
+        # The rollouts of a sample share its weight of 1.
         weights: Array = 1.0 / np.bincount(numbers)[numbers]
         return weights
 
@@ -108,6 +109,7 @@ class PairColumns:
 
 def numbered(keys: Keys) -> Numbers:
     """The keys as numbers from 0, in the order of the keys. Those that are sorted already take no sort."""
+    # Rows come from the store by sample, so the sort is for clusters only.
     if (keys[1:] < keys[:-1]).any():
         return np.unique(keys, return_inverse=True)[1].astype(np.int64)
     is_new = np.zeros(len(keys), dtype=np.bool_)

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from services.results.statistics.columns import Array, Numbers, PairColumns, Values
 
+# A standard error from this many draws is itself within some 2 % (1 / √(2 · draws)).
 RESAMPLES = 1000
+# Fixed: the same answers have the same interval each time it is computed.
 SEED = 1234
 # Bounds the memory of a bootstrap over many rows: some ten arrays of so many numbers.
 CELLS_AT_A_TIME = 500_000
@@ -67,6 +69,7 @@ def places_of(values: Values) -> Places:
     """How many different values are below each value: all that a rank correlation needs of them."""
     if values.dtype == np.uint32:
         return values.astype(np.uint32, copy=False)
+    # Not by `np.unique`, which makes three more columns of the size of this one.
     order, places = np.argsort(values), np.empty(len(values), dtype=np.uint32)
     place, last = 0, None
     for rows in _blocks(len(values)):
@@ -88,6 +91,7 @@ def _rank_lookup(values: Values, weights: Array | None) -> Lookup:
     ranks = np.cumsum(by_place, dtype=np.float64)
     total = float(ranks[-1])
     for some in _blocks(len(ranks)):
+        # Around 0, so that sums of squares lose no digits.
         ranks[some] = (ranks[some] - by_place[some] / 2) / total - 0.5
     return lambda rows: ranks[places[rows]]
 
@@ -132,8 +136,10 @@ def correlation_of_moments(moments: Array) -> Array:
     total, x, y, xx, yy, xy = moments.T
     variance_x, variance_y = xx / total - (x / total) ** 2, yy / total - (y / total) ** 2
     covariance = xy / total - x * y / total**2
+    # A draw may hold one value only; the caller leaves it out.
     is_defined = (variance_x > LEAST_VARIANCE) & (variance_y > LEAST_VARIANCE)
     spread = np.sqrt(np.where(is_defined, variance_x * variance_y, 1.0))
+    # Rounding may carry a perfect correlation a little beyond 1.
     return np.where(is_defined, np.clip(covariance / spread, -1.0, 1.0), np.nan)
 
 

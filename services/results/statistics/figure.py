@@ -122,7 +122,9 @@ def _mean_figure(scores: SampleScores, *, is_share: bool) -> Figure:
         within_std = None if scores.within_std is None else _rounded(scores.within_std, rounding)
         std = _rounded(_spread(scores.rollout_means), rounding)
         figure = replace(figure, std=std, within_std=within_std)
+    # One sum for each sample where there are no clusters.
     groups = samples.cluster_sums_around(mean)
+    # One cluster has no spread to judge the mean by.
     if len(groups) < 2:
         return figure
     error = math.sqrt(len(groups) / (len(groups) - 1) * float(np.square(groups).sum())) / figure.n
@@ -185,6 +187,7 @@ def _part_of(columns: PairColumns) -> tuple[PairColumns, float]:
     units = columns.unit_count
     if units <= MOST_UNITS:
         return columns, 1.0
+    # Whole samples or clusters: rows by themselves would break what belongs together.
     chosen = np.random.default_rng(SEED).choice(units, MOST_UNITS, replace=False)
     return columns.of_units(chosen), MOST_UNITS / units
 

@@ -9,11 +9,13 @@ from scipy.special import ndtr, ndtri, stdtrit
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.sample_scores import SampleMeans
 
+# scipy.stats.norm.ppf(0.975), to the last digit of a double.
 NORMAL_975 = 1.959963984540054
 
 STUDENT_T = "student-t"
 WILSON = "wilson"
 _ENDS = np.array([0.025, 0.975])
+# Keeps the divisor above 0: at 0 the corrected end has no limit.
 _LEAST_STRETCH = 1e-9
 
 
@@ -39,6 +41,7 @@ def wilson_interval(share: float, count: float, quantile: float = NORMAL_975) ->
     half = (
         quantile / (1 + squared / count) * math.sqrt(share * (1 - share) / count + squared / (4 * count**2))
     )
+    # At 0 and 1 rounding may put the end a little inside the share.
     low, high = min(share, centre - half), max(share, centre + half)
     return Interval(max(0.0, low), min(1.0, high), WILSON)
 
@@ -54,6 +57,7 @@ def effective_wilson_interval(share: float, stderr: float, samples: SampleMeans,
     if variance == 0:
         count = float(len(samples.cluster_sizes()))
     else:
+        # An error of 0 by chance must not make a sample of infinite size.
         count = min(variance / stderr**2, scores) if stderr else scores
     return wilson_interval(share, count, quantile)
 
@@ -80,6 +84,7 @@ def corrected_interval(draws: Array, figure: float, left_out: Array, sizes: Numb
     `left_out[p]` is the figure without one of the `sizes[p]` units of pattern p.
     """
     below = (np.sum(draws < figure) + np.sum(draws == figure) / 2) / len(draws)
+    # Where all draws are on one side the quantile would be infinite.
     bias = ndtri(np.clip(below, 1 / len(draws), 1 - 1 / len(draws)))
     shifts = np.average(left_out, weights=sizes) - left_out
     spread = 6 * float(sizes @ shifts**2) ** 1.5

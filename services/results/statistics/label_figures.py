@@ -8,11 +8,13 @@ import numpy as np
 
 from services.results.statistics.columns import Array, Numbers, PairColumns
 
+# As for correlations: the standard error is within some 2 %, and the same each time.
 RESAMPLES = 1000
 SEED = 1234
 # Bounds the memory of a bootstrap over many patterns (32 MB of counts).
 CELLS_AT_A_TIME = 4_000_000
 
+# As in scikit-learn's `pos_label` and in lm-evaluation-harness.
 POSITIVE_LABEL = 1
 # A confusion table of so many places is counted out, whatever the number of rows; a larger one is sorted.
 MOST_PLACES = 1_000_000
@@ -62,6 +64,7 @@ def resampling_units(columns: PairColumns) -> ResamplingUnits:
     units, cells = columns.units(), len(gold)
     size = (int(units.max()) + 1) * cells
     flat = np.bincount(units * cells + cell_of, weights=columns.weights(), minlength=size)
+    # Samples have few kinds of contributions, so a draw of kinds replaces one of samples.
     patterns, sizes = np.unique(flat.reshape(-1, cells), axis=0, return_counts=True)
     return ResamplingUnits(gold, predicted, patterns.astype(np.float64), sizes.astype(np.int64))
 
@@ -70,6 +73,7 @@ def _cells(columns: PairColumns) -> tuple[Numbers, Numbers, Numbers]:
     """The labels of each cell of the confusion table, and the cell of each row."""
     least = int(min(columns.gold.min(), columns.predicted.min()))
     labels = int(max(columns.gold.max(), columns.predicted.max())) - least + 1
+    # In place: each further column of 10^7 rows takes 80 MB.
     places = columns.gold.astype(np.int64)
     places -= least
     places *= labels

@@ -81,6 +81,7 @@ class SampleScores:
 class ScoreSums:
     """Adds up scores by sample, 20 bytes for each: the answers to a sample must come together."""
 
+    # `array` grows in place; a numpy array would be copied at each chunk.
     samples: "array[int]" = field(default_factory=lambda: array("q"))
     means: "array[float]" = field(default_factory=lambda: array("d"))
     answers: "array[int]" = field(default_factory=lambda: array("i"))
@@ -98,6 +99,7 @@ class ScoreSums:
             samples, rollouts, scores = samples[is_number], rollouts[is_number], scores[is_number]
         if not len(scores):
             return
+        # The first row counts as new: the number before it is another one.
         starts = np.flatnonzero(np.diff(samples, prepend=samples[0] - 1))
         answers = np.diff(starts, append=len(scores))
         means = np.add.reduceat(scores, starts) / answers
@@ -158,6 +160,7 @@ def rows_of_majority(samples: Keys, rollouts: Keys, votes: Array) -> Numbers:
 
     NaN is no vote: it is chosen only where no rollout of the sample has a vote.
     """
+    # Infinity is equal to itself and sorts last; NaN does neither.
     votes = np.nan_to_num(votes, nan=np.inf)
     rows = np.lexsort((rollouts, votes, samples))
     is_first = np.ones(len(rows), dtype=np.bool_)
@@ -196,5 +199,6 @@ def pass_at(k: int, scores: SampleScores) -> SampleScores:
 
 def _estimates(answers: Numbers, right: Numbers, k: int) -> Array:
     kinds, kind_of = np.unique(np.stack([answers, right], axis=1), axis=0, return_inverse=True)
+    # Python's whole numbers: C(100, 50) is far beyond what 64 bits hold.
     by_kind = np.array([1 - math.comb(int(n - c), k) / math.comb(int(n), k) for n, c in kinds])
     return by_kind[kind_of.reshape(-1)] if len(kinds) else np.empty(0)

@@ -106,6 +106,7 @@ def _spread(share: float, count: float, mean: float) -> float:
 
 
 def _mean(strata: Sequence[Stratum]) -> float:
+    # Exactly equal means: their weighted sum may miss the bound of 0 or 1 by rounding.
     if len({one.mean for one in strata}) == 1:
         return strata[0].mean
     return sum(one.weight * one.mean for one in strata) / sum(one.weight for one in strata)

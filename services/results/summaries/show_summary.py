@@ -19,7 +19,7 @@ from services.results.summaries.run_summary import RunSummary
 LEAST_KEPT_SECONDS = 3.0
 # Polling a large run all the time costs at most a tenth of a core.
 KEPT_PER_SECOND_OF_COMPUTING = 10.0
-# A summary is some hundred kilobytes; as many runs are rarely watched at a time.
+# Bounds the memory; the figures of a run that is pushed out are computed anew.
 MOST_RUNS_KEPT = 64
 
 Compute = Callable[[RunRecord], Coroutine[object, object, RunSummary]]

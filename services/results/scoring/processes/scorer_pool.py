@@ -23,7 +23,7 @@ USUAL_PATIENCE = Patience()
 MOST_LOSSES = 3
 # The scorers' libraries alone take half of it.
 FEWEST_BYTES = 256 * 1024**2
-# The libraries load within seconds; on a machine under load it has been much longer.
+# The libraries load within seconds, and on a busy machine take several times that.
 START_SECONDS = 60.0
 
 log = get_logger()
@@ -81,6 +81,7 @@ class ScorerPool:
                 found: list[Scored] = await ask(process, frame((recipe, answers)), self._patience)
                 is_in_step = True
             finally:
+                # A process that was cut off in a reply would answer the next request with its rest.
                 if is_in_step:
                     self._idle.append(process)
                 else:

@@ -17,7 +17,7 @@ from services.results.scoring.score_answer import AnswerToScore, Scored, Scoring
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
-# Compiled patterns take memory; as many tasks as are scored at a time rarely exceed this.
+# Bounds the memory of compiled patterns; more tasks are rarely scored at a time.
 MOST_REMEMBERED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0

@@ -10,6 +10,7 @@ from scipy.special import ndtri, stdtrit
 from proctor.values.comparison import Verdict
 from services.results.statistics.paired.pairs import UnitSums
 
+# Both are the usual ones (Cohen 1988): a false finding in 20, and one in five missed.
 LEVEL = 0.05
 POWER = 0.8
 
@@ -86,6 +87,7 @@ def verdict_of(estimate: DifferenceEstimate, adjusted_p_value: float | None) -> 
     """The verdict of an estimate after its p-value was corrected."""
     if adjusted_p_value is None or estimate.difference is None:
         return Verdict.UNDEFINED
+    # A difference of 0 names no better run, whatever its p-value.
     if adjusted_p_value > LEVEL or estimate.difference == 0.0:
         return Verdict.NOT_SHOWN
     return Verdict.FIRST_BETTER if estimate.difference > 0.0 else Verdict.SECOND_BETTER
@@ -101,8 +103,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """
     known = np.array([p_value for p_value in p_values if p_value is not None], dtype=np.float64)
     order = np.argsort(known)
+    # The smallest p-value by the number of tests, the next by one less, and so on.
     steps = known[order] * np.arange(len(known), 0, -1)
     adjusted = np.empty_like(known)
+    # A later step cannot be less certain than one before it.
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
     in_turn = iter(adjusted.tolist())
     return [None if p_value is None else next(in_turn) for p_value in p_values]

@@ -26,8 +26,10 @@ from services.results.statistics.paired.mean_difference import (
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits
 from services.results.statistics.paired.permutation_test import SwapUnits, swap_p_value
 
+# As many and with the same seed as for a single run's figure.
 RESAMPLES = 1000
 SEED = 1234
+# Draws × patterns at a time: 8 MB for each array.
 CELLS_AT_A_TIME = 1_000_000
 # Bounds the work of a bootstrap: of more kinds of units it draws from a random part of the units.
 MOST_DRAWN_UNITS = 20_000
@@ -82,6 +84,7 @@ def figure_p_value(units: PairedUnits, figure: FigureOfSums) -> float:
     first, second = units.sums()
 
     def statistic(swapped: Array) -> Array:
+        # A swap may leave a figure undefined; then it shows no difference.
         return np.nan_to_num(figure(first - swapped) - figure(second + swapped))
 
     return swap_p_value(SwapUnits(units.first - units.second, units.sizes), statistic)
@@ -110,6 +113,7 @@ def with_bootstrap(
     differences = np.concatenate(drawn)
     differences = differences[np.isfinite(differences)]
     if share < 1 and estimate.difference is not None:
+        # The spread is that of the part around the part's own figure.
         [of_part] = np.subtract(*figures(sizes[np.newaxis, :]))
         differences = estimate.difference + (differences - of_part) * np.sqrt(share)
     stderr = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0

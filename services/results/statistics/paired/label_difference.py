@@ -37,6 +37,7 @@ def _tables(pairs: LabelPairs, measure: Measure) -> tuple[PairedUnits, FigureOfS
     both = np.concatenate([_labels(pairs.first), _labels(pairs.second)])
     cells, cell_of = np.unique(both, axis=0, return_inverse=True)
     shape = len(pairs.sizes), len(cells)
+    # Only where answers hold thousands of different labels: no figure is better than no memory.
     if shape[0] * shape[1] > MOST_CELLS:
         return None
     cell_of, rows = cell_of.reshape(-1), len(pairs.first.units)

@@ -20,8 +20,10 @@ from services.results.statistics.paired.estimate import (
 from services.results.statistics.paired.pairs import ScorePairs, UnitSums, unit_sums
 from services.results.statistics.paired.permutation_test import SwapUnits, sum_p_value
 
+# Above it the mean of the differences is normal enough for t, which costs nothing.
 MOST_PERMUTED_UNITS = 10_000
 
+# An error below this comes from adding numbers, not from the answers.
 ROUNDING = 1e-12
 
 NO_PAIRS = "no sample was answered in both runs"
@@ -39,6 +41,7 @@ def difference_of_means(pairs: ScorePairs) -> DifferenceEstimate:
     estimate = replace(observed_means(pairs), units=units)
     if units.count < 2:
         return replace(estimate, remark=ONE_PAIR if pairs.count < 2 else ONE_CLUSTER)
+    # McNemar takes samples for independent, so clusters go another way.
     if pairs.is_right_or_wrong and pairs.clusters is None:
         return _right_or_wrong(estimate, stderr_of_mean(units))
     return _scored(estimate, units)
@@ -69,6 +72,7 @@ def mcnemar_p_value(only_first_right: int, only_second_right: int) -> float:
 
 def permutation_p_value(units: UnitSums) -> float:
     """Sign-flip test that the differences have no side, in (0, 1]."""
+    # Equal sums are one pattern: of right and wrong answers there are two.
     sums, place = np.unique(units.sums, return_inverse=True)
     sizes = np.bincount(place, weights=units.sizes).astype(np.int64)
     return sum_p_value(SwapUnits(sums[:, np.newaxis], sizes))

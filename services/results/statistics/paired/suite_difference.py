@@ -34,6 +34,7 @@ def suite_difference(tasks: Sequence[DifferenceEstimate], *, is_weighted_by_size
     none either, as in a summary: a mean over the others would be that of another suite. One task alone is
     the suite.
     """
+    # With its own test: the formulas below would give another p-value for the same figure.
     if len(tasks) == 1:
         return tasks[0]
     pairs = sum(task.pairs for task in tasks)
