@@ -136,7 +136,7 @@ def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report
     if model.source != STARTER_MODEL:
         return PoolModel(model.name, model.source)
     folder = ensure_starter_model(python, environ, report)
-    # The starter model was trained on texts of this length; more would only take memory.
+    # The starter suite needs less; the 2,048 that the model can take would reserve twice the cache.
     return PoolModel(model.name, str(folder), {"max_model_len": 1024})
 
 

@@ -65,6 +65,7 @@ def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json
 
 def split_system(messages: Sequence[ChatMessage]) -> tuple[str, tuple[ChatMessage, ...]]:
     """The system prompt, which some servers take separately, and the other messages."""
+    # Such servers have room for one system prompt, wherever in the chat it was said.
     system = "\n\n".join(each.content for each in messages if each.role in _SYSTEM_ROLES)
     return system, tuple(each for each in messages if each.role not in _SYSTEM_ROLES)
 

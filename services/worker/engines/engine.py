@@ -12,7 +12,9 @@ from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 
+# As UTF-8 at most 4 MB: with its batch it stays below the 8 MiB of a NATS message.
 LONGEST_ANSWER_CHARACTERS = 1_000_000
+# Each has a pool of connections; orders may name any number of servers.
 _KEPT_IDLE = 8
 
 
@@ -210,6 +212,7 @@ class EngineCache:
             raise UnsupportedRequest("This pool asks no server but its own; leave base_url out of the order.")
         if base_url not in self._others:
             self._others[base_url] = self._make_other(base_url)
+        # The first of the dictionary is the one that has been idle longest.
         self._others.move_to_end(base_url)
         return self._others[base_url]
 
@@ -218,5 +221,6 @@ class EngineCache:
             if len(self._others) <= _KEPT_IDLE:
                 return
             if not self._users[base_url]:
+                # Before the await: a request that comes meanwhile makes an engine of its own.
                 del self._users[base_url]
                 await self._others.pop(base_url).close()

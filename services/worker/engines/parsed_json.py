@@ -8,9 +8,11 @@ import orjson
 from proctor.values.plain import Json
 from services.worker.engines import engine
 
+# The largest that an int64 of a message holds.
 _LARGEST_COUNT = 2**63 - 1
 # More than any answer has, so that sums over a run fit a message.
 MOST_TOKENS = 10**9
+# Words of protocols are shorter; a server's text must not become a label or a column.
 _LONGEST_WORD = 64
 _ANSWER = "answer"
 
@@ -29,6 +31,7 @@ def count_of(value: object) -> int:
     """A whole number from 0 on that a message can hold; 0 for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    # In Python True is an int.
     if not isinstance(value, int) or isinstance(value, bool):
         return 0
     return value if 0 <= value <= _LARGEST_COUNT else 0

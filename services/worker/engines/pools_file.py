@@ -7,6 +7,7 @@ from proctor.values.providers import pools_file as pools
 from proctor.values.providers.pool import Pool
 from services.common.errors import DomainError, ErrorKind
 
+# Servers refuse headers beyond 8 to 16 KiB.
 _LONGEST_KEY = 16 * 1024
 
 

@@ -11,9 +11,11 @@ from proctor.values.providers.rules import ProviderRules
 from proctor.values.row_fields import row_field_problem
 from services.worker.engines.engine import RequestRefused, Sampling, UnsupportedRequest
 
+# With the bound below at most 64 MiB.
 _KEPT_TEXTS = 4096
 # Longer texts, such as those with schemas and tools, may differ in every row.
 _LONGEST_KEPT = 16 * 1024
+# Signed 64 bits, as which vLLM passes a seed on.
 _SEEDS = 2**63
 # Two names of one limit: the newer one comes last and wins.
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -80,6 +82,7 @@ def _read(params_json: str) -> RowParams:
         given = {name: value for name, value in document.items() if value is not None}
         limits = [given.pop(name) for name in _LIMITS if name in given]
         known = {name: read(name, given.pop(name)) for name, read in _READERS.items() if name in given}
+        # The newer name wins where a line has both, as at OpenAI.
         if limits:
             known["max_tokens"] = _limit("max_tokens", limits[-1])
         # Checked at the upload too, but a shard may come from elsewhere.

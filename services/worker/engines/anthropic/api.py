@@ -31,6 +31,7 @@ _RULES = RULES["anthropic"]
 _API_VERSION = "2026-10-21"
 # The API requires a limit; this one is used where none is set.
 _MAX_TOKENS = 4096
+# The most that the API returns at a time.
 _PAGE = 1000
 
 

@@ -56,6 +56,7 @@ def read_generated(document: Json) -> engine.Generated:
     stop_reason = word_of(document.get("stop_reason"))
     if stop_reason == "refusal":
         raise engine.RequestRefused(f"The provider refused to answer{_refusal(document)}.")
+    # A message without a reason was cut off, whatever text it has.
     if not stop_reason or not isinstance(document.get("content"), list):
         raise engine.ProviderFailed("The server's answer holds no content.")
     blocks = objects_of(document.get("content"))

@@ -40,7 +40,9 @@ _PARAMETERS = {
 # Fields of a row, and Gemini's names for them.
 _ROW_FIELDS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
 _ROLES = {"assistant": "model"}
+# The API takes five at most; the answer is cut at the others here.
 _MOST_STOPS = 5
+# The most that the API returns at a time.
 _PAGE = 1000
 
 

@@ -114,6 +114,7 @@ class GeminiStream:
             raise StreamError(parse_status(object_of(chunk["error"]).get("code")) or 500, event.data)
         self._latest |= {name: chunk[name] for name in ("promptFeedback", "usageMetadata") if chunk.get(name)}
         for candidate in objects_of(chunk.get("candidates")):
+            # The first candidate has the index 0, or none at all.
             if not candidate.get("index"):
                 self._add_candidate(candidate)
 

@@ -31,6 +31,7 @@ class HttpClient:
                 total=endpoint.timeout_seconds, sock_connect=endpoint.connect_timeout_seconds
             ),
             headers=server.headers,
+            # No cookies: a sample must not depend on those before it.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 

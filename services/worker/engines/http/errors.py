@@ -31,6 +31,7 @@ _KEY_TEXT = re.compile(
     re.IGNORECASE,
 )
 _STATUS_TEXT = re.compile(r"[45][0-9]{2}")
+# Limits are per day at the longest; a larger number is a mistake or an attack.
 _LONGEST_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
     400: "check the parameters of the run or of the line",
@@ -76,6 +77,7 @@ def failure_of(response: ErrorResponse) -> engine.EngineFailure:
     answered = "broke off its answer with" if response.is_midway else "answered"
     sentence = f"The server {answered} {status}" + (f" and said: {error.message}" if error.message else "")
     wait = response.retry_after_seconds if error.retry_after_seconds is None else error.retry_after_seconds
+    # Before 429, by which OpenAI reports it: waiting would not help.
     if error.meaning is ErrorMeaning.NO_CREDIT:
         return engine.ModelRefused(f"{sentence} ({_ADVICE[402]}).")
     if status == 429:

@@ -35,6 +35,7 @@ class LineReader:
     def feed(self, chunk: bytes) -> list[bytes]:
         if self._ended_in_return and chunk:
             self._ended_in_return = False
+            # CR and LF of one line end may come in two chunks.
             chunk = chunk.removeprefix(b"\n")
         if b"\r" in chunk:
             self._ended_in_return = chunk.endswith(b"\r")
@@ -90,6 +91,7 @@ class ServerSentEvents:
     def _add_field(self, line: bytes) -> None:
         if self._is_first:
             self._is_first = False
+            # The standard allows a byte order mark at the beginning.
             line = line.removeprefix(b"\xef\xbb\xbf")
         field, _, value = line.partition(b":")
         if field == b"data":

@@ -16,6 +16,7 @@ from services.worker.engines.http.server import Dialect, Endpoint, Server
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
+# For a server that always names a further page.
 _MOST_PAGES = 100
 # Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
 ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
@@ -110,6 +111,7 @@ def refuse_scoring(provider: str) -> NoReturn:
 
 def cut_at_stops(generated: Generated, stops: Sequence[str]) -> Generated:
     """The text up to the first stop sequence; the tokens after it stay counted."""
+    # An empty stop would cut every answer to nothing.
     found = [at for stop in stops if stop and (at := generated.text.find(stop)) >= 0]
     if not found:
         return generated
@@ -123,6 +125,7 @@ async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:
     while len(known) <= _MOST_PAGES and len(models) < _ENOUGH_MODELS:
         listed, page = await read_page(page)
         models += listed
+        # A server that names a page twice would be asked for ever.
         if page in known:
             break
         known.add(page)

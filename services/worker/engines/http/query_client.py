@@ -15,6 +15,7 @@ from proctor.values.plain import Json
 from services.worker.engines.engine import ProviderFailed
 from services.worker.engines.http.server import Server
 
+# Lists are asked for rarely; Ollama's models are shown four at a time.
 _CONNECTIONS = 4
 _PLAIN = "identity"
 
@@ -80,6 +81,7 @@ class HttpQueries:
                 headers={**self._headers, "Accept-Encoding": _PLAIN},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 follow_redirects=False,
+                # Variables of proxies and `.netrc` are for the user's programs and not for a worker's key.
                 trust_env=False,
                 timeout=httpx.Timeout(self._limits.seconds, connect=self._limits.connect_seconds),
                 limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),

@@ -30,6 +30,7 @@ def _openai_rate(headers: Mapping[str, str], what: str) -> float | None:
     limit = _number(headers.get(f"x-ratelimit-limit-{what}"))
     left = _number(headers.get(f"x-ratelimit-remaining-{what}"))
     reset = _seconds(headers.get(f"x-ratelimit-reset-{what}"))
+    # Nothing used yet: the reset says nothing about the window.
     if limit is None or left is None or reset is None or left >= limit:
         return None
     window = limit * reset / (limit - left)

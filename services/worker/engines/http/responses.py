@@ -150,6 +150,7 @@ class StreamReading:
                 stream.add(event)
             if events:
                 last_event = time.monotonic()
+            # Not the first event: servers send a role or a ping before the first token.
             if first is None and stream.text.has_begun:
                 first = last_event - self._sent
         if not stream.is_whole:

@@ -44,6 +44,7 @@ _ROW_OPTIONS = frozenset(
 _ROW_FIELDS = frozenset({"think"})
 # By default Ollama silently cuts off the beginning of a prompt that is too long.
 _NO_SILENT_CUTS = {"truncate": False, "shift": False}
+# Ollama reads a model's file for each; one after the other a long list takes seconds.
 _PARALLEL_SHOWS = 4
 
 

@@ -117,6 +117,7 @@ class OpenAIApi:
                 "This server scores no given text after a chat prompt; order the task as generation instead."
             )
         context = prompt.as_text
+        # Servers differ in whether they put a token before an empty prompt, which scores depend on.
         if not context.strip():
             raise engine.UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
         texts = [context + choice for choice in choices]
@@ -170,6 +171,7 @@ def read_constrained(generated: Generated, field: ConstrainedField | None, texts
 def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[ChoiceScore, ...]:
     """White space at the end of the context is scored with the choice, as in lm-evaluation-harness."""
     choices = responses.read_choices(document)
+    # The protocol does not promise the order of choices.
     answered = sorted(choices, key=lambda choice: count_of(choice.get("index")))
     if len(answered) != len(texts):
         raise engine.ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")

@@ -144,6 +144,7 @@ def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore
     if not all(_is_logprob(values[index]) for index in scored):
         raise ValueError("some are no log-probabilities")
     return ChoiceScore(
+        # fsum: the sum does not depend on the order of its parts.
         logprob=math.fsum(values[index] for index in scored),
         is_greedy=all(values[i] >= max((tops[i] or {}).values(), default=-math.inf) for i in scored),
         token_count=len(scored),
@@ -171,6 +172,7 @@ class OpenAIStream:
             self.is_whole = True
             return
         chunk = read_document(event.data)
+        # Servers mark an error in the middle of a stream in these three ways.
         if chunk.get("error") or chunk.get("object") == "error" or event.name == "error":
             raise StreamError(status_of_error(chunk), event.data)
         if isinstance(chunk.get("usage"), dict):

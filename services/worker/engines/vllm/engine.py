@@ -58,6 +58,7 @@ class VllmEngine:
             if wanted.lora:
                 read_adapter_rank(wanted)
             if not self._shares_engine(wanted):
+                # Answers under way are finished: stopping would fail them all.
                 await self._nothing_in_flight.wait()
                 await self._stop_runtime()
                 await self._in_starter(lambda: self._start_runtime(wanted))
@@ -97,6 +98,7 @@ class VllmEngine:
     async def _serving(self, model: str) -> AsyncIterator["VllmRuntime"]:
         """The runtime of the model, which is not stopped meanwhile."""
         # A switch in progress goes first: a stream of requests would hold it up for ever.
+        # No await after the check: the runtime cannot go before it is counted below.
         while self._switch.locked() or not (runtime := self._view_of(model)):
             await self.load(model)
         self._in_flight += 1
@@ -118,6 +120,7 @@ class VllmEngine:
 
     async def _add_view(self, wanted: PoolModel) -> None:
         assert self._runtime is not None
+        # Fixed by the pool's file: vLLM caches adapters by this number.
         number = 1 + self._settings.models.index(wanted)
         self._views[wanted.name] = (
             await self._runtime.with_adapter(wanted, number)
@@ -135,6 +138,7 @@ class VllmEngine:
         """
         is_cpu = _is_built_for_cpu()
         for name, value in self._settings.environment(is_cpu=is_cpu).items():
+            # Variables of the user win.
             os.environ.setdefault(name, value)
         # Here and not above: vLLM reads its environment when it is imported.
         from services.worker.engines.vllm.start import start_runtime  # noqa: PLC0415

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+# It is shown in one line, in heartbeats and as the error of a run.
 _LONGEST = 300
 # "(EngineCore pid=12) ERROR 11-22 01:10:09 [core.py:1510] " before each line of a logged traceback.
 _LOG_PREFIX = re.compile(r"^\([^)]*\)\s+(?:[A-Z]+ \S+ \S+ \[[^\]]*\]\s?)?")

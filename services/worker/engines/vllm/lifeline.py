@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+# From linux/prctl.h.
 _PR_SET_PDEATHSIG = 1
 
 
@@ -44,6 +45,7 @@ def become_python(parent: int, output: int, command: list[str]) -> None:
     """The resource tracker outlives the worker on purpose: it frees the shared memory."""
     if "--multiprocessing-fork" in command:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have died before the call above took effect.
         if os.getppid() != parent:
             sys.exit("the worker died before its engine started")
         print_to(Path(f"/proc/{parent}/fd/{output}"))

@@ -17,6 +17,7 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "TOKENIZERS_PARALLELISM": "false",
 }
+# Both numbers are from the format of safetensors: the header's length comes first, and is at most 100 MB.
 _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
@@ -63,7 +64,9 @@ class VllmSettings:
         """The default cache is 15 GB; compilation would delay the first request by seconds."""
         return {
             "VLLM_CPU_KVCACHE_SPACE": str(self.cpu_kv_cache_gib),
+            # Binding to cores fails in containers that have only some of them.
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            # Hardware threads share a core's units: more threads than cores slow each other down.
             "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // 2)),
             "TORCH_COMPILE_DISABLE": "1",
         }
@@ -154,6 +157,7 @@ def weights_revision(folder: Path) -> str:
         digest.update(file.read_bytes())
     for file in sorted({file for pattern in _WEIGHTS for file in folder.glob(pattern)}):
         stat = file.stat()
+        # Reading the weights themselves would take minutes.
         digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
 

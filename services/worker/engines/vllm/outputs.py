@@ -24,6 +24,7 @@ _LEAST_LOGPROB = -9999.0
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:
     """Requests the log-probability of each choice's single token, and of the likeliest token."""
     tokens = [split.continuation[0] for split in splits]
+    # Choices may share a token; vLLM takes each once.
     return _scoring_params(logprob_token_ids=list(dict.fromkeys(tokens)))
 
 

@@ -45,8 +45,11 @@ _GENERATED = "vllm:generation_tokens_total"
 _NAMES = (_RUNNING, _WAITING, _CACHE_USE, _QUERIES, _HITS, _GENERATED)
 
 
+# Then it is killed: nothing of it is kept.
 _CPU_STOP_SECONDS = 1.0
+# An honest template takes milliseconds. The thread of one that hangs cannot be ended.
 _RENDER_SECONDS = 10.0
+# Far beyond any context: tokenizing more only takes memory.
 _LONGEST_RENDERED = 16_000_000
 _NOTHING: Mapping[str, object] = {}
 
@@ -174,6 +177,7 @@ class VllmRuntime:
                     group.create_task(self._request(prompt, params), name="prompt") for prompt in prompts
                 ]
         except ExceptionGroup as failures:
+            # All come from one engine, and mostly are one failure.
             raise failures.exceptions[0] from None
         return [task.result() for task in tasks]
 

@@ -24,6 +24,7 @@ _PARAMETERS = {
     name: name
     for name in ("temperature", "max_tokens", "top_p", "top_k", "seed", "repetition_penalty", "stop")
 }
+# The bound of the OpenAI protocol; each is a sequence of the engine's.
 _MOST_COMPLETIONS = 128
 # The protocol's bound; larger values count as this.
 _MOST_BIAS = 100.0

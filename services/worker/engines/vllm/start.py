@@ -29,6 +29,7 @@ from services.worker.engines.vllm.model_files import (
 )
 from services.worker.engines.vllm.runtime import VllmRuntime
 
+# The tracebacks of all processes of an engine, with the log before them.
 _KEPT_LINES = 400
 # Failed processes end soon; one that hangs must not delay the answer.
 _LAST_OUTPUT_SECONDS = 2.0
@@ -78,6 +79,7 @@ def start_runtime(group: Sequence[PoolModel], settings: VllmSettings) -> VllmRun
     except (
         Exception
     ) as error:  # an edge: a start reads foreign files and may raise anything, even MemoryError
+        # Before the lines are read: the pipe ends only when this end is closed too.
         output.close()
         reason = _reason(error, output.last_lines())
         raise engine.ModelCannotLoad(f"vLLM cannot load the model {model.name}: {reason}") from error

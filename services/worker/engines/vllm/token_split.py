@@ -25,6 +25,7 @@ def split_tokens(
     an empty context.
     """
     bare_context = context.rstrip()
+    # Together: a tokenizer may join the end of the context with the beginning of a choice.
     wholes = [context + continuation for continuation in continuations]
     if not bare_context:
         return tuple(_after_prefix(ids, prefix_token) for ids in encode_all(wholes))
@@ -42,6 +43,7 @@ def _after_prefix(ids: list[int], prefix_token: int | None) -> TokenSplit:
 def cut_left(split: TokenSplit, longest: int) -> TokenSplit:
     """The last `longest` tokens, with at least one token of context for the scores to follow."""
     ids = split.ids[-longest:]
+    # The first token has no score, since nothing comes before it.
     kept = min(len(split.continuation), len(ids) - 1)
     return TokenSplit(ids[: len(ids) - kept], ids[len(ids) - kept :])
 
