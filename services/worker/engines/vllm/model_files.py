@@ -64,7 +64,7 @@ class VllmSettings:
         """The default cache is 15 GB; compilation would delay the first request by seconds."""
         return {
             "VLLM_CPU_KVCACHE_SPACE": str(self.cpu_kv_cache_gib),
-            # Binding to cores fails in containers that have only some of them.
+            # vLLM binds its threads to cores, which may fail in a container that has only some of them.
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             # Hardware threads share a core's units: more threads than cores slow each other down.
             "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // 2)),
