@@ -13,6 +13,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
+from services.common.postgres_servers import PostgresServers
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -92,6 +93,8 @@ async def connect_pool(
 ) -> asyncpg.Pool:
     """A pool whose connections see one schema. Waits for the server for a while.
 
+    Of several servers in the DSN it uses the one that takes writes.
+
     A statement that takes longer than `statement_seconds` is cancelled by the server; 0: never.
     """
     settings = {
@@ -102,12 +105,14 @@ async def connect_pool(
         "statement_timeout": str(round(statement_seconds * 1000)),
     }
 
+    servers = PostgresServers(dsn)
+
     async def connect() -> asyncpg.Pool:
         return await asyncpg.create_pool(
             dsn,
+            connect=servers.connect,
             min_size=1,
             max_size=max_size,
-            timeout=5,
             # For a server that is cut off and never answers; `statement_timeout` cannot reach it.
             command_timeout=60,
             reset=_keep_session,
@@ -140,11 +145,7 @@ def watch_pool(name: str, pool: asyncpg.Pool) -> None:
 
 async def connect_once(dsn: str) -> asyncpg.Connection:
     """A connection outside of a pool. Waits for the server for a while."""
-
-    async def connect() -> asyncpg.Connection:
-        return await asyncpg.connect(dsn, timeout=5)
-
-    return await _connected(dsn, connect)
+    return await _connected(dsn, PostgresServers(dsn).connect)
 
 
 async def close_pool(pool: asyncpg.Pool) -> None:
