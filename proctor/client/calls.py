@@ -19,6 +19,8 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    # By default a minute: a gateway that hangs or vanished would keep a call for as long.
+    ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.max_receive_message_length", 16 * 1024 * 1024),
 )
 _USER_KEY = "x-proctor-user"

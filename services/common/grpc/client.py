@@ -55,9 +55,12 @@ def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Cha
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
-            # A peer that vanished without closing is noticed within 40 s, while a call waits.
-            ("grpc.keepalive_time_ms", 30_000),
+            # A machine that vanishes or hangs ends no connection. Its calls fail after some 10 s, and go to
+            # other replicas. By default gRPC waits a minute for the answer to a ping.
+            ("grpc.keepalive_time_ms", 10_000),
             ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.http2.ping_timeout_ms", 10_000),
+            ("grpc.http2.max_pings_without_data", 0),
             ("grpc.service_config", json.dumps(_service_config(sent_once))),
         ],
     )
