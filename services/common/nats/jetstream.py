@@ -58,10 +58,20 @@ class JetStream:
         return self.connection.stats["reconnects"]
 
     async def stream_generation(self, specs: Iterable[StreamSpec]) -> str:
-        """Changes when one of the streams is made anew, which means that messages were lost."""
+        """Changes when one of the streams is made anew, which means that messages were lost.
+
+        Raises one of TRANSIENT_NATS where a stream has no leader just now.
+        """
         # One request for all streams, whatever their number.
         found = {info.config.name: info.created for info in await self._js.streams_info()}
-        return " ".join(str(found.get(spec.name, "missing")) for spec in specs)
+        return " ".join([str(found.get(spec.name) or await self._created(spec)) for spec in specs])
+
+    async def _created(self, spec: StreamSpec) -> datetime | str | None:
+        """Asks for one stream: a cluster leaves streams without a leader out of its list."""
+        try:
+            return (await self._js.stream_info(spec.name)).created
+        except NotFoundError:
+            return "missing"
 
     async def publish(self, subject: str, payload: bytes, message_id: str) -> None:
         """Returns when the stream holds the message; repeats over outages, a full and a missing stream.

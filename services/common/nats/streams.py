@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nats.aio.client import Client
 from nats.js import api
+from nats.js.errors import NotFoundError
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
@@ -80,11 +81,18 @@ class StreamMaker:
         for config in self._configs:
             name = config.name or ""
             if name not in found:
-                await self._jetstream.add_stream(config)
-                log.info("stream made", stream=name)
+                await self._make(config, name)
             elif name not in self._reported and (differing := _differing(config, found[name])):
                 self._reported.add(name)
                 log.warning("stream differs from the settings", stream=name, fields=differing)
+
+    async def _make(self, config: api.StreamConfig, name: str) -> None:
+        """Asks again first: a cluster leaves a stream that has no leader just now out of its list."""
+        try:
+            await self._jetstream.stream_info(name)
+        except NotFoundError:
+            await self._jetstream.add_stream(config)
+            log.info("stream made", stream=name)
 
     def _report(self, infos: Iterable[api.StreamInfo]) -> None:
         """Sets the metrics, without the buckets and without what others have in the same NATS."""
