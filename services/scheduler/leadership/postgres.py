@@ -8,6 +8,7 @@ from typing import TypeVar
 import asyncpg
 
 from services.common.postgres import TRANSIENT_POSTGRES, PostgresSession, PostgresTransaction
+from services.common.postgres_servers import PostgresServers
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.postgres import QUERIES
@@ -22,6 +23,7 @@ _LOCK = "SELECT pg_try_advisory_lock(hashtext('proctor leader'), hashtext(curren
 _RETRY_SECONDS = 0.5
 # With `command_timeout` below, a server that is cut off is noticed within 7 seconds.
 _PING_SECONDS = 2.0
+_SILENCE_SECONDS = 15
 
 
 async def run_as_leader(
@@ -75,7 +77,7 @@ class PostgresLeaderElection:
     """Elects one leader for each schema."""
 
     def __init__(self, dsn: str, schema: str) -> None:
-        self._dsn = dsn
+        self._servers = PostgresServers(dsn)
         self._schema = schema
 
     @asynccontextmanager
@@ -96,9 +98,14 @@ class PostgresLeaderElection:
 
     async def _connect(self) -> asyncpg.Connection:
         """A connection outside of the pool, since the lock lives as long as its connection."""
-        settings = {"search_path": self._schema, "application_name": f"proctor-{self._schema}-leader"}
+        settings = {
+            "search_path": self._schema,
+            "application_name": f"proctor-{self._schema}-leader",
+            # A leader that hangs closes no connection: the server ends a session without pings, and its lock.
+            "idle_session_timeout": f"{_SILENCE_SECONDS}s",
+        }
         # Short limits: this session is how the loss of the server is noticed.
-        return await asyncpg.connect(self._dsn, timeout=5, command_timeout=5, server_settings=settings)
+        return await self._servers.connect(command_timeout=5, server_settings=settings)
 
     async def _win_on(self, connection: asyncpg.Connection) -> PostgresLeaderTerm:
         try:

@@ -3,7 +3,9 @@ UPDATE leadership SET fencing_token = fencing_token + 1 RETURNING fencing_token;
 
 -- name: hold_term: Keep the term from ending before this transaction; no row if it has ended ($1 fencing token)
 -- FOR SHARE: writes of one leader run side by side, and `begin_term` waits for all of them.
-SELECT fencing_token FROM leadership WHERE fencing_token = $1 FOR SHARE;
+-- A leader that hangs in the transaction would keep the next one from its term: the server ends it.
+SELECT fencing_token, set_config('idle_in_transaction_session_timeout', '15s', true)
+FROM leadership WHERE fencing_token = $1 FOR SHARE;
 
 -- name: current_time: Return the time of Postgres, by which all replicas decide ()
 -- Not now(): that is the start of the transaction, which may have waited for a connection.
