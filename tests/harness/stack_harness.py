@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 
 from proctor.client.proctor_client import ProctorClient
-from proctor.stack.local_stack import LocalStack, running_stack
+from proctor.stack.local_stack import LocalStack
 from proctor.stack.options import StackOptions, remote_pool
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import Pool, Provider
@@ -84,7 +84,9 @@ def keyed_order(**changes: object) -> run_pb2.RunOrder:
 
 
 @asynccontextmanager
-async def stack_harness(folder: Path, order: StackOrder | None = None) -> AsyncIterator[StackHarness]:
+async def stack_harness(
+    folder: Path, order: StackOrder | None = None, kind: type[LocalStack] = LocalStack
+) -> AsyncIterator[StackHarness]:
     """Starts everything below `folder` and stops it at the end."""
     wanted = order or StackOrder()
     write_keyed_suite(folder / "suites", wanted.rows, is_long=wanted.is_long)
@@ -111,6 +113,8 @@ async def stack_harness(folder: Path, order: StackOrder | None = None) -> AsyncI
             gateway_grpc_address="127.0.0.1:0",
             environment=environment,
         )
-        stack = await open_parts.enter_async_context(running_stack(options, report=lambda _: None))
+        stack = kind(options, report=lambda _: None)
+        await stack.start()
+        open_parts.push_async_callback(stack.stop)
         client = await open_parts.enter_async_context(ProctorClient(stack.gateway_grpc))
         yield StackHarness(stack, client, server)

@@ -1,0 +1,89 @@
+"""NATS on three nodes, two Postgres and two of each service: whatever is lost, a run ends right."""
+
+import json
+from collections.abc import AsyncIterator
+
+import nats
+import pytest
+import pytest_asyncio
+
+from tests.chaos.faults.faulted_run import ROWS, FaultedRun
+from tests.chaos.faults.run_audit import assert_right
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.nodes.nodes_stack import NodesStack
+from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack() -> AsyncIterator[StackHarness]:
+    with temporary_state_dir() as state_dir:
+        async with stack_harness(state_dir.parent, StackOrder(rows=ROWS), NodesStack) as stack:
+            yield stack
+
+
+def nodes_of(stack: StackHarness) -> NodesStack:
+    assert isinstance(stack.stack, NodesStack)
+    return stack.stack
+
+
+def node_of_leader(stack: StackHarness) -> str:
+    """That of the newest term in the logs of the schedulers."""
+    terms = {}
+    for node in ("a", "b"):
+        log = stack.stack.options.state_dir / "logs" / f"scheduler.{node}.log"
+        for line in log.read_text(encoding="utf-8").splitlines():
+            if '"leading"' in line:
+                terms[json.loads(line)["fencing_token"]] = node
+    return terms[max(terms)]
+
+
+async def test_the_streams_have_three_replicas(stack: StackHarness) -> None:
+    connection = await nats.connect(stack.stack.nats_url.split(","))
+    try:
+        infos = await connection.jetstream().streams_info()
+    finally:
+        await connection.close()
+    assert len(infos) == 6
+    assert {info.config.num_replicas for info in infos} == {3}
+
+
+@pytest.mark.parametrize("is_of_leader", [True, False])
+async def test_run_outlives_the_loss_of_a_node(stack: StackHarness, *, is_of_leader: bool) -> None:
+    nodes = nodes_of(stack)
+    run = await FaultedRun.start(stack)
+    leader = node_of_leader(stack)
+    lost = nodes.of_node(leader if is_of_leader else {"a": "b", "b": "a"}[leader])
+    await run.strike_at(0.3, lambda: nodes.lose(lost))
+    await assert_right(run)
+    await nodes.bring_back(lost)
+
+
+@pytest.mark.parametrize("node", ["a", "b", "c"])
+async def test_run_outlives_the_loss_of_a_server_of_nats(stack: StackHarness, node: str) -> None:
+    nodes = nodes_of(stack)
+    run = await FaultedRun.start(stack)
+    await run.strike_at(0.3, lambda: nodes.lose([f"nats.{node}"]))
+    await assert_right(run)
+    await nodes.bring_back([f"nats.{node}"])
+
+
+async def test_run_outlives_a_node_that_hangs(stack: StackHarness) -> None:
+    """Of the leader: its connections stay open, and nothing is refused."""
+    nodes = nodes_of(stack)
+    run = await FaultedRun.start(stack)
+    hung = [name for name in nodes.of_node(node_of_leader(stack)) if not name.startswith("nats.")]
+
+    async def nothing() -> None:
+        pass
+
+    await run.strike_at(0.3, nothing)
+    with nodes.frozen(hung):
+        await assert_right(run)
+
+
+async def test_run_outlives_the_loss_of_the_primary_of_postgres(stack: StackHarness) -> None:
+    run = await FaultedRun.start(stack)
+    await run.strike_at(0.3, nodes_of(stack).fail_over)
+    await assert_right(run)
