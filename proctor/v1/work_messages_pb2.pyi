@@ -623,6 +623,7 @@ class WorkerStatus(_message.Message):
     READY_MODELS_FIELD_NUMBER: _builtins.int
     REFUSED_RUNS_FIELD_NUMBER: _builtins.int
     THROTTLED_SERVERS_FIELD_NUMBER: _builtins.int
+    POD_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -641,6 +642,8 @@ class WorkerStatus(_message.Message):
     """"loading", "ready", "draining" or a problem."""
     loading_model: _builtins.str
     """Model that it switches to, while it finishes shards of another model or loads this one; empty when none."""
+    pod: _builtins.str
+    """Pod of Kubernetes that it runs in; empty elsewhere."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models "provider/name" that it can serve, as far as known."""
@@ -695,10 +698,11 @@ class WorkerStatus(_message.Message):
         ready_models: _abc.Iterable[_builtins.str] | None = ...,
         refused_runs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         throttled_servers: _abc.Mapping[_builtins.str, _timestamp_pb2.Timestamp] | None = ...,
+        pod: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

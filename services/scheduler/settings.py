@@ -143,6 +143,11 @@ class SchedulerSettings(BaseSettings):
     """A pool gets as many workers as finish in this time what is left when they have loaded."""
     scale_load_seconds: float = Field(default=120.0, ge=0)
     """Time that an engine is believed to load a model, until it has been seen to."""
+    mark_pods: bool = False
+    """Whether the leader marks the pods of workers by how much they do (`pod-deletion-cost`), so that a pool
+    that shrinks loses the emptiest first. Its service account needs the verb patch on pods."""
+    kubernetes_url: str = Field(default="https://kubernetes.default.svc", pattern=r"^https://\S+$")
+    """API server of Kubernetes, for the marks of pods."""
     list_models_wait_seconds: float = Field(default=2.0, gt=0)
     """Time that a list of models waits for the answer of a pool."""
     postgres_connections: int = Field(default=8, ge=2)

@@ -291,12 +291,14 @@ class SchedulerParts:
         leader = make_run_leader(self._settings, self._connections, led)
         old_changes = make_change_cleanup(self._settings, self._connections)
         cleanups = (*self._uploads.cleanups, self._runs.delete, old_changes)
+        marks = self._scaling.marks
         loops = BackgroundLoops(
             {
                 "lead runs": leader.lead(token),
                 "assign quotas": self._rate_limits.assign_quotas.lead(),
                 "scale pools": self._scaling.leader.lead(token),
                 "finish batches": self._batches.leader.lead(token),
+                **({"mark pods": marks.lead()} if marks else {}),
                 **{type(cleanup).__name__: cleanup.lead() for cleanup in cleanups},
             }
         )

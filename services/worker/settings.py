@@ -39,6 +39,8 @@ class WorkerSettings(BaseSettings):
     notice_seconds: NoticeSeconds = 0.0
     pool: str = "local"
     """Name of the worker's pool in the pools file."""
+    pod_name: str = ""
+    """Name of its pod on Kubernetes, by which the scheduler can mark it as empty."""
     health_address: str = "127.0.0.1:8084"
     """host:port of the gRPC health service."""
     ack_wait_seconds: float = Field(default=15.0, ge=1)

@@ -67,7 +67,7 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         opened.push_async_callback(sandboxes.close)
         resources = WorkerResources(
             settings=settings,
-            identity=WorkerIdentity(worker_id=worker_id, pool=pool),
+            identity=WorkerIdentity(worker_id=worker_id, pool=pool, pod=settings.pod_name),
             connection=connection,
             clock=ServerClock(),
             sandboxes=sandboxes,

@@ -7,6 +7,8 @@ from proctor.values.providers.pool import Pool
 from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts, RunSignals
 from services.scheduler.scaling.grpc_api import GrpcExternalScaler
+from services.scheduler.scaling.kubernetes import KubernetesPodMarks
+from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.plan_workers import PlanWorkers
 from services.scheduler.scaling.pool_demand import ScalingRule
 from services.scheduler.scaling.postgres import PostgresDemands
@@ -19,6 +21,8 @@ class ScalingParts:
     api: GrpcExternalScaler
     show: ShowDemand
     leader: PlanWorkers
+    # None: pods are not marked.
+    marks: MarkPods | None
 
 
 def make_scaling(
@@ -42,4 +46,15 @@ def make_scaling(
             backlog_seconds=settings.scale_backlog_seconds, load_seconds=settings.scale_load_seconds
         ),
     )
-    return ScalingParts(api=GrpcExternalScaler(demand=show), show=show, leader=leader)
+    marks = MarkPods(
+        pools=pools,
+        registry=signals.registry,
+        store=store,
+        marks=KubernetesPodMarks(settings.kubernetes_url),
+    )
+    return ScalingParts(
+        marks=marks if settings.mark_pods else None,
+        api=GrpcExternalScaler(demand=show),
+        show=show,
+        leader=leader,
+    )

@@ -13,7 +13,7 @@ WORKER = Codec(
     Worker,
     scheduler_service_pb2.WorkerInfo,
     names={"sent_at": "seen_at"},
-    unpaired={"models", "refused_runs", "environment", "throttled_servers"},
+    unpaired={"models", "refused_runs", "environment", "throttled_servers", "pod"},
 )
 
 

@@ -37,6 +37,8 @@ class Worker:
     load: EngineLoad | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     throttled_servers: Mapping[str, datetime] = field(default_factory=dict)
+    # Empty outside of Kubernetes.
+    pod: str = ""
 
     def answers_for(self, model: str) -> bool:
         return model == self.loaded_model or model in self.ready_models

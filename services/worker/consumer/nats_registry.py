@@ -29,8 +29,11 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
+    """`pod` is empty outside of Kubernetes."""
+
     worker_id: str
     pool: Pool
+    pod: str = ""
 
     @property
     def heartbeat_key(self) -> str:
@@ -124,6 +127,7 @@ class NatsHeartbeat:
             ready_models=loader.ready_models,
             environment=environment,
             refused_runs={f"{run}/{epoch}": reason for (run, epoch), reason in refused_runs.items()},
+            pod=self._identity.pod,
         )
         if load := loader.engine_load:
             LOAD.fill(status.load, load)

@@ -24,6 +24,7 @@ SETTINGS: Mapping[str, Setting] = {
     "behind a load balancer": Setting(
         (_TRYING_OUT,), {"gateway": {"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}}}
     ),
+    "the emptiest pod first": Setting((_PRODUCTION,), {"keda": {"emptiestFirst": {"enabled": True}}}),
     "a quiet cluster": Setting(
         (_PRODUCTION,), {"metrics": {"enabled": False}, "keda": {"enabled": False}, "pools": _OLLAMA}
     ),

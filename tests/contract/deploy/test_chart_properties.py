@@ -73,7 +73,7 @@ def test_pods_get_no_token_but_where_it_is_asked_for(name: str) -> None:
     accounts = {each["metadata"]["name"] for each in of_kind(name, "ServiceAccount")}
     for pod_name, pod in pods(name):
         asked = name in ("production", "many-pools", "another namespace and name", "no network policies")
-        asked = asked or name == "a quiet cluster"
+        asked = asked or name in ("a quiet cluster", "the emptiest pod first")
         assert pod["spec"]["automountServiceAccountToken"] is (asked and pod_name.endswith("-scheduler"))
         assert not pod["spec"]["enableServiceLinks"]
         assert pod["spec"]["serviceAccountName"] in accounts
@@ -217,6 +217,20 @@ def test_scaler_copies_the_number_of_workers_that_the_scheduler_names() -> None:
     }
     assert (spec["minReplicaCount"], spec["maxReplicaCount"], spec["cooldownPeriod"]) == (0, 16, 600)
     assert "fallback" not in spec
+
+
+def test_scheduler_may_patch_pods_only_where_it_marks_them() -> None:
+    assert of_kind("production", "Role", "RoleBinding") == []
+    [role] = of_kind("the emptiest pod first", "Role")
+    [binding] = of_kind("the emptiest pod first", "RoleBinding")
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    [subject] = binding["subjects"]
+    templates = dict(pods("the emptiest pod first"))
+    with_token = {name for name, pod in templates.items() if pod["spec"]["automountServiceAccountToken"]}
+    assert with_token == {"proctor-scheduler"}
+    assert templates["proctor-scheduler"]["spec"]["serviceAccountName"] == subject["name"]
+    assert subject["namespace"] == "proctor"
 
 
 def test_pod_with_gpus_makes_room_before_its_successor_starts() -> None:

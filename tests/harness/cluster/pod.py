@@ -145,6 +145,9 @@ class Pod:
     def _value(self, variable: Document) -> str:
         if "valueFrom" not in variable:
             return str(variable.get("value", ""))
+        if field := variable["valueFrom"].get("fieldRef"):
+            assert field == {"fieldPath": "metadata.name"}
+            return self.name
         reference = variable["valueFrom"]["secretKeyRef"]
         return self.around.stores.secrets[reference["name"]][reference["key"]]
 

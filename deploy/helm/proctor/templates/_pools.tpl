@@ -91,6 +91,7 @@ spec:
         {{- include "proctor.metricsPort" $root | nindent 8 }}
       env:
         - {name: PROCTOR_WORKER_POOL, value: {{ $p.name | quote }}}
+        - {name: PROCTOR_WORKER_POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
         - {name: PROCTOR_WORKER_HEALTH_ADDRESS, value: "0.0.0.0:8084"}
         - {name: PROCTOR_WORKER_DRAIN_SECONDS, value: {{ $drain | quote }}}
         - {name: PROCTOR_POOLS_FILE, value: /etc/proctor/pools/pools.yaml}
