@@ -23,17 +23,41 @@ _RETRY_UNAVAILABLE = {
 }
 
 
-class TracedCalls(grpc.aio.UnaryUnaryClientInterceptor):
-    """Sends the trace context with each unary call, where there is one."""
+def _traced(details: Any) -> Any:  # those of the library
+    """The details of a call with the trace context, where there is one."""
+    trace = current_trace()
+    if not trace:
+        return details
+    return details._replace(metadata=grpc.aio.Metadata(*(details.metadata or ()), (TRACEPARENT, trace)))
 
-    async def intercept_unary_unary(
-        self, continuation: Any, client_call_details: Any, request: Any
-    ) -> Any:  # the library's own signature
-        trace = current_trace()
-        if trace:
-            metadata = grpc.aio.Metadata(*(client_call_details.metadata or ()), (TRACEPARENT, trace))
-            client_call_details = client_call_details._replace(metadata=metadata)
-        return await continuation(client_call_details, request)
+
+class _TracedCalls(grpc.aio.UnaryUnaryClientInterceptor):
+    async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return await continuation(_traced(client_call_details), request)
+
+
+class _TracedAnswers(grpc.aio.UnaryStreamClientInterceptor):
+    async def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return await continuation(_traced(client_call_details), request)
+
+
+class _TracedUploads(grpc.aio.StreamUnaryClientInterceptor):
+    async def intercept_stream_unary(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
+        return await continuation(_traced(client_call_details), request_iterator)
+
+
+class _TracedStreams(grpc.aio.StreamStreamClientInterceptor):
+    async def intercept_stream_stream(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
+        return await continuation(_traced(client_call_details), request_iterator)
+
+
+def _tracing() -> list[grpc.aio.ClientInterceptor]:
+    """One for each form of a call: the library takes each for the first form that it has."""
+    return [_TracedCalls(), _TracedAnswers(), _TracedUploads(), _TracedStreams()]
 
 
 def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Channel:
@@ -45,7 +69,7 @@ def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Cha
     """
     return grpc.aio.insecure_channel(
         address,
-        interceptors=[TracedCalls()] if is_tracing() else None,
+        interceptors=_tracing() if is_tracing() else None,
         options=[
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
