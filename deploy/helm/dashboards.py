@@ -51,6 +51,16 @@ OVERVIEW = (
     ),
     Panel("Runs", [(highest("proctor_queue_runs", "state, priority"), "{{state}} {{priority}}")]),
     Panel("Oldest wait", [(highest("proctor_queue_oldest_wait_seconds", "priority"), "{{priority}}")], "s"),
+    Panel(
+        "Wait for a slot (90 % of runs)",
+        [
+            (
+                f"histogram_quantile(0.9, {rate('proctor_queue_wait_seconds_bucket', 'le, priority')})",
+                "{{priority}}",
+            )
+        ],
+        "s",
+    ),
     Panel("Ended runs", [(rate("proctor_runs_ended_total", "state, reason"), "{{state}} {{reason}}")], "ops"),
     Panel(
         "HTTP requests",

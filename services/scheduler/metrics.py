@@ -4,7 +4,9 @@ The queue and the pools are read every few seconds, and every replica shows the 
 counters are the leader's: add them up.
 """
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
+
+from services.common.metrics import LONG_SECONDS
 
 LEADING = Gauge("proctor_scheduler_leading", "1 while this replica leads.")
 QUEUE_RUNS = Gauge("proctor_queue_runs", "Pending and running runs.", ["state", "priority"])
@@ -12,6 +14,12 @@ OLDEST_WAIT = Gauge(
     "proctor_queue_oldest_wait_seconds",
     "How long the run has waited that has been pending for longest; 0 where none is.",
     ["priority"],
+)
+QUEUE_WAIT = Histogram(
+    "proctor_queue_wait_seconds",
+    "Time that runs waited for a slot, each time that they got one.",
+    ["priority"],
+    buckets=LONG_SECONDS,
 )
 RUN_SLOTS = Gauge("proctor_run_slots", "Most runs that execute at a time.")
 RUNS_ENDED = Counter(

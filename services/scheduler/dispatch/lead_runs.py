@@ -14,6 +14,7 @@ from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.metrics import QUEUE_WAIT
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.run_slots import SlotStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
@@ -101,6 +102,8 @@ class _RunsTerm:
         for run_id in moves.preempted:
             log.info("run preempted", run=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
+        for priority, seconds in moves.waits:
+            QUEUE_WAIT.labels(priority).observe(seconds)
         for run_id in moves.admitted:
             log.info("run admitted", run=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())

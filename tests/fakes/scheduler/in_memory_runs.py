@@ -211,6 +211,10 @@ class InMemoryRuns:
         slots = [slot_of(run, now) for run in running if not run.is_closing]
         slot_requests = [slot_request_of(run) for run in self.queue_order()]
         moves = assign_slots(slots, slot_requests[: limits.max_running], limits, now)
+        waits = [
+            (self.runs[run_id].order.priority, (now - self.queued_at[run_id]).total_seconds())
+            for run_id in moves.admitted
+        ]
         for run_id in moves.preempted:
             self._leave_slot(self.runs[run_id], RunState.PENDING, now)
         for run_id in moves.admitted:
@@ -220,7 +224,7 @@ class InMemoryRuns:
             self.placed_at[run.user] = now
             placed = replace(run, state=RunState.RUNNING, admitted_at=now, deadline=deadline)
             self._put(replace(placed, started_at=run.started_at or now))
-        return moves
+        return replace(moves, waits=waits) if waits else moves
 
     async def expired(self, now: datetime) -> Sequence[Run]:
         held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]

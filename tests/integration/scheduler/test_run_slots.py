@@ -113,12 +113,14 @@ async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(s
     assert await stores.slots.admit(token, START + 59 * SECOND) == SlotChanges([], [])
     moves = await stores.slots.admit(token, START + MINUTE)
     assert (list(moves.admitted), list(moves.preempted)) == ([short.run_id], [long.run_id])
+    assert list(moves.waits) == [(Priority.HIGH, 59.0)]
     waiting = await stores.runs.get(long.run_id)
     assert (waiting.state, waiting.epoch, waiting.planned_epoch) == (RunState.PENDING, 1, 1)
     assert (waiting.ran_seconds, waiting.admitted_at, waiting.deadline) == (60, None, None)
     assert not await stores.led.set_step(token, long, "x")
     await stores.runs.cancel(short.run_id, by(START + 2 * HOUR))
-    await stores.slots.admit(token, START + 2 * HOUR)
+    moves = await stores.slots.admit(token, START + 2 * HOUR)
+    assert list(moves.waits) == [(Priority.HIGH, 2 * 3600.0 - 60.0)], "since it was preempted"
     again = await stores.runs.get(long.run_id)
     assert (again.started_at, again.admitted_at) == (START, START + 2 * HOUR)
     assert again.deadline == START + 3 * HOUR - MINUTE

@@ -106,7 +106,8 @@ async def _apply(
     seconds = limits.run_time_limit.total_seconds()
     # Preempted first, started second: no moment of the transaction has more running runs than the limit.
     admitted = await transaction.fetch("start_runs", list(changes.admitted), now, seconds)
-    return SlotChanges(run_ids_from_rows(admitted), run_ids_from_rows(preempted))
+    waits = [(Priority.of_number(row["priority"]), row["waited_seconds"]) for row in admitted]
+    return SlotChanges(run_ids_from_rows(admitted), run_ids_from_rows(preempted), waits)
 
 
 def past_run_from_row(row: asyncpg.Record) -> CompletedRun:

@@ -54,13 +54,14 @@ WITH admitted AS (
         deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
     -- Its user may have paused or cancelled it since it was read.
     WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
-    RETURNING run_id, username
+    RETURNING run_id, username, priority, queued_at
 ), noted AS (
     INSERT INTO user_admissions (username, admitted_at)
     SELECT DISTINCT username, $2::timestamptz FROM admitted
     ON CONFLICT (username) DO UPDATE SET admitted_at = excluded.admitted_at
 )
-SELECT run_id FROM admitted;
+SELECT run_id, priority, greatest(extract(epoch FROM $2 - queued_at)::float8, 0) AS waited_seconds
+FROM admitted;
 
 -- name: forget_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
 DELETE FROM user_admissions

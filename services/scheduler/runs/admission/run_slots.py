@@ -40,8 +40,11 @@ class RunSlot:
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges:
+    """`waits` are those of the admitted runs, in seconds, by priority."""
+
     admitted: Sequence[RunId] = ()
     preempted: Sequence[RunId] = ()
+    waits: Sequence[tuple[Priority, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
