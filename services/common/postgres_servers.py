@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+from asyncpg.connect_utils import SessionAttribute
 
 # Another server may answer where one raises these.
 _OF_ONE_SERVER: tuple[type[Exception], ...] = (
@@ -49,9 +50,12 @@ class PostgresServers:
         settings = {**_SERVER_SETTINGS, **(options.pop("server_settings", None) or {})}
         options = {"timeout": _CONNECT_SECONDS, **options, "server_settings": settings}
         failure: Exception | None = None
+        wanted = SessionAttribute("read-write")
         for dsn in tuple(self._dsns):
             try:
-                connection = await asyncpg.connect(dsn, target_session_attrs="read-write", **options)
+                connection: asyncpg.Connection = await asyncpg.connect(
+                    dsn, target_session_attrs=wanted, **options
+                )
             except _OF_ONE_SERVER as error:
                 failure = error
                 continue

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from proctor.stack.local_stack import LocalStack
+from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.services import Wiring, service_children
 from proctor.stack.state import write_pools_file
 from proctor.stack.supervision.addresses import choose_addresses
@@ -32,6 +33,9 @@ SERVING = ("a", "b")
 
 class NodesStack(LocalStack):
     """`postgres.a` is the primary at first. A child has its node at the end of its name."""
+
+    primary: str
+    _standby: PostgresServer
 
     def child(self, name: str) -> SupervisedChild:
         return super().child(self.primary if name == "postgres" else name)

@@ -35,7 +35,8 @@ def request(name: str, priority: Priority = Priority.NORMAL) -> SlotRequest:
 
 def moves(admitted: str, preempted: str = "") -> SlotChanges:
     names = (admitted.split(), preempted.split())
-    return SlotChanges(*([RunId(name) for name in each] for each in names))
+    first, second = ([RunId(name) for name in each] for each in names)
+    return SlotChanges(first, second)
 
 
 def settle(
