@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.contract.deploy.promtool import promtool
 from tests.harness.helm import CHART
-from tests.harness.promtool import promtool
 
 RULES = CHART / "files" / "rules" / "proctor.yaml"
 ALERTS = [rule["alert"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
