@@ -222,7 +222,7 @@ def _run_cells(run: run_pb2.Run) -> tuple[Text, Text]:
     user = run.user if is_high else f"{run.user}, {_priority(run.order.priority)}"
     # Folded here, because rich would squeeze a foldable column below the width of an id.
     model = "\n".join(wrap(run.order.model, RUN_ID_WIDTH))
-    return two_lines(model, run.run_id), two_lines(words.subject(run), user)
+    return two_lines(model, run.run_id), two_lines(words.benchmark(run), user)
 
 
 def _worker_cells(worker: scheduler_service_pb2.WorkerInfo) -> tuple[Cell, ...]:

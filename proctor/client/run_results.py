@@ -39,9 +39,9 @@ class RunResults:
     @property
     def title(self) -> str:
         order = self.run.order
-        subject = self.run.dataset_name or order.suite or order.dataset_id
+        benchmark = self.run.dataset_name or order.suite or order.dataset_id
         counts = f"{self.summary.answered} answered, {self.summary.failed} failed"
-        return f"{order.model} on {subject}: {word_of(run_pb2.RunState, self.run.state)}, {counts}"
+        return f"{order.model} on {benchmark}: {word_of(run_pb2.RunState, self.run.state)}, {counts}"
 
     def __str__(self) -> str:
         lines = [_HEAD, *self._cells()]

@@ -263,7 +263,7 @@ def public_services(
 
 
 def _reader(caller: Principal, peer: str) -> str:
-    """Whose turns are taken: without keys a peer can give another name with each call."""
+    """Whose slots are taken: without keys a peer can give another name with each call."""
     return caller.name if caller.is_verified else peer.rpartition(":")[0]
 
 

@@ -16,40 +16,40 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 # HTTP/2's own window. A smaller one would make callers wait for a round trip in the middle of a message.
 UNREAD_BYTES = 64 * 1024
 # Four messages of 4 MiB: the most that one caller has in memory before they are counted.
-TURNS_PER_CALLER = 4
+SLOTS_PER_CALLER = 4
 # As long as a body over HTTP may take (`_BODY_SECONDS` of the middleware).
 READ_SECONDS = 60.0
 
 
 class MessageReads:
-    """Callers have so many turns each. One is taken to read a message, by a large one until its call ends.
+    """A caller has so many slots. One is taken to read a message, by a large one until its call ends.
 
-    A call without a turn waits for one, with nothing read.
+    A call without a slot waits for one, with nothing read.
     """
 
-    def __init__(self, *, turns_per_caller: int = TURNS_PER_CALLER, seconds: float = READ_SECONDS) -> None:
-        self._turns_per_caller = turns_per_caller
+    def __init__(self, *, slots_per_caller: int = SLOTS_PER_CALLER, seconds: float = READ_SECONDS) -> None:
+        self._slots_per_caller = slots_per_caller
         self._seconds = seconds
         # A caller without a call has no entry.
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
     async def message(self, messages: AsyncIterable[bytes], caller: str) -> AsyncIterator[bytes]:
         """The first message. Raises `MessageMissing` or `MessageTooSlow`."""
-        turns = self._turns.get(caller)
-        if turns is None:
-            turns = self._turns[caller] = asyncio.Semaphore(self._turns_per_caller)
-        await turns.acquire()
-        has_turn = True
+        slots = self._slots.get(caller)
+        if slots is None:
+            slots = self._slots[caller] = asyncio.Semaphore(self._slots_per_caller)
+        await slots.acquire()
+        has_slot = True
         try:
             message = await self._read(messages)
             if len(message) <= UNREAD_BYTES:
-                turns.release()
-                has_turn = False
+                slots.release()
+                has_slot = False
             yield message
         finally:
-            if has_turn:
-                turns.release()
+            if has_slot:
+                slots.release()
 
     async def _read(self, messages: AsyncIterable[bytes]) -> bytes:
         try:

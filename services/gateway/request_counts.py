@@ -45,7 +45,7 @@ class RequestCounts:
 
     def note(self, user: str, counted: Counted, *, is_read: bool) -> None:
         """Notes a request that the scheduler has counted. Raises `TooManyRequests`."""
-        self._turn()
+        self._start_minute()
         self.limits[is_read] = counted.limit
         self._ends_at = self.clock.monotonic() + counted.resets_in_seconds
         key = self._key((user, is_read))
@@ -54,12 +54,12 @@ class RequestCounts:
 
     def note_refusal(self, user: str, *, is_read: bool) -> None:
         """The scheduler has refused a request, and so would refuse all others of this minute."""
-        self._turn()
+        self._start_minute()
         self._reported[self._key((user, is_read))] = self.limits[is_read]
 
     def count(self, user: str, *, is_read: bool) -> None:
         """Counts a request that the scheduler does not know of. Raises `TooManyRequests`."""
-        self._turn()
+        self._start_minute()
         key = self._key((user, is_read))
         self._own[key] += 1
         try:
@@ -80,7 +80,7 @@ class RequestCounts:
         is_full = len(self._reported) + len(self._own) >= _MOST_COUNTS
         return (_OTHER_USERS, key[1]) if is_full and not is_known else key
 
-    def _turn(self) -> None:
+    def _start_minute(self) -> None:
         """Begins a new minute where one is over."""
         over = self.clock.monotonic() - self._ends_at
         if over >= 0:

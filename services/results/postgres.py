@@ -60,11 +60,11 @@ class ReadSession(PostgresSession):
                 seconds = self._limits.statement_seconds
                 raise ReadTooSlow(seconds=seconds, retry_after_seconds=RETRY_AFTER_SECONDS) from error
 
-        async with self._turn():
+        async with self._slot():
             return await super().repeat(once)
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _slot(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._limits.wait_seconds):
                 await self._slots.acquire()

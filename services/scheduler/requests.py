@@ -19,7 +19,7 @@ MAX_PAGE_SIZE = 500
 _END_OF_COUNTS = 2**31
 DEFAULT_USER = LOCAL_USER
 # Embeddings, overrides and isolates of Unicode's bidirectional algorithm, and their ends.
-_TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+_DIRECTION_MARKS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
 def check_owner(caller: Principal, owner: str, thing: str) -> None:
@@ -53,7 +53,8 @@ def read_list_token(of_list: str, token: str) -> tuple[datetime, str, int]:
 def hidden_problem(field: str, text: str) -> Problem | None:
     """Control characters, and those that turn the direction of writing, make a name look like another one."""
     is_hidden = any(
-        unicodedata.category(one) == "Cc" or unicodedata.bidirectional(one) in _TURNS for one in text
+        unicodedata.category(one) == "Cc" or unicodedata.bidirectional(one) in _DIRECTION_MARKS
+        for one in text
     )
     if not is_hidden:
         return None

@@ -49,14 +49,16 @@ async def test_a_crowd_outlives_the_leader() -> None:
             tally = await submit_all(stack, CROWD)
             async with asyncio.TaskGroup() as group:
                 group.create_task(stir(stack, CROWD, tally))
-                group.create_task(kill_in_turn(stack, schedulers, len(tally.accepted)))
+                group.create_task(kill_one_after_another(stack, schedulers, len(tally.accepted)))
             await until_all_end(stack, tally.accepted)
         assert await number(stack, "SELECT fencing_token FROM scheduler.leadership") > terms
         assert_none_is_lost(await ended_runs(stack, CROWD), tally)
     assert (watched.most_running, watched.most_new) == (MAX_RUNNING, CROWD.runs_each)
 
 
-async def kill_in_turn(stack: StackHarness, schedulers: Sequence[SupervisedChild], runs: int) -> None:
+async def kill_one_after_another(
+    stack: StackHarness, schedulers: Sequence[SupervisedChild], runs: int
+) -> None:
     """One after a fifth of the runs, the other after two."""
     for fifths, scheduler in enumerate(schedulers, 1):
 

@@ -62,7 +62,7 @@ def priority_note(run: run_pb2.Run) -> str:
     return priority.priority_note(member_of(Priority, run.order.priority))
 
 
-def subject(run: run_pb2.Run) -> str:
+def benchmark(run: run_pb2.Run) -> str:
     """The suite of a run, or the name of its data set."""
     return run.order.suite or run.dataset_name or run.order.dataset_id
 

@@ -149,7 +149,7 @@ def _state_line(run: run_pb2.Run) -> Text:
 
 
 def _answers(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    answered = f"{summary.answered:,} of {summary.total:,} to {words.subject(run)}"
+    answered = f"{summary.answered:,} of {summary.total:,} to {words.benchmark(run)}"
     return answered if run.order.metrics else f"{answered}, kept and not scored: no metric was ordered"
 
 

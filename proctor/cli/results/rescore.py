@@ -66,8 +66,8 @@ def _print_unscored(console: Console, response: rescore_pb2.RescoreTaskResponse)
     if not response.unscored:
         return
     is_one = response.unscored == 1
-    subject = "1 answer" if is_one else f"{response.unscored} answers"
-    say(console, f"{subject} cannot be scored so, and {'is' if is_one else 'are'} in no figure:")
+    answers = "1 answer" if is_one else f"{response.unscored} answers"
+    say(console, f"{answers} cannot be scored so, and {'is' if is_one else 'are'} in no figure:")
     for answer in response.unscored_answers:
         name = answer.row_id or f"sample {answer.sample}"
         rollout = f", rollout {answer.rollout}" if answer.rollout else ""

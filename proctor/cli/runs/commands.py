@@ -104,7 +104,7 @@ def _cells(run: run_pb2.Run) -> tuple[Cell, ...]:
     state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
     return (
         two_lines(run.order.model, run.run_id),
-        two_lines(words.subject(run), str(run.order.project_id)),
+        two_lines(words.benchmark(run), str(run.order.project_id)),
         date_and_time(run.created_at),
         two_lines(state, words.duration(took) if took else ""),
     )

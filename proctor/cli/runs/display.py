@@ -84,7 +84,7 @@ def progress_line(run: run_pb2.Run) -> str:
 
 def draw_progress(run: run_pb2.Run) -> RenderableType:
     progress = run.progress
-    title = f"{words.subject(run)} × {run.order.model}"
+    title = f"{words.benchmark(run)} × {run.order.model}"
     step = (words.step(run), words.STATE_STYLES.get(run.state, ""))
     samples = f"{progress.completed}/{progress.total} samples" if progress.total else ""
     lines: list[RenderableType] = [

@@ -132,7 +132,7 @@ def doctor(as_json: AsJson = False) -> None:
 
     async def work() -> ExitCode:
         found = await examine(os.environ, Path.cwd())
-        is_missing = any(finding.verdict is Severity.MISSING for finding in found)
+        is_missing = any(finding.severity is Severity.MISSING for finding in found)
         if as_json:
             terminal.emit({"ok": not is_missing, "checks": [asdict(finding) for finding in found]})
         else:
@@ -147,11 +147,11 @@ def _cells(finding: Finding) -> tuple[Cell, ...]:
     found = Text(finding.says)
     if finding.advice:
         found.append(f"\n→ {finding.advice}", style="bold")
-    return Text(finding.verdict.value, style=_STYLES[finding.verdict]), finding.name, found
+    return Text(finding.severity.value, style=_STYLES[finding.severity]), finding.name, found
 
 
 def _summary(found: Sequence[Finding]) -> str:
-    counts = {verdict: sum(finding.verdict is verdict for finding in found) for verdict in Severity}
+    counts = {severity: sum(finding.severity is severity for finding in found) for severity in Severity}
     if counts[Severity.MISSING]:
         return f"{counts[Severity.MISSING]} missing, {counts[Severity.WARNING]} to look at: see the arrows."
     if counts[Severity.WARNING]:

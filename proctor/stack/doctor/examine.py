@@ -76,7 +76,7 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
 
 def _nothing_to_examine(found: list[Finding]) -> list[Finding]:
     """Reports what is missing. Each alone may be; without any of them there is no model."""
-    fit = {finding.name for finding in found if finding.verdict is Severity.OK}
+    fit = {finding.name for finding in found if finding.severity is Severity.OK}
     if "vllm" in fit or any(name.startswith("provider ") for name in fit):
         return []
     return [

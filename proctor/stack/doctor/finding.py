@@ -15,7 +15,7 @@ class Severity(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     name: str
-    verdict: Severity
+    severity: Severity
     says: str
     advice: str = ""
 

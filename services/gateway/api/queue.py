@@ -18,7 +18,7 @@ from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
-from services.gateway.http.presentation import present, subject_of
+from services.gateway.http.presentation import benchmark_of, present
 from services.gateway.paths import QUEUE
 
 # The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
@@ -206,7 +206,7 @@ def _job(run: run_pb2.Run) -> QueuedJob:
         run.progress,
         job_id=run.run_id,
         model_name=run.order.model,
-        benchmark_suite=subject_of(run.order),
+        benchmark_suite=benchmark_of(run.order),
         status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
         wait=job_wait(run),

@@ -74,7 +74,7 @@ def json_text(value: object) -> str:
     return text
 
 
-def subject_of(order: run_pb2.RunOrder) -> str:
+def benchmark_of(order: run_pb2.RunOrder) -> str:
     """The suite of the order, or the id of its data set."""
     return order.suite or order.dataset_id
 

@@ -12,7 +12,7 @@ from services.gateway.http.presentation import moment, optional
 class RunRow:
     run_id: str
     model: str
-    subject: str
+    benchmark: str
     is_dataset: bool
     state: str
     completed: int
@@ -31,7 +31,7 @@ def run_row(run: run_pb2.Run) -> RunRow:
     return RunRow(
         run_id=run.run_id,
         model=run.order.model,
-        subject=run.dataset_name or run.order.suite or run.order.dataset_id,
+        benchmark=run.dataset_name or run.order.suite or run.order.dataset_id,
         is_dataset=bool(run.order.dataset_id),
         state=word_of(run_pb2.RunState, run.state),
         completed=run.progress.completed,

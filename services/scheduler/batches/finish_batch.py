@@ -172,7 +172,7 @@ class _Rest:
 
 
 @dataclass
-class _BatchesTerm:
+class _LedBatches:
     fencing_token: FencingToken
     group: asyncio.TaskGroup
     going: set[BatchId] = field(default_factory=set)
@@ -191,44 +191,44 @@ class LeadBatches:
     async def lead(self, token: FencingToken) -> NoReturn:
         """Leads until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
-            term = _BatchesTerm(token, group)
+            led = _LedBatches(token, group)
             while True:
-                await self._begin(term)
+                await self._begin(led)
                 await asyncio.sleep(_ROUND_SECONDS)
 
-    async def _begin(self, term: _BatchesTerm) -> None:
-        room = AT_A_TIME - len(term.going)
+    async def _begin(self, led: _LedBatches) -> None:
+        room = AT_A_TIME - len(led.going)
         if not room:
             return
         now = self.clock.monotonic()
-        others = term.going | {one for one, rest in term.resting.items() if rest.until > now}
+        others = led.going | {one for one, rest in led.resting.items() if rest.until > now}
         try:
             wanted = await self.batches.to_finish(others, room)
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("batches not looked up", error=repr(error))
             return
         for batch_id in wanted:
-            term.going.add(batch_id)
-            term.group.create_task(self._finish(term, batch_id), name=f"batch {batch_id}")
+            led.going.add(batch_id)
+            led.group.create_task(self._finish(led, batch_id), name=f"batch {batch_id}")
 
-    async def _finish(self, term: _BatchesTerm, batch_id: BatchId) -> None:
+    async def _finish(self, led: _LedBatches, batch_id: BatchId) -> None:
         try:
-            if await self.finishing.finish(term.fencing_token, batch_id, self.new_file_id):
+            if await self.finishing.finish(led.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch=batch_id)
             # Also where another had written them: nothing is left to rest for.
-            term.resting.pop(batch_id, None)
+            led.resting.pop(batch_id, None)
         except LeadershipLost:
             raise
         except BatchNotFound:
             log.info("batch deleted before its files were written", batch=batch_id)
         except Exception as error:  # noqa: BLE001  # one batch's trouble is not the others'
-            rest = self._rest_after(term.resting.get(batch_id))
-            term.resting[batch_id] = rest
+            rest = self._rest_after(led.resting.get(batch_id))
+            led.resting[batch_id] = rest
             log.warning(
                 "batch files not written", batch=batch_id, error=repr(error), again_in_seconds=rest.seconds
             )
         finally:
-            term.going.discard(batch_id)
+            led.going.discard(batch_id)
 
     def _rest_after(self, last: _Rest | None) -> _Rest:
         seconds = min(last.seconds * 2, _LONGEST_REST_SECONDS) if last else _FIRST_REST_SECONDS

@@ -56,10 +56,10 @@ class LeadRuns:
     async def lead(self, token: FencingToken) -> None:
         """Leads until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
-            await _RunsTerm(self, token, group).run()
+            await _LedRuns(self, token, group).run()
 
 
-class _RunsTerm:
+class _LedRuns:
     def __init__(self, lead: LeadRuns, token: FencingToken, group: asyncio.TaskGroup) -> None:
         self._lead = lead
         self._token = token

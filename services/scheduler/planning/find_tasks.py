@@ -83,7 +83,7 @@ class FindTasks:
             named = await self.contents.content(order.dataset_id)
             opening = partial(self._open_dataset, named, order.limit)
             task = TaskToPlan(TASK, row_scoring(order.metrics), opening, is_of_dataset=True)
-            return TasksToPlan([task], [TaskGroup(order.subject, (TASK,))])
+            return TasksToPlan([task], [TaskGroup(order.benchmark, (TASK,))])
         suite = await self.suites.suite(run.suite_name)
         ordered = [suite.task(name) for name in order.tasks] or suite.tasks
         names = {task.name for task in ordered}

@@ -45,7 +45,7 @@ class AdvertisedLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class RateQuota:
+class QuotaShare:
     """Requests and tokens per second that this worker may send from `resume_at` on; None: no limit."""
 
     requests: float | None = None
@@ -132,7 +132,7 @@ class ProviderRateLimiter:
         known = self.advertised
         self.advertised = AdvertisedLimits(limits.requests or known.requests, limits.tokens or known.tokens)
 
-    def apply_quota(self, quota: RateQuota) -> None:
+    def apply_quota(self, quota: QuotaShare) -> None:
         is_first = self._requests.rate is None and quota.requests is not None
         self._requests.set_rate(quota.requests)
         self._tokens.set_rate(quota.tokens)

@@ -11,7 +11,7 @@ from services.common.clock import Clock
 from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters, RateQuota
+from services.worker.rate_limits.limiter import ProviderRateLimiter, QuotaShare, RateLimiters
 
 # The scheduler measures over 3 seconds (`rate_meter`), so a lost report still leaves two.
 _REPORT_SECONDS = 1.0
@@ -101,12 +101,12 @@ class NatsRateLimits:
             limiter.apply_quota(quota_from_proto(self._quotas[limiter.key], self._worker_id))
 
 
-def quota_from_proto(quota: work_messages_pb2.RateQuota, worker_id: str) -> RateQuota:
+def quota_from_proto(quota: work_messages_pb2.RateQuota, worker_id: str) -> QuotaShare:
     """The worker's share of it; a worker without one takes the smallest share."""
     share = quota.shares.get(worker_id, min(quota.shares.values(), default=1.0))
     has_requests = quota.HasField("requests_per_second")
     has_tokens = quota.HasField("tokens_per_second")
-    return RateQuota(
+    return QuotaShare(
         requests=quota.requests_per_second * share if has_requests else None,
         tokens=quota.tokens_per_second * share if has_tokens else None,
         resume_at=quota.resume_at.ToDatetime(UTC) if quota.HasField("resume_at") else None,

@@ -66,9 +66,9 @@ class CheckTasks:
             performed = await self.rollouts.execute(Performance(rollout, f"check-{task.task_id}"))
         except SandboxError as error:
             return replace(check, problem=str(error))
-        verdict = performed.verdict
+        result = performed.result
         return replace(
-            check, score=verdict.score, detail=verdict.detail, log=verdict.log, seconds=performed.seconds
+            check, score=result.score, detail=result.detail, log=result.log, seconds=performed.seconds
         )
 
 

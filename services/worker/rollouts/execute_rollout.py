@@ -14,7 +14,7 @@ from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import SandboxLimits, SandboxSpec, TarLimits
 from services.worker.verification.bundles import inflated
-from services.worker.verification.verdict import Verdict
+from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout
 
 _PROCESSES = 128
@@ -50,9 +50,9 @@ class ExecuteRollout:
             transcript = Transcript(performance.session_id, f"proctor-{agent}", performance.model)
             workspace = inflated(task.workspace)
             end, files, problem = await self._work(performance, transcript, workspace)
-            verdict = Verdict(0.0, problem) if problem else await self.verifier.verify(task, files)
+            result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
             diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
-            return Performed(end, verdict, transcript, diff, self.clock.monotonic() - started)
+            return Performed(end, result, transcript, diff, self.clock.monotonic() - started)
 
     async def _work(
         self, performance: Performance, transcript: Transcript, workspace: bytes

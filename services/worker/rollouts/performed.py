@@ -1,4 +1,4 @@
-"""What came of a rollout: how its agent ended, the verdict, the changed files and the transcript."""
+"""What came of a rollout: how its agent ended, what its verifier found, changed files and transcript."""
 
 import difflib
 import io
@@ -10,7 +10,7 @@ from enum import StrEnum
 from services.worker.rollouts.transcript import Transcript, cut
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import read_files
-from services.worker.verification.verdict import Verdict
+from services.worker.verification.verifier_result import VerifierResult
 
 _LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
 _LONGEST_FILE = 200_000
@@ -30,7 +30,7 @@ class AgentEnd(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Performed:
     end: AgentEnd
-    verdict: Verdict
+    result: VerifierResult
     transcript: Transcript
     diff: str
     seconds: float
@@ -38,25 +38,25 @@ class Performed:
     @property
     def record_json(self) -> str:
         """The artifacts as JSON object text, cut to what fits into a message."""
-        verdict = self.verdict
+        result = self.result
         record = {
             "ended": self.end.value,
-            "score": verdict.score,
-            "detail": verdict.detail,
+            "score": result.score,
+            "detail": result.detail,
             "rubrics": {
-                each.rubric_id: _rubric(verdict, number) for number, each in enumerate(verdict.rubrics)
+                each.rubric_id: _rubric(result, number) for number, each in enumerate(result.rubrics)
             },
-            "rewards": dict(verdict.rewards),
-            "suspicions": list(verdict.suspicions),
-            "verifier_log": cut(verdict.log, _LONGEST_LOG),
+            "rewards": dict(result.rewards),
+            "suspicions": list(result.suspicions),
+            "verifier_log": cut(result.log, _LONGEST_LOG),
             "diff": cut(self.diff, _LONGEST_DIFF),
             "trajectory": _short(self.transcript.as_json()),
         }
         return json.dumps(record, ensure_ascii=False)
 
 
-def _rubric(verdict: Verdict, number: int) -> Mapping[str, object]:
-    rubric = verdict.rubrics[number]
+def _rubric(result: VerifierResult, number: int) -> Mapping[str, object]:
+    rubric = result.rubrics[number]
     return {
         "criterion": rubric.criterion,
         "weight": rubric.weight,

@@ -81,12 +81,12 @@ class ProcessRollout:
 
 def _answer(performed: Performed) -> Generated:
     """What the agent said last, how it ended, and the record of all it did."""
-    verdict = performed.verdict
+    result = performed.result
     return Generated(
         text=performed.transcript.last_message,
         finish_reason=performed.end.value,
         usage=performed.transcript.usage,
         timing=Timing(performed.seconds),
         body_json=performed.record_json,
-        code_result=CodeResult(verdict.is_passed, cut(verdict.detail, _LONGEST_DETAIL), verdict.score),
+        code_result=CodeResult(result.is_passed, cut(result.detail, _LONGEST_DETAIL), result.score),
     )

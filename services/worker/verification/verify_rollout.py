@@ -21,7 +21,7 @@ from services.worker.sandboxes.sandbox import (
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.verification.bundles import inflated, only_named
 from services.worker.verification.solution import STEERING, PytestOrder, suspicions_of
-from services.worker.verification.verdict import RubricScore, Verdict, weighted
+from services.worker.verification.verifier_result import RubricScore, VerifierResult, weighted
 from services.worker.verification.verify_solution import RUNNER, VerifySolution
 
 _LOGS = "/logs/verifier"
@@ -48,7 +48,7 @@ _PROGRAMS["bin/pip3"] = _PROGRAMS["bin/pip"]
 class VerifyRollout:
     solutions: VerifySolution
 
-    async def verify(self, task: RolloutTask, files: bytes) -> Verdict:
+    async def verify(self, task: RolloutTask, files: bytes) -> VerifierResult:
         """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is no score."""
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
@@ -58,12 +58,12 @@ class VerifyRollout:
             try:
                 await sandbox.put(task.workdir, files)
             except FilesRefused as refused:
-                return Verdict(0.0, str(refused), suspicions=suspicions)
+                return VerifierResult(0.0, str(refused), suspicions=suspicions)
             return await self._execute(sandbox, task, suspicions)
         finally:
             await asyncio.shield(sandbox.close())
 
-    async def _judge_rubrics(self, task: RolloutTask, files: bytes) -> Verdict:
+    async def _judge_rubrics(self, task: RolloutTask, files: bytes) -> VerifierResult:
         """Runs each script in a sandbox of its own: none sees what another left."""
         tests, steering = inflated(task.tests), only_named(inflated(task.workspace), STEERING)
         rubrics: list[RubricScore] = []
@@ -90,7 +90,7 @@ class VerifyRollout:
             )
             rubrics.append(scored)
         passed, scripts = sum(each.passed for each in rubrics), sum(each.scripts for each in rubrics)
-        return Verdict(
+        return VerifierResult(
             score=weighted(tuple(rubrics)),
             detail=f"{passed} of {scripts} test scripts passed",
             log="\n".join(log),
@@ -98,7 +98,9 @@ class VerifyRollout:
             suspicions=tuple(sorted(suspicions)),
         )
 
-    async def _execute(self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...]) -> Verdict:
+    async def _execute(
+        self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...]
+    ) -> VerifierResult:
         """The task's own program, as it is."""
         programs = {name: PackedFile(content, 0o755) for name, content in _PROGRAMS.items()}
         await sandbox.put(RUNNER, self.solutions.runner())
@@ -136,7 +138,7 @@ def _spec(task: RolloutTask) -> SandboxSpec:
     )
 
 
-async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) -> Verdict:
+async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) -> VerifierResult:
     """reward.json before reward.txt; the exit code of the tests says nothing."""
     with io.BytesIO() as taken:
         await sandbox.get(_LOGS, taken, _LOG_LIMITS)
@@ -152,7 +154,7 @@ async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) ->
     if not 0.0 <= score <= 1.0:
         raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1.")
     detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
-    return Verdict(score, detail, log, rewards=tuple(rewards.items()), suspicions=suspicions)
+    return VerifierResult(score, detail, log, rewards=tuple(rewards.items()), suspicions=suspicions)
 
 
 def _rewards(content: bytes) -> dict[str, float]:
@@ -176,7 +178,7 @@ def _number(file: str, value: object) -> float:
     return number
 
 
-def _of_summary(log: str, suspicions: tuple[str, ...]) -> Verdict:
+def _of_summary(log: str, suspicions: tuple[str, ...]) -> VerifierResult:
     """All or nothing over every summary: one that the files print does not replace pytest's own."""
     before, *parts = log.split(_SUMMARY)
     if not parts:
@@ -187,4 +189,6 @@ def _of_summary(log: str, suspicions: tuple[str, ...]) -> Verdict:
         suspicions = (*suspicions, "the output has several summaries of pytest")
     passed = sum(word in _PASSES for word in found)
     is_passed = passed == len(found) and "PASSED" in found
-    return Verdict(float(is_passed), f"{passed} of {len(found)} tests passed", log, suspicions=suspicions)
+    return VerifierResult(
+        float(is_passed), f"{passed} of {len(found)} tests passed", log, suspicions=suspicions
+    )

@@ -34,13 +34,13 @@ async def _ask_all(url: str, rows: list[bytes], written: Path) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
         with written.open("wb") as file:
 
-            async def ask_in_turn() -> None:
+            async def ask_repeatedly() -> None:
                 for row in waiting:
                     file.write(await _ask(session, url, orjson.loads(row)))
 
             async with asyncio.TaskGroup() as group:
                 for _ in range(CONCURRENCY):
-                    group.create_task(ask_in_turn())
+                    group.create_task(ask_repeatedly())
 
 
 async def _ask(session: aiohttp.ClientSession, url: str, row: dict[str, str]) -> bytes:

@@ -103,7 +103,7 @@ async def test_runs_that_used_it_are_listed_and_compared(harness: GatewayHarness
     hrefs = [a.get("href") for tag, a in shown.elements if tag == "a"]
     assert {f"/runs/{run.run_id}" for run in runs} <= set(hrefs)
     assert "/compare?" + "&".join(f"run={run.run_id}" for run in runs) in hrefs
-    assert f"/runs/new?subject=dataset:{DATASET}" in hrefs
+    assert f"/runs/new?benchmark=dataset:{DATASET}" in hrefs
 
 
 async def test_data_set_is_deleted_after_a_dialog_and_not_while_a_run_uses_it(

@@ -19,7 +19,7 @@ PAGES = (
     "/",
     "/runs",
     "/runs/new",
-    "/runs/new?model=vllm/starter&subject=suite:starter",
+    "/runs/new?model=vllm/starter&benchmark=suite:starter",
     f"/runs/{RUN_ID}",
     f"/runs/{RUN_ID}/results",
     "/compare",

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
     ("path", "name"),
     [
         ("/", "overview"),
-        ("/runs/new?model=openai/fake&subject=suite:starter", "order"),
+        ("/runs/new?model=openai/fake&benchmark=suite:starter", "order"),
         ("/queue", "queue"),
         ("/settings", "settings"),
     ],
@@ -28,7 +28,7 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         page = opened.page
         await opened.open("/runs/new")
         await page.locator("input[name=model]").fill("openai/other")
-        await page.locator("select[name=subject]").select_option("suite:starter")
+        await page.locator("select[name=benchmark]").select_option("suite:starter")
         await page.locator("input[value=sentiment]").check()
         await page.locator("input[name=limit]").fill("7")
         assert "model=openai" in page.url
@@ -40,7 +40,7 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
 
 
 async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(site: Site) -> None:
-    address = "/runs/new?model=openai/fake&subject=suite:starter&temperature=3&custom=nonsense"
+    address = "/runs/new?model=openai/fake&benchmark=suite:starter&temperature=3&custom=nonsense"
     async with tab(site.browser, site.url) as opened:
         page = opened.page
         await opened.open(address)

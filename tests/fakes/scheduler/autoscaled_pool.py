@@ -138,7 +138,7 @@ class SimulatedPool:
         self.history.append(len(self.workers))
 
     @property
-    def turns(self) -> int:
+    def reversals(self) -> int:
         """How often the number of workers went from growing to shrinking or back."""
         steps = [after - before for before, after in pairwise(self.history) if after != before]
         return sum((one > 0) != (other > 0) for one, other in pairwise(steps))

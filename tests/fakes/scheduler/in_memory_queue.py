@@ -35,8 +35,8 @@ class InMemoryQueue:
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
         self.looks += 1
-        turns = [run.run_id for run in self.runs.queue_order()]
-        return {run_id: turns.index(run_id) + 1 for run_id in runs if run_id in turns}
+        order = [run.run_id for run in self.runs.queue_order()]
+        return {run_id: order.index(run_id) + 1 for run_id in runs if run_id in order}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}

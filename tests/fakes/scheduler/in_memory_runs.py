@@ -136,15 +136,15 @@ class InMemoryRuns:
         return self._put(replace(run, state=RunState.PENDING))
 
     def queue_order(self) -> list[Run]:
-        """Priority, then fair share: runs of the user that run or wait before; then the last turn."""
+        """Priority, then fair share: runs of the user that run or wait before; then the last slot."""
         shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
-        turns: dict[RunId, tuple[Priority, int, datetime, RunId]] = {}
+        keys: dict[RunId, tuple[Priority, int, datetime, RunId]] = {}
         for run in sorted(self._in_state(RunState.PENDING), key=self._own_order):
             shares[run.user] += 1
             queued_at = self.queued_at[run.run_id]
             age = max(queued_at, self.placed_at.get(run.user, queued_at))
-            turns[run.run_id] = (run.order.priority, shares[run.user], age, run.run_id)
-        return [self.runs[run_id] for run_id in sorted(turns, key=lambda run_id: turns[run_id])]
+            keys[run.run_id] = (run.order.priority, shares[run.user], age, run.run_id)
+        return [self.runs[run_id] for run_id in sorted(keys, key=lambda run_id: keys[run_id])]
 
     async def count_running(self) -> int:
         return len(self._in_state(RunState.RUNNING))
@@ -378,7 +378,7 @@ class InMemoryRuns:
 def _matches(run: Run, wanted: RunFilter) -> bool:
     return (
         wanted.state in (None, run.state)
-        and wanted.suite in ("", run.order.subject)
+        and wanted.suite in ("", run.order.benchmark)
         and wanted.model in ("", run.order.model)
         and wanted.project_id in (None, run.order.project_id)
         and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)

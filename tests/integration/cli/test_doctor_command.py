@@ -15,9 +15,9 @@ async def test_doctor_tells_all_checks_and_no_key(tmp_path: Path, monkeypatch: p
     run = CommandLine("", tmp_path / "state")
     reported, shown = await run("doctor", "--json"), await run("doctor")
     checks = {check["name"]: check for check in reported.document["checks"]}
-    lacking = [check for check in checks.values() if check["verdict"] == "missing"]
+    lacking = [check for check in checks.values() if check["severity"] == "missing"]
     assert reported.code == shown.code == (1 if lacking else 0)
     assert reported.document["ok"] is not bool(lacking)
-    assert checks["provider ollama"]["verdict"] == "warning"
+    assert checks["provider ollama"]["severity"] == "warning"
     assert all(name in shown.out for name in checks)
     assert PLANTED not in reported.out + reported.err + shown.out + shown.err

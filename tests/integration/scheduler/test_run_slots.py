@@ -47,17 +47,17 @@ async def state_of(stores: Stores, run: Run) -> RunState:
     return (await stores.runs.get(run.run_id)).state
 
 
-def by_turns(runs: list[Run]) -> list[RunId]:
+def by_fair_share(runs: list[Run]) -> list[RunId]:
     """Whose turn it is, where nothing runs yet and one place after the other is given."""
     places: Counter[str] = Counter()
     left = sorted(runs, key=lambda run: (run.order.priority, run.created_at))
-    turns = []
+    order = []
     while left:
         first = min(left, key=lambda run: (run.order.priority, places[run.user], run.created_at))
         left.remove(first)
         places[first.user] += 1
-        turns.append(first.run_id)
-    return turns
+        order.append(first.run_id)
+    return order
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,7 +69,7 @@ async def test_order_is_by_priority_then_fair_share_then_age(stores: Stores, see
         for age in range(40)
     ]
     order = await order_of(stores)
-    assert order == by_turns(runs)
+    assert order == by_fair_share(runs)
     assert await stores.queue.positions(order[3:6]) == {order[3]: 4, order[4]: 5, order[5]: 6}
     assert set(await admit(stores, await stores.begin_term(), 6)) == set(order[:6])
 

@@ -1,4 +1,4 @@
-"""Messages of gRPC calls are read in turns, and a large one keeps its turn until its call ends."""
+"""Messages of gRPC calls take a slot each, and a large one keeps its slot until its call ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ async def sent(*messages: bytes, gate: asyncio.Event | None = None) -> AsyncIter
 
 
 async def is_read_at_once(reads: MessageReads, caller: str) -> bool:
-    """Whether a turn is free: nothing that is waited for takes time here."""
+    """Whether a slot is free: nothing that is waited for takes time here."""
 
     async def read() -> None:
         async with reads.message(sent(b"x"), caller):
@@ -35,8 +35,8 @@ async def is_read_at_once(reads: MessageReads, caller: str) -> bool:
     return is_read
 
 
-async def test_large_messages_in_progress_leave_a_caller_without_a_turn_and_others_with_theirs() -> None:
-    reads = MessageReads(turns_per_caller=2)
+async def test_large_messages_in_progress_leave_a_caller_without_a_slot_and_others_with_theirs() -> None:
+    reads = MessageReads(slots_per_caller=2)
     async with AsyncExitStack() as held:
         for _ in range(2):
             message = await held.enter_async_context(reads.message(sent(LARGE), "ann"))
@@ -46,16 +46,16 @@ async def test_large_messages_in_progress_leave_a_caller_without_a_turn_and_othe
     assert await is_read_at_once(reads, "ann")
 
 
-async def test_small_messages_give_their_turn_back_once_they_are_read() -> None:
-    reads = MessageReads(turns_per_caller=1)
+async def test_small_messages_give_their_slot_back_once_they_are_read() -> None:
+    reads = MessageReads(slots_per_caller=1)
     async with AsyncExitStack() as held:
         for _ in range(100):
             await held.enter_async_context(reads.message(sent(b"x"), "ann"))
         assert await is_read_at_once(reads, "ann")
 
 
-async def test_message_that_waits_for_its_turn_is_not_read() -> None:
-    reads, gate = MessageReads(turns_per_caller=1), asyncio.Event()
+async def test_message_that_waits_for_its_slot_is_not_read() -> None:
+    reads, gate = MessageReads(slots_per_caller=1), asyncio.Event()
     second: list[bytes] = []
 
     async def watched() -> AsyncIterator[bytes]:
@@ -75,8 +75,8 @@ async def test_message_that_waits_for_its_turn_is_not_read() -> None:
     assert (await first, await other, second) == (b"x", b"y", [b"begun"])
 
 
-async def test_message_that_does_not_come_gives_its_turn_back() -> None:
-    reads = MessageReads(turns_per_caller=1, seconds=0.01)
+async def test_message_that_does_not_come_gives_its_slot_back() -> None:
+    reads = MessageReads(slots_per_caller=1, seconds=0.01)
     with pytest.raises(MessageTooSlow, match=r"did not come within 0\.01 s"):
         async with reads.message(sent(b"x", gate=asyncio.Event()), "ann"):
             pass
@@ -86,8 +86,8 @@ async def test_message_that_does_not_come_gives_its_turn_back() -> None:
     assert await is_read_at_once(reads, "ann")
 
 
-async def test_failed_call_gives_its_turn_back() -> None:
-    reads = MessageReads(turns_per_caller=1)
+async def test_failed_call_gives_its_slot_back() -> None:
+    reads = MessageReads(slots_per_caller=1)
     for _ in range(3):
         with pytest.raises(KeyError):
             async with reads.message(sent(LARGE), "ann"):

@@ -44,40 +44,40 @@ def with_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_old_python_is_reported() -> None:
-    assert installed_parts.examine_python((3, 10, 4)).verdict is Severity.MISSING
-    assert installed_parts.examine_python().verdict is Severity.OK
+    assert installed_parts.examine_python((3, 10, 4)).severity is Severity.MISSING
+    assert installed_parts.examine_python().severity is Severity.OK
 
 
 def test_packages_are_those_that_the_distribution_names() -> None:
     finding = installed_parts.examine_packages()
-    assert finding.verdict is Severity.OK, finding.says
+    assert finding.severity is Severity.OK, finding.says
 
 
 @pytest.mark.parametrize("look", [installed_parts.examine_postgres, installed_parts.examine_nats])
 def test_programs_are_asked_for_their_version(look: object) -> None:
     assert callable(look)
     finding: Finding = look()
-    assert finding.verdict is Severity.OK
+    assert finding.severity is Severity.OK
     assert any(letter.isdigit() for letter in finding.says)
 
 
 def test_memory_is_read_where_the_system_tells_it(tmp_path: Path) -> None:
     reported = tmp_path / "meminfo"
-    assert machine.examine_memory(reported).verdict is Severity.OK
+    assert machine.examine_memory(reported).severity is Severity.OK
     reported.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")
     finding = machine.examine_memory(reported)
-    assert (finding.verdict, finding.says) == (Severity.WARNING, "1.0 GiB free")
+    assert (finding.severity, finding.says) == (Severity.WARNING, "1.0 GiB free")
 
 
 def test_data_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     environ = {"PROCTOR_STATE_DIR": str(tmp_path / "file" / "state")}
-    assert machine.examine_data_folder(environ, tmp_path).verdict is Severity.MISSING
+    assert machine.examine_data_folder(environ, tmp_path).severity is Severity.MISSING
 
 
 def test_environment_without_vllm_is_a_warning_that_says_how_to_make_it(tmp_path: Path) -> None:
     finding = local_models.examine_vllm(vllm_environment(tmp_path / "none"), tmp_path)
-    assert finding.verdict is Severity.WARNING
+    assert finding.severity is Severity.WARNING
     assert "make vllm" in finding.advice
     absent = local_models.examine_vllm({"PROCTOR_VLLM_PYTHON": "/nowhere/python"}, tmp_path)
     assert "/nowhere/python does not exist" in absent.says
@@ -94,12 +94,12 @@ def test_build_that_does_not_fit_the_machine_is_reported(
     for_cpu = vllm_environment(tmp_path / "cpu", "0.32.0+cpu")
     for_gpu = vllm_environment(tmp_path / "gpu", "0.32.0")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert local_models.examine_gpu(for_cpu, tmp_path).verdict is Severity.OK
-    assert local_models.examine_gpu(for_gpu, tmp_path).verdict is Severity.WARNING
+    assert local_models.examine_gpu(for_cpu, tmp_path).severity is Severity.OK
+    assert local_models.examine_gpu(for_gpu, tmp_path).severity is Severity.WARNING
     monkeypatch.setenv("PATH", os.defpath)
     with_gpu(tmp_path / "bin", monkeypatch)
     assert "NVIDIA H100, 81559 MiB, but" in local_models.examine_gpu(for_cpu, tmp_path).says
-    assert local_models.examine_gpu(for_gpu, tmp_path).verdict is Severity.OK
+    assert local_models.examine_gpu(for_gpu, tmp_path).severity is Severity.OK
 
 
 async def by_name(environ: Mapping[str, str]) -> dict[str, Finding]:
@@ -119,11 +119,11 @@ async def test_providers_are_reported_by_the_names_of_their_keys_and_whether_the
                 "GROK_BASE_URL": "http://[no-address",
             }
         )
-    assert found["provider openai"].verdict is Severity.OK
+    assert found["provider openai"].severity is Severity.OK
     assert found["provider openai"].says.endswith("answers; key in OPENAI_API_KEY")
     assert "no program listens there; no key" in found["provider ollama"].says
     assert found["provider remote"].advice == "set REMOTE_BASE_URL to its server"
-    assert found["provider grok"].verdict is Severity.WARNING
+    assert found["provider grok"].severity is Severity.WARNING
     assert "gemini (GOOGLE_API_KEY)" in found["other providers"].says
     assert PLANTED not in str(found)
 
@@ -133,7 +133,7 @@ async def test_port_that_another_program_has_is_reported_with_the_setting(enviro
         address = f"127.0.0.1:{other.getsockname()[1]}"
         taken = {"PROCTOR_GATEWAY_HTTP_ADDRESS": address, "PROCTOR_GATEWAY_GRPC_ADDRESS": "127.0.0.1:0"}
         _, ports = await examine_stack(environ | taken, Path.cwd())
-    assert ports.verdict is Severity.MISSING
+    assert ports.severity is Severity.MISSING
     assert "PROCTOR_GATEWAY_HTTP_ADDRESS" in ports.advice
 
 
@@ -152,7 +152,7 @@ async def test_stack_that_runs_and_does_not_serve_is_reported(environ: dict[str,
         (silent,) = await examine_stack(environ, Path.cwd())
     finally:
         lock.release()
-    assert ailing.verdict is silent.verdict is Severity.WARNING
+    assert ailing.severity is silent.severity is Severity.WARNING
     assert "not ready: nats" in ailing.says
     assert ailing.advice.startswith("see /n.log,")
     assert "does not answer as ready" in silent.says
@@ -161,12 +161,12 @@ async def test_stack_that_runs_and_does_not_serve_is_reported(environ: dict[str,
 async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[str, str]) -> None:
     found = await examine(environ | {"PROCTOR_VLLM_PYTHON": "/nowhere/python"}, Path.cwd())
     assert found[-1].name == "models"
-    assert found[-1].verdict is Severity.MISSING
-    assert all(finding.advice for finding in found if finding.verdict is not Severity.OK)
+    assert found[-1].severity is Severity.MISSING
+    assert all(finding.advice for finding in found if finding.severity is not Severity.OK)
 
 
 @pytest.mark.parametrize(
-    ("isolation", "verdict", "says"),
+    ("isolation", "severity", "says"),
     [
         ({"problem": "no user namespaces."}, Severity.WARNING, "cannot be run here: no user namespaces."),
         ({"unlimited": ["CPU time"]}, Severity.WARNING, "not limited: CPU time (by watch)"),
@@ -177,7 +177,7 @@ def test_what_a_sandbox_cannot_hold_is_reported(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     isolation: dict[str, object],
-    verdict: Severity,
+    severity: Severity,
     says: str,
 ) -> None:
     facts = {"limits": "by watch", "bubblewrap": "/usr/bin/bwrap"}
@@ -187,7 +187,7 @@ def test_what_a_sandbox_cannot_hold_is_reported(
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     finding = machine.examine_sandbox()
-    assert finding.verdict is verdict
+    assert finding.severity is severity
     assert says in finding.says
 
 

@@ -19,7 +19,7 @@ from services.gateway.api.runs.schemas import (
     TaskCountsShown,
     TimingShown,
 )
-from services.gateway.http.presentation import interval, moment, optional, present, subject_of
+from services.gateway.http.presentation import benchmark_of, interval, moment, optional, present
 
 # How sentences of failed runs begin, by reason.
 _ERROR_PREFIXES = {
@@ -37,7 +37,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
         summary=_summary(run, summary, now),
-        performance_data={subject_of(run.order): {task.task: task_figures(task) for task in summary.tasks}},
+        performance_data={benchmark_of(run.order): {task.task: task_figures(task) for task in summary.tasks}},
         groups=_groups(summary),
         tasks={task.task: present(TaskCountsShown, task, **_rates(task)) for task in summary.tasks},
         failures=dict(summary.failures),
@@ -62,7 +62,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         job_id=run.run_id,
         status=word_of(run_pb2.RunState, run.state),
         **provider_and_name(run.order.model),
-        benchmark_suite=subject_of(run.order),
+        benchmark_suite=benchmark_of(run.order),
         completed_at=moment(run.finished_at),
     )
 

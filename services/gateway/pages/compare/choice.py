@@ -20,7 +20,7 @@ class Candidate:
     value: str
     run_id: str
     model: str
-    subject: str
+    benchmark: str
     state: str
     score: float | None
     at: datetime | None
@@ -87,7 +87,7 @@ def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen
         value=value,
         run_id=entry.run_id,
         model=entry.model,
-        subject=entry.dataset_name or entry.suite,
+        benchmark=entry.dataset_name or entry.suite,
         state=word_of(run_pb2.RunState, entry.state),
         score=optional(entry.figure, "mean"),
         at=moment(entry.closed_at),

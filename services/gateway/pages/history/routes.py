@@ -29,7 +29,7 @@ _KINDS = ("suite", "dataset")
 _COLUMNS = (
     "run_id",
     "model",
-    "subject",
+    "benchmark",
     "state",
     "metric",
     "score",
@@ -133,4 +133,4 @@ def _record(entry: leaderboard_pb2.LeaderboardEntry) -> Iterable[Value]:
     row = past_run(entry)
     closed_at = row.closed_at.isoformat() if row.closed_at else ""
     figure = (row.metric, row.value, row.low, row.high)
-    return (row.run_id, row.model, row.subject, row.state, *figure, row.answered, row.failed, closed_at)
+    return (row.run_id, row.model, row.benchmark, row.state, *figure, row.answered, row.failed, closed_at)

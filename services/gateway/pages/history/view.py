@@ -24,7 +24,7 @@ class PastRun:
 
     run_id: str
     model: str
-    subject: str
+    benchmark: str
     state: str
     metric: str
     value: float | None
@@ -134,7 +134,7 @@ def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
     return PastRun(
         run_id=entry.run_id,
         model=entry.model,
-        subject=entry.dataset_name or entry.suite,
+        benchmark=entry.dataset_name or entry.suite,
         state=word_of(run_pb2.RunState, entry.state),
         metric=entry.figure.metric,
         value=optional(entry.figure, "mean"),

@@ -19,8 +19,8 @@ _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
 _WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "cache")
 # Fields of the order, and reasons without a field, by the field of the form.
 _FIELDS = {
-    "suite": "subject",
-    "dataset_id": "subject",
+    "suite": "benchmark",
+    "dataset_id": "benchmark",
     "provider": "model",
     "base_url": "model",
     "completion_window_seconds": "model",
@@ -28,12 +28,12 @@ _FIELDS = {
 _FIELD_OF_REASON = {
     "UNKNOWN_MODEL": "model",
     "UNKNOWN_PROVIDER": "model",
-    "UNKNOWN_SUITE": "subject",
+    "UNKNOWN_SUITE": "benchmark",
     "UNKNOWN_TASK": "tasks",
-    "DATASET_NOT_FOUND": "subject",
-    "INVALID_SUITE_FILE": "subject",
+    "DATASET_NOT_FOUND": "benchmark",
+    "INVALID_SUITE_FILE": "benchmark",
 }
-_LINKED = frozenset({"model", "subject", "metric", "custom", "stream", "tasks", *_NUMBERS, *_WORDS, *NAMES})
+_LINKED = frozenset({"model", "benchmark", "metric", "custom", "stream", "tasks", *_NUMBERS, *_WORDS, *NAMES})
 Faults = Mapping[str, str]
 
 
@@ -47,7 +47,7 @@ class FormFaults(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OrderForm:
-    """All that was entered, as text. `subject` is "suite:name" or "dataset:ds_…"."""
+    """All that was entered, as text. `benchmark` is "suite:name" or "dataset:ds_…"."""
 
     values: Mapping[str, str]
     tasks: Sequence[str]
@@ -58,6 +58,8 @@ class OrderForm:
         texts = {
             name: value.strip() for name, value in given.items() if isinstance(value, str) and name != "tasks"
         }
+        # Addresses that users kept may have the parameter's earlier name.
+        texts.setdefault("benchmark", texts.pop("subject", ""))
         tasks = [value for value in given.getlist("tasks") if isinstance(value, str) and value]
         return cls(texts, tasks)
 
@@ -72,11 +74,11 @@ class OrderForm:
 
     @property
     def kind(self) -> str:
-        return self.get("subject").partition(":")[0]
+        return self.get("benchmark").partition(":")[0]
 
     @property
-    def subject(self) -> str:
-        return self.get("subject").partition(":")[2]
+    def benchmark(self) -> str:
+        return self.get("benchmark").partition(":")[2]
 
     def to_order(self) -> run_pb2.RunOrder:
         """Raises FormFaults with all problems that show without asking the scheduler."""
@@ -85,8 +87,8 @@ class OrderForm:
             faults["model"] = "Choose a model, or write one as provider/name."
         elif "/" not in self.get("model").strip("/"):
             faults["model"] = "Write the model as provider/name."
-        if not self.subject:
-            faults["subject"] = "Choose a suite or a data set."
+        if not self.benchmark:
+            faults["benchmark"] = "Choose a suite or a data set."
         params = self._params(faults)
         if faults:
             raise FormFaults(faults)
@@ -95,7 +97,7 @@ class OrderForm:
         except ValidationError as error:
             raise FormFaults(_faults_of(error)) from error
         if self.kind == "dataset":
-            order.suite, order.dataset_id = "", self.subject
+            order.suite, order.dataset_id = "", self.benchmark
             if self.get("metric"):
                 order.metrics.append(sample_pb2.MetricUse(name=self.get("metric")))
         return order
@@ -114,7 +116,7 @@ class OrderForm:
 
     def _body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         provider, _, name = self.get("model").partition("/")
-        body: dict[str, Any] = {"project_id": 1, "suite": self.subject[:128], "tasks": list(self.tasks)}
+        body: dict[str, Any] = {"project_id": 1, "suite": self.benchmark[:128], "tasks": list(self.tasks)}
         body |= {each: entered(self.get(each)) for each in _NUMBERS if self.get(each)}
         body |= {each: self.get(each) for each in _WORDS if self.get(each)}
         body |= {"config": {"provider": provider, "model": name}, "stream": bool(self.get("stream"))}

@@ -88,15 +88,15 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Li
 
 async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> PastRun | None:
     """None without a completed run of this model on this."""
-    if not (form.get("model") and form.subject):
+    if not (form.get("model") and form.benchmark):
         return None
     is_dataset = form.kind == "dataset"
     request = scheduler_pb2.ListRunsRequest(
         page_size=1,
         state=run_pb2.RUN_STATE_COMPLETED,
         model=form.get("model"),
-        suite="" if is_dataset else form.subject,
-        dataset_id=form.subject if is_dataset else "",
+        suite="" if is_dataset else form.benchmark,
+        dataset_id=form.benchmark if is_dataset else "",
     )
     try:
         runs = (await scheduler.runs.ListRuns(request)).runs

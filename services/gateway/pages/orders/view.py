@@ -63,7 +63,7 @@ class OrderView:
     @property
     def elsewhere(self) -> Sequence[str]:
         """Problems that belong to no field of the form."""
-        own = {"model", "subject", "tasks", "custom", "limit", "num_fewshot", "rollouts", "max_cost"}
+        own = {"model", "benchmark", "tasks", "custom", "limit", "num_fewshot", "rollouts", "max_cost"}
         own |= {"project_id", "priority", "scoring_method", "prompt_form", "truncate", "cache", "metric"}
         own |= {field.name for field in self.fields}
         return [sentence for name, sentence in self.faults.items() if name not in own]
@@ -74,7 +74,7 @@ class OrderView:
 
     @property
     def suite(self) -> SuiteChoice | None:
-        named = self.form.subject if self.form.kind == "suite" else ""
+        named = self.form.benchmark if self.form.kind == "suite" else ""
         return next((each for each in self.suites if each.name == named), None)
 
 

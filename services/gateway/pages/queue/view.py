@@ -15,7 +15,7 @@ from services.gateway.http.presentation import moment, optional
 class QueuedRun:
     run_id: str
     model: str
-    subject: str
+    benchmark: str
     user: str
     priority: str
     state: str
@@ -167,7 +167,7 @@ def _run(run: run_pb2.Run) -> QueuedRun:
     return QueuedRun(
         run_id=run.run_id,
         model=run.order.model,
-        subject=run.dataset_name or run.order.suite or run.order.dataset_id,
+        benchmark=run.dataset_name or run.order.suite or run.order.dataset_id,
         user=run.user,
         priority=word_of(run_pb2.Priority, run.order.priority) if run.order.priority else "",
         state=word_of(run_pb2.RunState, run.state),

@@ -88,7 +88,7 @@ class RunHead:
 
     run_id: str
     model: str
-    subject: str
+    benchmark: str
     dataset_id: str
     user: str
     project_id: int
@@ -109,7 +109,7 @@ def run_head(run: run_pb2.Run) -> RunHead:
     return RunHead(
         run_id=run.run_id,
         model=order.model,
-        subject=run.dataset_name or order.suite or order.dataset_id,
+        benchmark=run.dataset_name or order.suite or order.dataset_id,
         dataset_id=order.dataset_id,
         user=run.user,
         project_id=order.project_id,

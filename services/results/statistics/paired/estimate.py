@@ -108,5 +108,5 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     adjusted = np.empty_like(known)
     # A later step cannot be less certain than one before it.
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
-    in_turn = iter(adjusted.tolist())
-    return [None if p_value is None else next(in_turn) for p_value in p_values]
+    ascending = iter(adjusted.tolist())
+    return [None if p_value is None else next(ascending) for p_value in p_values]

@@ -88,13 +88,13 @@ def start_estimates(
     A run without an estimate may keep its slot for ever or free it at once. None if no slot has an estimate.
     """
     taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, waiting))
-    turns = zip(
+    starts = zip(
         _starts([each.seconds for each in taken], [each.seconds for each in coming], slots),
         _starts([each.low for each in taken], [each.low for each in coming], slots),
         _starts([each.high for each in taken], [each.high for each in coming], slots),
         strict=True,
     )
-    return [None if math.isinf(turn[0]) else TimeEstimate(*turn) for turn in turns]
+    return [None if math.isinf(start[0]) else TimeEstimate(*start) for start in starts]
 
 
 def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> list[float]:

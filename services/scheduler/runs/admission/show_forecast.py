@@ -143,7 +143,7 @@ class QueueForecast:
         return estimate.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
 
     def _history_of(self, run: Run) -> Sequence[CompletedRun]:
-        return self._history.get((run.order.subject, run.order.model), ())
+        return self._history.get((run.order.benchmark, run.order.model), ())
 
 
 def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEstimate | None:
@@ -224,7 +224,7 @@ class ForecastQueue:
         queue = await self.store.queue(MOST_FORECAST)
         known = [*queue.running, *(each.run for each in queue.waiting)]
         # One query for all pairs: a queue of hundreds has few suites and models.
-        history = await self.store.past_runs({(run.order.subject, run.order.model) for run in known})
+        history = await self.store.past_runs({(run.order.benchmark, run.order.model) for run in known})
         monotonic = self.clock.monotonic()
         rates = {
             run.run_id: RunRate(

@@ -233,7 +233,7 @@ def _values(run: Run, request: UUID | None) -> tuple[object, ...]:
         request,
         run.user,
         order.project_id,
-        order.subject,
+        order.benchmark,
         order.model,
         run.pool,
         order.priority.number,

@@ -40,7 +40,7 @@ class RunOrder:
     completion_window_seconds: int | None = None
 
     @property
-    def subject(self) -> str:
+    def benchmark(self) -> str:
         """The name that figures are listed and compared by: the suite, or the id of the data set."""
         return self.suite or self.dataset_id
 

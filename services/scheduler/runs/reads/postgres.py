@@ -48,7 +48,7 @@ class PostgresRunLists:
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
-        wanted = (order.subject, order.model, run.scoring_method, json.dumps(order.token_settings))
+        wanted = (order.benchmark, order.model, run.scoring_method, json.dumps(order.token_settings))
         return [_past_usage(row) for row in await self._session.fetch("past_usage", *wanted)]
 
 

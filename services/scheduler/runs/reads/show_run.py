@@ -140,10 +140,10 @@ class ShowRun:
         """Counts for a page of runs. Missing ones are fetched from results, for at most COUNTS_SECONDS."""
         counts = {run.run_id: self._known_counts(run) for run in runs}
         missing = [run for run in runs if run.is_planned and not run.is_closed and counts[run.run_id] is None]
-        turns = asyncio.Semaphore(COUNTS_AT_A_TIME)
+        slots = asyncio.Semaphore(COUNTS_AT_A_TIME)
 
         async def ask(run: Run) -> None:
-            async with turns:
+            async with slots:
                 with suppress(DomainError):
                     counts[run.run_id] = await self.counts(run)
 

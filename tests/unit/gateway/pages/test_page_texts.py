@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from starlette.datastructures import ImmutableMultiDict
 
 from services.gateway.pages import text
 from services.gateway.pages.interval_plot import Scale
@@ -58,7 +59,7 @@ def test_fields_are_those_that_an_engine_takes() -> None:
 
 
 def form(**given: str) -> OrderForm:
-    return OrderForm({"model": "vllm/starter", "subject": "suite:starter", **given}, ())
+    return OrderForm({"model": "vllm/starter", "benchmark": "suite:starter", **given}, ())
 
 
 def test_form_becomes_an_order_with_its_numbers_and_custom_parameters() -> None:
@@ -73,7 +74,7 @@ def test_form_becomes_an_order_with_its_numbers_and_custom_parameters() -> None:
 
 
 def test_data_set_is_ordered_with_its_metric_and_without_a_suite() -> None:
-    order = form(subject="dataset:ds_1", metric="exact_match").to_order()
+    order = form(benchmark="dataset:ds_1", metric="exact_match").to_order()
     assert (order.suite, order.dataset_id, order.metrics[0].name) == ("", "ds_1", "exact_match")
 
 
@@ -82,7 +83,7 @@ def test_data_set_is_ordered_with_its_metric_and_without_a_suite() -> None:
     [
         ({"model": ""}, "model"),
         ({"model": "starter"}, "model"),
-        ({"subject": ""}, "subject"),
+        ({"benchmark": ""}, "benchmark"),
         ({"limit": "0"}, "limit"),
         ({"temperature": "3"}, "temperature"),
         ({"custom": "["}, "custom"),
@@ -96,7 +97,13 @@ def test_fault_is_at_its_field(given: dict[str, str], field: str) -> None:
     assert set(refused.value.faults) == {field}
 
 
+def test_address_with_the_earlier_name_of_a_parameter_is_read() -> None:
+    assert OrderForm.of(ImmutableMultiDict({"subject": "suite:starter"})).benchmark == "starter"
+    both = ImmutableMultiDict({"subject": "suite:old", "benchmark": "dataset:ds_1"})
+    assert OrderForm.of(both).benchmark == "ds_1"
+
+
 def test_address_of_a_form_holds_what_is_entered_and_no_more() -> None:
     assert form(limit="7", request_id="x", unknown="y").link() == (
-        "/runs/new?model=vllm%2Fstarter&subject=suite%3Astarter&limit=7"
+        "/runs/new?model=vllm%2Fstarter&benchmark=suite%3Astarter&limit=7"
     )

@@ -107,7 +107,7 @@ def test_no_run_of_a_day_is_late_and_no_worker_comes_in_vain(seed: int) -> None:
     assert pool.workers == []
     # Each time that there is work, the number rises once and falls once.
     busy_times = sum(bool(after and not before) for before, after in pairwise(pool.history))
-    assert pool.turns <= 4 * busy_times
+    assert pool.reversals <= 4 * busy_times
     assert pool.wasted_workers == 0
     ideal = day.ideal_gpu_seconds
     used = f"{pool.gpu_seconds / 3600:.1f} GPU hours, {ideal / 3600:.1f} ideal"
@@ -139,4 +139,4 @@ def test_steady_small_runs_keep_one_worker_and_do_not_restart_it() -> None:
     day = Day([SimulatedRun(600 + 240 * number, 300) for number in range(100)])
     pool = day.simulate()
     assert max(pool.history) == 1
-    assert pool.turns == 1
+    assert pool.reversals == 1

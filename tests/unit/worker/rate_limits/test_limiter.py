@@ -8,8 +8,8 @@ import pytest
 from services.worker.rate_limits.limiter import (
     AdvertisedLimits,
     ProviderRateLimiter,
+    QuotaShare,
     RateLimiters,
-    RateQuota,
     rate_limit_key,
 )
 from services.worker.rate_limits.waits import Backoff
@@ -25,10 +25,10 @@ def limiter() -> ProviderRateLimiter:
     return ProviderRateLimiter("p", LoopClock(), BACKOFF)
 
 
-async def seconds_of(limiter: ProviderRateLimiter, turns: int) -> float:
+async def seconds_of(limiter: ProviderRateLimiter, requests: int) -> float:
     started = LoopClock().monotonic()
     async with asyncio.TaskGroup() as group:
-        for _ in range(turns):
+        for _ in range(requests):
             group.create_task(limiter.acquire())
     return LoopClock().monotonic() - started
 
@@ -42,31 +42,31 @@ async def test_nothing_waits_while_no_limit_is_known(limiter: ProviderRateLimite
 
 @in_virtual_time
 async def test_requests_go_out_at_the_granted_rate(limiter: ProviderRateLimiter) -> None:
-    limiter.apply_quota(RateQuota(requests=200.0))
+    limiter.apply_quota(QuotaShare(requests=200.0))
     assert 0.35 < await seconds_of(limiter, 100) < 0.9
 
 
 @in_virtual_time
 async def test_a_slow_rate_lets_one_at_a_time_through(limiter: ProviderRateLimiter) -> None:
-    limiter.apply_quota(RateQuota(requests=4.0))
+    limiter.apply_quota(QuotaShare(requests=4.0))
     assert 0.6 < await seconds_of(limiter, 3) < 1.5
 
 
 @in_virtual_time
 async def test_requests_wait_for_their_tokens(limiter: ProviderRateLimiter) -> None:
     limiter.on_accepted(50)
-    limiter.apply_quota(RateQuota(tokens=5000.0))
+    limiter.apply_quota(QuotaShare(tokens=5000.0))
     assert 0.3 < await seconds_of(limiter, 50) < 0.9
 
 
 @in_virtual_time
 async def test_a_rate_that_rises_meanwhile_applies(limiter: ProviderRateLimiter) -> None:
-    limiter.apply_quota(RateQuota(requests=1000.0))
+    limiter.apply_quota(QuotaShare(requests=1000.0))
     await seconds_of(limiter, 1)
-    limiter.apply_quota(RateQuota(requests=0.01))
+    limiter.apply_quota(QuotaShare(requests=0.01))
     waiting = asyncio.create_task(limiter.acquire())
     await eventually(lambda: limiter.waiting == 1, "it waits", 2)
-    limiter.apply_quota(RateQuota(requests=1000.0))
+    limiter.apply_quota(QuotaShare(requests=1000.0))
     await asyncio.wait_for(waiting, 2)
 
 
@@ -90,7 +90,7 @@ async def test_rate_limited_requests_in_flight_together_throttle_once(limiter: P
 
 @in_virtual_time
 async def test_resume_at_of_a_quota_throttles_this_worker(limiter: ProviderRateLimiter) -> None:
-    limiter.apply_quota(RateQuota(requests=1000.0, resume_at=LoopClock().now() + timedelta(seconds=0.3)))
+    limiter.apply_quota(QuotaShare(requests=1000.0, resume_at=LoopClock().now() + timedelta(seconds=0.3)))
     assert 0.28 < await seconds_of(limiter, 1) < 0.8
 
 

@@ -8,7 +8,7 @@ import pytest
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
 from services.scheduler.rate_limits.assign_quotas import quota_for
 from services.scheduler.rate_limits.rate_meter import RateMeter, RateReport
-from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters, RateQuota
+from services.worker.rate_limits.limiter import ProviderRateLimiter, QuotaShare, RateLimiters
 from services.worker.rate_limits.waits import LONGEST_RETRY_AFTER_SECONDS, Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
@@ -58,7 +58,7 @@ class Leader:
                 for limiter in self._limiters:
                     rate = grant.requests_per_second
                     share = None if rate is None else grant.shares[limiter.key] * rate
-                    limiter.apply_quota(RateQuota(share, None, grant.resume_at))
+                    limiter.apply_quota(QuotaShare(share, None, grant.resume_at))
 
     def _report(self, limiter: ProviderRateLimiter) -> None:
         self._limited[limiter.key] = limiter.rate_limited
@@ -113,7 +113,7 @@ async def test_ten_workers_together_send_little_more_than_one(provider: Provider
 async def test_a_quota_with_a_far_resume_at_is_capped() -> None:
     """Such as that of a leader whose clock is wrong."""
     limiter = a_limiter()
-    limiter.apply_quota(RateQuota(resume_at=CLOCK.now() + timedelta(days=1)))
+    limiter.apply_quota(QuotaShare(resume_at=CLOCK.now() + timedelta(days=1)))
     await asyncio.wait_for(limiter.acquire(), 1.2 * LONGEST_RETRY_AFTER_SECONDS)
 
 

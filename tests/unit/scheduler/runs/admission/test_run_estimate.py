@@ -57,18 +57,18 @@ def test_a_free_place_is_had_at_once() -> None:
 def test_each_takes_the_place_that_gets_free_first() -> None:
     """Places get free at 5, 7 and 9; the waiting ones last 5, 10, 20 and 10 seconds."""
     waiting = [exactly(seconds) for seconds in (5, 10, 20, 10, 1)]
-    turns = start_estimates([exactly(9), exactly(5), exactly(7)], waiting, slots=3)
-    assert turns == [exactly(seconds) for seconds in (5, 7, 9, 10, 17)]
+    starts = start_estimates([exactly(9), exactly(5), exactly(7)], waiting, slots=3)
+    assert starts == [exactly(seconds) for seconds in (5, 7, 9, 10, 17)]
 
 
 def test_the_band_is_played_through_as_well() -> None:
-    turns = start_estimates([TimeEstimate(10, 5, 20)], [TimeEstimate(4, 2, 8), exactly(1)], slots=1)
-    assert turns == [TimeEstimate(10, 5, 20), TimeEstimate(14, 7, 28)]
+    starts = start_estimates([TimeEstimate(10, 5, 20)], [TimeEstimate(4, 2, 8), exactly(1)], slots=1)
+    assert starts == [TimeEstimate(10, 5, 20), TimeEstimate(14, 7, 28)]
 
 
 def test_a_run_without_an_estimate_keeps_its_slot() -> None:
-    turns = start_estimates([None, exactly(5)], [exactly(3), None, exactly(1)], slots=2)
-    assert turns == [TimeEstimate(5, 0, 5), TimeEstimate(8, 3, 8), None]
+    starts = start_estimates([None, exactly(5)], [exactly(3), None, exactly(1)], slots=2)
+    assert starts == [TimeEstimate(5, 0, 5), TimeEstimate(8, 3, 8), None]
 
 
 def test_a_lowered_limit_lets_the_first_ends_pass() -> None:

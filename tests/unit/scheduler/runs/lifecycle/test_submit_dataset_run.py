@@ -38,7 +38,7 @@ async def submitted(
 async def test_run_is_listed_by_its_data_set_and_knows_its_name() -> None:
     harness = SchedulerHarness()
     run = await submitted(PLAIN, harness, metrics=(MetricUse("f1"), *EXACT), limit=2)
-    assert run.order.subject == run.order.dataset_id
+    assert run.order.benchmark == run.order.dataset_id
     assert (run.dataset_name, run.scoring_method) == ("rows.jsonl", ScoringMethod.GENERATE)
     assert [use.name for use in run.order.metrics] == ["squad_f1", "exact_match"]
     assert run.expires_at is None

@@ -1,4 +1,4 @@
-"""The verdict over what an agent left: a score from 0 to 1, and what it is made of."""
+"""The verifier's result over what an agent left: a score from 0 to 1, and what it is made of."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class RubricScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifierResult:
     """`log` is what the verifier printed, cut in its middle; `detail` is one line.
 
     `rewards` are further numbers of a reward file.
