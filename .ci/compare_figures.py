@@ -25,9 +25,9 @@ FROM results.outcomes AS o
 JOIN results.run_tasks AS t ON t.run_id = o.run_id AND t.task_index = o.task_index
 JOIN results.samples AS s ON s.set_id = t.set_id AND s.position = o.sample - t.first_sample
 CROSS JOIN LATERAL (
-    SELECT weighed.place - 1 AS choice
-    FROM jsonb_array_elements(o.choices) WITH ORDINALITY AS weighed (score, place)
-    ORDER BY (weighed.score ->> 0)::float8 DESC NULLS LAST, weighed.place
+    SELECT weighed.ordinal - 1 AS choice
+    FROM jsonb_array_elements(o.choices) WITH ORDINALITY AS weighed (score, ordinal)
+    ORDER BY (weighed.score ->> 0)::float8 DESC NULLS LAST, weighed.ordinal
     LIMIT 1
 ) AS picked
 WHERE o.run_id = $1::uuid AND o.status <> 'failed'

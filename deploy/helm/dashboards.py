@@ -243,8 +243,8 @@ def _pools() -> Document:
 
 def _panel(number: int, panel: Panel) -> Document:
     targets = [
-        {"refId": chr(ord("A") + place), "datasource": SOURCE, "expr": expression, "legendFormat": legend}
-        for place, (expression, legend) in enumerate(panel.queries)
+        {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": expression, "legendFormat": legend}
+        for index, (expression, legend) in enumerate(panel.queries)
     ]
     row, column = divmod(number, COLUMNS)
     return {

@@ -66,6 +66,6 @@ def proved_samples(
         )
         # Only then are ranges expanded: a forged one may have any length.
         if hmac.compare_digest(given.dispatch_proof, dispatched.dispatch_proof(key)):
-            place = (given.shard, given.attempt, given.rollout)
-            proved[place] = proved.get(place, frozenset()).union(*ranges)
+            shard_attempt = (given.shard, given.attempt, given.rollout)
+            proved[shard_attempt] = proved.get(shard_attempt, frozenset()).union(*ranges)
     return proved

@@ -127,9 +127,9 @@ def _sentence(error: ValidationError | SettingsError | KeyError, prefix: str) ->
     return "; ".join(one["msg"] for one in error.errors())
 
 
-def _variable(place: tuple[int | str, ...], prefix: str) -> str:
+def _variable(location: tuple[int | str, ...], prefix: str) -> str:
     """A shared setting is reported by its variable, any other one by its field."""
-    name = ".".join(map(str, place)).upper()
+    name = ".".join(map(str, location)).upper()
     return name if name.startswith("PROCTOR_") else f"{prefix}{name}"
 
 

@@ -182,11 +182,11 @@ class CallSlots:
             raise GatewayFull(limit=self._max_calls)
         if self._calls[user] >= self._max_calls_per_user:
             raise TooManyCalls(user=user, limit=f"{self._max_calls_per_user} requests", retry_after_seconds=1)
-        with self._changed(user, 1, 0), self.holding(user, size):
+        with self._changed(user, 1, 0), self.counted_bytes(user, size):
             yield
 
     @contextmanager
-    def holding(self, user: str, size: int) -> Iterator[None]:
+    def counted_bytes(self, user: str, size: int) -> Iterator[None]:
         """Counts the bytes of a request with a slot. Raises `TooManyCalls` or `GatewayHoldsTooMuch`.
 
         A single request always fits: bodies have a limit of their own.

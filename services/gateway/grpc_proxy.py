@@ -173,7 +173,7 @@ class _Call:
             caller = await held.enter_async_context(self.admitted(context, 0))
             reader = _reader(caller, context.peer())
             request = await held.enter_async_context(self.reads.message(messages, reader))
-            held.enter_context(self.admission.slots.holding(caller.name, len(request)))
+            held.enter_context(self.admission.slots.counted_bytes(caller.name, len(request)))
             yield request, caller
 
 

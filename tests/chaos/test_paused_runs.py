@@ -72,7 +72,7 @@ async def test_urgent_run_overtakes_and_the_other_goes_on_where_it_was(stack: St
         nonlocal urgent_id
         urgent = keyed_order(priority=run_pb2.PRIORITY_HIGH, limit=URGENT_ROWS)
         urgent_id = await stack.submit(urgent)
-        await eventually(lambda: has_state(stack, run.run_id, run_pb2.RUN_STATE_PENDING), "it gives way")
+        await eventually(lambda: has_state(stack, run.run_id, run_pb2.RUN_STATE_PENDING), "it is preempted")
         await kill(stack, "scheduler")
 
     recorded = await run.strike_at(0.3, overtake)

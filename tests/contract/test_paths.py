@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = (
+PATTERNS = (
     "*.md",
     "docs/**/*.md",
     "protos/**/*.proto",
@@ -20,7 +20,7 @@ SHORT = re.compile(r"`((?:gateway|scheduler|worker|results)/[a-z_/]+)`")
 
 
 def text_files() -> list[Path]:
-    found = {path for place in PLACES for path in ROOT.glob(place)}
+    found = {path for pattern in PATTERNS for path in ROOT.glob(pattern)}
     return sorted(path for path in found if "_pb2" not in path.name and path.name != "CHANGELOG.md")
 
 

@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("proctor", "services", "tests", "protos", ".ci")
+# Texts of tests may be a model's answer.
+SHOWS_TEXTS = ("proctor", "services")
 PROSE = ("docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 # The old word, and the one to use.
 IDENTIFIERS = {
@@ -25,18 +27,28 @@ IDENTIFIERS = {
     "desk": "context",
     "door": "API, entry point",
     "doors": "APIs, entry points",
+    "gave": "preempted",
+    "grant": "quota",
+    "grants": "quotas",
     "heed": "honour, apply",
     "heeded": "honoured, applied",
+    "holding": "in flight, counted",
     "incarnation": "generation",
     "loose": "unreferenced",
     "pace": "rate limit",
     "paces": "rate limits",
+    "place": "slot, position, index",
+    "places": "slots, positions, indexes",
     "standing": "leaderboard entry, running",
     "standings": "leaderboard entries",
     "struck": "faulted",
     "told": "reported, stored, detected",
     "urgency": "priority",
 }
+# Words of sentences, such as names of tests, that name nothing in the code.
+NAMES = {"stay": "minimum run time"}
+# The word belongs to chats: their files speak of messages and roles.
+CHAT_WORDS = ("turn", "turns")
 WORDS = {
     "gave way": "was preempted",
     "gives way": "is preempted",
@@ -75,22 +87,29 @@ def words_in(name: str) -> set[str]:
 
 
 def prose_of(path: Path) -> str:
-    """Comments and docstrings of Python, comments of contracts and SQL, all of a page."""
+    """Comments, docstrings and shown texts of Python; comments of contracts and SQL; all of a page."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
+    if path.suffix in {".md", ".html"}:
         return text
     if path.suffix in {".proto", ".sql"}:
         return "\n".join(re.findall(r"(?://|--).*", text))
     tree = ast.parse(text)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
+    if path.parts[len(ROOT.parts)] in SHOWS_TEXTS:
+        texts += [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        ]
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return "\n".join(docstrings + [token.string for token in tokens if token.type == tokenize.COMMENT])
+    return "\n".join(texts + [token.string for token in tokens if token.type == tokenize.COMMENT])
 
 
 def prose_files() -> list[Path]:
     pages = [ROOT / name for name in PROSE]
     pages = [page for each in pages for page in (sorted(each.rglob("*.md")) if each.is_dir() else [each])]
+    pages += sorted((ROOT / "services/gateway/pages/templates").rglob("*.html"))
     contracts = sorted((ROOT / "protos").rglob("*.proto")) + sorted((ROOT / "services").rglob("*.sql"))
     return [*pages, *contracts, *python_files()]
 
@@ -118,6 +137,19 @@ def all_prose() -> list[tuple[Path, str]]:
 @pytest.mark.parametrize("word", IDENTIFIERS)
 def test_no_name_has_a_private_word(word: str) -> None:
     assert names_by_word()[word] == [], f"use {IDENTIFIERS[word]}"
+
+
+@pytest.mark.parametrize("word", NAMES)
+def test_no_name_but_that_of_a_test_has_a_word_of_sentences(word: str) -> None:
+    found = [name for name in names_by_word()[word] if ": test_" not in name]
+    assert found == [], f"use {NAMES[word]}"
+
+
+@pytest.mark.parametrize("word", CHAT_WORDS)
+def test_turns_are_those_of_chats(word: str) -> None:
+    files = {name.partition(": ")[0] for name in names_by_word()[word] if ": test_" not in name}
+    chat = re.compile(r"\brole\b|messages|Prompt\b|chat|_of_turn", re.IGNORECASE)
+    assert {file for file in files if not chat.search((ROOT / file).read_text(encoding="utf-8"))} == set()
 
 
 @pytest.mark.parametrize("word", WORDS)

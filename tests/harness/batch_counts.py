@@ -35,7 +35,7 @@ class _Returned:
     """Where each line of one file stands in the input, and what is wrong with the file."""
 
     name: str
-    places: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
     codes: Counter[str] = field(default_factory=Counter)
     ids: set[str] = field(default_factory=set)
@@ -43,40 +43,40 @@ class _Returned:
     def problems(self) -> Iterable[str]:
         if self.strangers:
             yield f"{self.name}: {len(self.strangers)} were not asked: {_some(self.strangers)}"
-        if self.places != sorted(self.places):
+        if self.positions != sorted(self.positions):
             yield f"{self.name} is not in the order of the input"
-        if len(self.ids) != len(self.places) + len(self.strangers):
+        if len(self.ids) != len(self.positions) + len(self.strangers):
             yield f"{self.name}: ids of lines come twice"
 
 
 def count_batch(given: bytes, output: bytes, errors: bytes = b"") -> BatchCount:
     """All three as JSON lines; a file that is not there is empty."""
     wanted = [orjson.loads(line)["custom_id"] for line in given.splitlines() if line.strip()]
-    places = {custom_id: place for place, custom_id in enumerate(wanted)}
-    answers, failures = _read("output", output, places), _read("errors", errors, places)
+    positions = {custom_id: index for index, custom_id in enumerate(wanted)}
+    answers, failures = _read("output", output, positions), _read("errors", errors, positions)
     reported = [*answers.problems(), *failures.problems()]
     if answers.codes:
         reported.append(f"output: failures are among the answers: {dict(answers.codes)}")
-    if failures.codes.total() != len(failures.places) + len(failures.strangers):
+    if failures.codes.total() != len(failures.positions) + len(failures.strangers):
         reported.append("errors: answers are among the failures")
-    times = Counter(answers.places + failures.places)
-    missing = [custom_id for place, custom_id in enumerate(wanted) if place not in times]
-    doubled = [wanted[place] for place, count in times.items() if count > 1]
+    times = Counter(answers.positions + failures.positions)
+    missing = [custom_id for index, custom_id in enumerate(wanted) if index not in times]
+    doubled = [wanted[index] for index, count in times.items() if count > 1]
     reported += [f"{len(missing)} are missing: {_some(missing)}"] if missing else []
     reported += [f"{len(doubled)} come more than once: {_some(doubled)}"] if doubled else []
-    return BatchCount(len(wanted), len(answers.places), failures.codes, tuple(reported))
+    return BatchCount(len(wanted), len(answers.positions), failures.codes, tuple(reported))
 
 
-def _read(name: str, content: bytes, places: dict[str, int]) -> _Returned:
+def _read(name: str, content: bytes, positions: dict[str, int]) -> _Returned:
     returned = _Returned(name)
     for text in content.splitlines():
         line = orjson.loads(text)
         returned.ids.add(line["id"])
-        place = places.get(line["custom_id"])
-        if place is None:
+        index = positions.get(line["custom_id"])
+        if index is None:
             returned.strangers.append(line["custom_id"])
         else:
-            returned.places.append(place)
+            returned.positions.append(index)
         if line["error"] is not None:
             returned.codes[line["error"]["code"]] += 1
         elif line["response"]["status_code"] != 200:

@@ -73,7 +73,7 @@ class Tally:
 class Watched:
     """The most that any look at Postgres has seen: runs that have a slot, and of one user those that wait.
 
-    `most_new` leaves out those that had a place before and gave it away: they wait over the limit.
+    `most_new` leaves out those that had a slot before and were preempted: they wait over the limit.
     """
 
     looks: int = 0

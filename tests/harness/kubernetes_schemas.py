@@ -45,8 +45,8 @@ def validate_custom(document: Object) -> None:
 def _validate(document: Object, validator: Draft202012Validator) -> None:
     error = next(iter(validator.iter_errors(document)), None)
     if error is not None:
-        place = "/".join(map(str, error.absolute_path))
-        raise Invalid(f"{document['kind']} {document['metadata']['name']}: {place}: {error.message}")
+        location = "/".join(map(str, error.absolute_path))
+        raise Invalid(f"{document['kind']} {document['metadata']['name']}: {location}: {error.message}")
 
 
 @cache

@@ -141,8 +141,8 @@ def _answers(
     order: Examination, plan: RunPlan, samples: Mapping[str, Sequence[RenderedSample]]
 ) -> OutcomeBatch:
     outcomes = [
-        Outcome(task.first_sample + place, 0, 0, 1, replace(order.answer_of(sample), finish_reason="stop"))
+        Outcome(task.first_sample + index, 0, 0, 1, replace(order.answer_of(sample), finish_reason="stop"))
         for task in plan.tasks
-        for place, sample in enumerate(samples[task.task])
+        for index, sample in enumerate(samples[task.task])
     ]
     return OutcomeBatch(plan.run_id, 1, outcomes, {})

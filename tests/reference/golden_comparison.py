@@ -26,9 +26,9 @@ def assert_same_questions(samples: Sequence[RenderedSample], golden: GoldenTask)
 
 def _target(sample: RenderedSample, *, as_text: bool) -> object:
     """Tasks that name the right choice by its text have it without the delimiter."""
-    place = sample.target.choice
-    assert place is not None
-    return sample.choices[place].removeprefix(" ") if as_text else place
+    index = sample.target.choice
+    assert index is not None
+    return sample.choices[index].removeprefix(" ") if as_text else index
 
 
 def assert_same_scores(outcomes: Sequence[ScoredOutcome], golden: GoldenTask) -> None:

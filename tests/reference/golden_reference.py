@@ -65,7 +65,7 @@ GOLDEN_TASKS = {
         "mmlu_us_foreign_policy",
     ),
 }
-GOLDEN_PLACES = [(suite, task) for suite, tasks in GOLDEN_TASKS.items() for task in tasks]
+GOLDEN_TASK_NAMES = [(suite, task) for suite, tasks in GOLDEN_TASKS.items() for task in tasks]
 
 
 def folder_of(variable: str) -> Path:

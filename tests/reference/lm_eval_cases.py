@@ -36,7 +36,7 @@ class Case:
 
     def answers(self) -> list[str]:
         said = [self.said(row) for row in self.rows()]
-        return [options[place % len(options)] for place, options in enumerate(said)]
+        return [options[index % len(options)] for index, options in enumerate(said)]
 
 
 def real(file: str, count: int) -> Rows:
@@ -52,13 +52,13 @@ def real(file: str, count: int) -> Rows:
 def truthful_choices() -> list[Row]:
     """Real questions and answers as choices of mc1 and mc2; in mc2 a right one is not always the first."""
     rows = real("gen/truthfulqa_gen.validation.jsonl", 200)()
-    return [_truthful_choice(row, turn=place % 3 == 0) for place, row in enumerate(rows)]
+    return [_truthful_choice(row, is_third=index % 3 == 0) for index, row in enumerate(rows)]
 
 
-def _truthful_choice(row: Row, *, turn: bool) -> Row:
+def _truthful_choice(row: Row, *, is_third: bool) -> Row:
     right, wrong = cast("list[str]", row["correct_answers"]), cast("list[str]", row["incorrect_answers"])
     labelled = [(answer, 1) for answer in right] + [(answer, 0) for answer in wrong]
-    if turn:
+    if is_third:
         labelled.reverse()
     return {
         "question": row["question"],

@@ -116,20 +116,20 @@ def read_config(path: Path) -> RolloutsConfig:
 
 
 def _entry(path: Path, number: int, fields: Any) -> TaskEntry:
-    place = Path(f"{path}, tasks {number}")
+    location = Path(f"{path}, tasks {number}")
     if not isinstance(fields, dict):
-        raise Refused(f"{place}: it must be a table.")
-    _refuse_unknown(place, fields, _TASK_KEYS)
+        raise Refused(f"{location}: it must be a table.")
+    _refuse_unknown(location, fields, _TASK_KEYS)
     variables = fields.get("environment_variables", {})
     if not isinstance(variables, dict):
-        raise Refused(f"{place}: environment_variables must be a table.")
-    overrides = _text(place, fields, "overrides", "")
+        raise Refused(f"{location}: environment_variables must be a table.")
+    overrides = _text(location, fields, "overrides", "")
     return TaskEntry(
-        folder=_existing(path, place, _text(place, fields, "prepared_dir")),
-        model=_text(place, fields, "model"),
-        rollouts=_count(place, fields, "rollouts", 1) or 1,
+        folder=_existing(path, location, _text(location, fields, "prepared_dir")),
+        model=_text(location, fields, "model"),
+        rollouts=_count(location, fields, "rollouts", 1) or 1,
         keeps_own=fields.get("apply_overrides", True) is not False,
-        overrides=_existing(path, place, overrides) if overrides else None,
+        overrides=_existing(path, location, overrides) if overrides else None,
         variables={name: str(value) for name, value in variables.items()},
     )
 
@@ -151,28 +151,28 @@ def _message(path: Path, key: str, fields: Any, message: M) -> M:
         raise Refused(f"{path}: {key}: {error}.") from error
 
 
-def _existing(path: Path, place: Path, named: str) -> Path:
+def _existing(path: Path, location: Path, named: str) -> Path:
     for found in (path.parent / named, Path(named)):
         if found.exists():
             return found
-    raise Refused(f"{place}: there is no {named}.")
+    raise Refused(f"{location}: there is no {named}.")
 
 
-def _text(place: Path, fields: Mapping[str, Any], key: str, default: str | None = None) -> str:
+def _text(location: Path, fields: Mapping[str, Any], key: str, default: str | None = None) -> str:
     value = fields.get(key, default)
     if not isinstance(value, str) or (default is None and not value):
-        raise Refused(f"{place}: {key} is missing, or no text.")
+        raise Refused(f"{location}: {key} is missing, or no text.")
     return value
 
 
-def _count(place: Path, fields: Mapping[str, Any], key: str, default: int) -> int:
+def _count(location: Path, fields: Mapping[str, Any], key: str, default: int) -> int:
     value = fields.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Refused(f"{place}: {key} must be a number of at least 0.")
+        raise Refused(f"{location}: {key} must be a number of at least 0.")
     return value
 
 
-def _refuse_unknown(place: Path, fields: Mapping[str, Any], known: set[str]) -> None:
+def _refuse_unknown(location: Path, fields: Mapping[str, Any], known: set[str]) -> None:
     unknown = sorted(fields.keys() - known)
     if unknown:
-        raise Refused(f"{place}: there is no key {unknown[0]!r}. There are: {', '.join(sorted(known))}.")
+        raise Refused(f"{location}: there is no key {unknown[0]!r}. There are: {', '.join(sorted(known))}.")

@@ -22,7 +22,7 @@ class InterruptChoice(Enum):
 
     CANCEL = "cancel the run"
     DETACH = "stop watching; the run goes on"
-    STAY = "keep watching"
+    KEEP_WATCHING = "keep watching"
 
 
 Ask = Callable[["Interrupts"], Awaitable[InterruptChoice]]
@@ -146,7 +146,7 @@ def _choice_of(answer: str) -> InterruptChoice:
     word = answer.strip().lower()
     if word and "cancel".startswith(word):
         return InterruptChoice.CANCEL
-    return InterruptChoice.DETACH if word and "detach".startswith(word) else InterruptChoice.STAY
+    return InterruptChoice.DETACH if word and "detach".startswith(word) else InterruptChoice.KEEP_WATCHING
 
 
 async def _read_line() -> str:

@@ -1,4 +1,4 @@
-"""Intervals on one scale: ticks at round figures, and places in percent of the width."""
+"""Intervals on one scale: ticks at round figures, and positions in percent of the width."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A scale from `low` to `high`, both ticks; figures between them have places from 0 to 100 percent."""
+    """A scale from `low` to `high`, both ticks; figures between them have positions from 0 to 100 percent."""
 
     low: float
     high: float
@@ -32,9 +32,9 @@ class Scale:
         return cls(ticks[0], ticks[-1], ticks)
 
     def at(self, figure: float) -> float:
-        """Its place in percent; the nearer end for a figure outside."""
-        place = 100 * (figure - self.low) / (self.high - self.low)
-        return round(min(max(place, 0.0), 100.0), 2)
+        """Its position in percent; the nearer end for a figure outside."""
+        percent = 100 * (figure - self.low) / (self.high - self.low)
+        return round(min(max(percent, 0.0), 100.0), 2)
 
     def width(self, low: float, high: float) -> float:
         return round(self.at(high) - self.at(low), 2)

@@ -39,7 +39,7 @@ class AnswerFilter:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMatch:
-    """A filter on one run. `metrics`: by the place of a task the key of its score, None where it has none."""
+    """A filter on one run. `metrics`: by the index of a task the key of its score, None where it has none."""
 
     filter: AnswerFilter
     metrics: Sequence[str | None]
@@ -50,7 +50,7 @@ NO_FILTER = AnswerFilter()
 
 
 def task_index(plan: RunPlan, name: str) -> int:
-    """The place of a task of a run. Raises InvalidParameter."""
+    """The index of a task of a run. Raises InvalidParameter."""
     index = plan.task_index_named(name)
     if index is None:
         names = ", ".join(task.task for task in plan.tasks)
@@ -77,7 +77,7 @@ def score_keys(plans: Sequence[RunPlan], wanted: AnswerFilter) -> list[list[str 
 
     Raises UnknownMetric where no task has it.
     """
-    keys = [[_key(plan, place, wanted.metric) for place in range(len(plan.tasks))] for plan in plans]
+    keys = [[_key(plan, index, wanted.metric) for index in range(len(plan.tasks))] for plan in plans]
     has_bounds = wanted.min_score is not None or wanted.max_score is not None
     if (wanted.metric or has_bounds) and not any(key for of_run in keys for key in of_run):
         known = dict.fromkeys(key for plan in plans for key in _known_keys(plan))
@@ -87,9 +87,9 @@ def score_keys(plans: Sequence[RunPlan], wanted: AnswerFilter) -> list[list[str 
     return keys
 
 
-def _key(plan: RunPlan, place: int, word: str) -> str | None:
+def _key(plan: RunPlan, index: int, word: str) -> str | None:
     name = METRICS_BY_WORD.get(word, word)
-    for scored in plan.scorings[place].scored_metrics:
+    for scored in plan.scorings[index].scored_metrics:
         if has_numbers(scored) and name in ("", scored.key, scored.metric.name):
             return scored.key
     return None

@@ -54,7 +54,7 @@ class MarkChange:
 
 @dataclass(frozen=True, slots=True)
 class ChosenAnswer:
-    """`run`: place of the run in the requested list. `row_id` is unique over the file."""
+    """`run`: index of the run in the requested list. `row_id` is unique over the file."""
 
     run: int
     key: OutcomeKey

@@ -105,7 +105,7 @@ class ListOutcomes:
             if not keys:
                 return found, None
             matched = await self.answers.match(scan.run_id, keys, wanted, WINDOW_BYTES)
-            found += [keys[place] for place in matched.places]
+            found += [keys[index] for index in matched.indexes]
             if len(found) >= scan.most:
                 return found[: scan.most], found[scan.most - 1]
             is_end = len(keys) < window.most and matched.judged == len(keys)
@@ -123,7 +123,7 @@ class ListOutcomes:
         }
         weights = [
             BYTES_OF_NUMBERS + outcomes.get(key, 0) + samples[index].get(position, 0)
-            for key, (index, position) in zip(found, _places(plan, found), strict=True)
+            for key, (index, position) in zip(found, _located(plan, found), strict=True)
         ]
         return found[: fitting_count(weights)]
 
@@ -136,7 +136,7 @@ class ListOutcomes:
         golden = await self.answers.golden(plan.run_id, keys)
         return [
             ListedOutcome(plan.tasks[index], samples[index][position], one, one.key[1:] in golden)
-            for one, (index, position) in zip(scored, _places(plan, keys), strict=True)
+            for one, (index, position) in zip(scored, _located(plan, keys), strict=True)
         ]
 
 
@@ -150,20 +150,20 @@ def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
     return OutcomePage(query.run_id, after, before, most, query.status)
 
 
-def _places(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:
-    """The place of each outcome's task, and the position of its sample in the task's set."""
-    places = []
+def _located(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:
+    """The index of each outcome's task, and the position of its sample in the task's set."""
+    located = []
     for sample, _ in keys:
         index = plan.task_index_of(sample)
         assert index is not None
-        places.append((index, sample - plan.tasks[index].first_sample))
-    return places
+        located.append((index, sample - plan.tasks[index].first_sample))
+    return located
 
 
 def _positions(plan: RunPlan, keys: Sequence[OutcomeKey]) -> Mapping[int, list[int]]:
-    """Positions in the sample set of each task, by the place of the task."""
+    """Positions in the sample set of each task, by the index of the task."""
     wanted: dict[int, set[int]] = defaultdict(set)
-    for index, position in _places(plan, keys):
+    for index, position in _located(plan, keys):
         wanted[index].add(position)
     return {index: sorted(positions) for index, positions in wanted.items()}
 

@@ -125,8 +125,8 @@ class ListSideBySide:
         rows = [row for row in rows if any(other is not None for other in row[1:])]
         said = await asyncio.gather(
             *(
-                self.answers.digests(side.plan.run_id, _numbers(side, [row[place] for row in rows]))
-                for place, side in enumerate(wanted.sides)
+                self.answers.digests(side.plan.run_id, _numbers(side, [row[index] for row in rows]))
+                for index, side in enumerate(wanted.sides)
             )
         )
         found = []
@@ -147,7 +147,7 @@ class ListSideBySide:
         ids = first.task.sample_set_id, other.task.sample_set_id
         if ids[0] == ids[1]:
             return {at: at for at in window}
-        beside = await self.same_samples.at_same_place(*ids, window)
+        beside = await self.same_samples.at_same_position(*ids, window)
         pairs = {at: at for at, there in beside.items() if there.is_same_row}
         digests = sorted({there.digest for there in beside.values() if not there.is_same_row})
         if digests:
@@ -165,15 +165,15 @@ class ListSideBySide:
             return rows, None
         matching: set[int] = set()
         judged = len(rows)
-        for place, (side, match) in enumerate(zip(wanted.sides, wanted.matches, strict=True)):
+        for index, (side, match) in enumerate(zip(wanted.sides, wanted.matches, strict=True)):
             asked = [
                 (at, (side.sample(position), 0))
                 for at, row in enumerate(rows[:judged])
-                if (position := row.positions[place]) is not None
+                if (position := row.positions[index]) is not None
             ]
             keys = [key for _, key in asked]
             found = await self.answers.match(side.plan.run_id, keys, match, WINDOW_BYTES)
-            matching |= {asked[which][0] for which in found.places}
+            matching |= {asked[which][0] for which in found.indexes}
             if found.judged < len(asked):
                 judged = asked[found.judged][0]
         kept = [row for at, row in enumerate(rows[:judged]) if at in matching]
@@ -183,7 +183,7 @@ class ListSideBySide:
         first = sides[0]
         positions = [row.first for row in rows]
         samples = await self.sample_sets.read(first.task.sample_set_id, positions) if rows else {}
-        answers = [await self._listed(side, place, rows) for place, side in enumerate(sides)]
+        answers = [await self._listed(side, index, rows) for index, side in enumerate(sides)]
         shown = []
         for row in rows:
             beside = [
@@ -193,9 +193,9 @@ class ListSideBySide:
             shown.append(ShownRow(first.task, samples[row.first], beside, row.is_differing))
         return shown
 
-    async def _listed(self, side: Side, place: int, rows: Sequence[PairedRow]) -> Mapping[int, ListedOutcome]:
+    async def _listed(self, side: Side, index: int, rows: Sequence[PairedRow]) -> Mapping[int, ListedOutcome]:
         """Outcomes by position in the run's own set."""
-        positions = [at for row in rows if (at := row.positions[place]) is not None]
+        positions = [at for row in rows if (at := row.positions[index]) is not None]
         keys = [(side.sample(at), 0) for at in positions]
         scored = await self.answers.read(side.plan.run_id, keys)
         golden = await self.answers.golden(side.plan.run_id, keys)
@@ -211,12 +211,12 @@ class ListSideBySide:
         first = sides[0].task.sample_set_id
         asked = await self.sample_sets.weights(first, [row.first for row in rows])
         totals = [BYTES_OF_NUMBERS * len(sides) + asked.get(row.first, 0) for row in rows]
-        for place, side in enumerate(sides):
-            places = [row.positions[place] for row in rows]
+        for index, side in enumerate(sides):
+            positions = [row.positions[index] for row in rows]
             said = await self.answers.weights(
-                side.plan.run_id, [(number, 0) for number in _numbers(side, places)]
+                side.plan.run_id, [(number, 0) for number in _numbers(side, positions)]
             )
-            for which, at in enumerate(places):
+            for which, at in enumerate(positions):
                 totals[which] += 0 if at is None else said.get((side.sample(at), 0), 0)
         return totals
 

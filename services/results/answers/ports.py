@@ -6,7 +6,7 @@ from typing import Protocol
 
 from services.results.answers.answer_filter import AnswerMatch
 from services.results.answers.golden import GoldenAnswer, MarkChange
-from services.results.answers.side_by_side import Placed, SamePlace
+from services.results.answers.side_by_side import Placed, SamePosition
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import RunPlan
 
@@ -24,9 +24,9 @@ class KeyScan:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """Places in a list of keys that match; only the first `judged` of the list were looked at."""
+    """Indexes in a list of keys that match; only the first `judged` of the list were looked at."""
 
-    places: Sequence[int]
+    indexes: Sequence[int]
     judged: int
 
 
@@ -63,7 +63,7 @@ class AnswerStore(Protocol):
 class SameSampleStore(Protocol):
     """Finds the samples of one set in another."""
 
-    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePlace]:
+    async def at_same_position(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePosition]:
         """Samples by position: what each is, and whether the other set has it there."""
         ...
 

@@ -8,7 +8,7 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
 from services.results.answers.golden import FailureNotGolden, GoldenAnswer, MarkChange, NoSuchAnswer
 from services.results.answers.ports import KeyScan, Matched
-from services.results.answers.side_by_side import Placed, SamePlace, called
+from services.results.answers.side_by_side import Placed, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
 from services.results.runs.errors import RecordNotFound
@@ -48,7 +48,7 @@ class PostgresAnswers:
             chosen.max_characters,
             chosen.is_golden,
         )
-        return Matched(row["places"], row["judged"]) if row else Matched((), 0)
+        return Matched(row["indexes"], row["judged"]) if row else Matched((), 0)
 
     async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
         rows = await self._session.fetch("weigh_outcomes", run_id, *key_columns(keys))
@@ -71,10 +71,10 @@ class PostgresSameSamples:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePlace]:
+    async def at_same_position(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePosition]:
         rows = await self._session.fetch("list_same_rows", set_id, other_id, window.start, window.stop)
         return {
-            row["position"]: SamePlace(row["digest"], row["is_same_sample"], row["is_same_row"])
+            row["position"]: SamePosition(row["digest"], row["is_same_sample"], row["is_same_row"])
             for row in rows
         }
 

@@ -14,11 +14,11 @@ LIMIT $5::integer;
 
 -- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden)
 SELECT
-    coalesce(array_agg(place - 1 ORDER BY place) FILTER (WHERE is_match), '{}') AS places,
+    coalesce(array_agg(ordinal - 1 ORDER BY ordinal) FILTER (WHERE is_match), '{}') AS indexes,
     count(is_match) AS judged
 FROM (
     SELECT
-        place,
+        ordinal,
         CASE WHEN bytes_before < $4::bigint THEN coalesce(
             (status <> 'failed' OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
             AND ($5::outcome_status IS NULL OR status = $5::outcome_status)
@@ -52,7 +52,7 @@ FROM (
         ) END AS is_match
     FROM (
         SELECT
-            asked.place, asked.sample, asked.rollout, o.status, o.epoch,
+            asked.ordinal, asked.sample, asked.rollout, o.status, o.epoch,
             o.status <> 'failed' OR o.failure_class = 'scoring' AS is_answered, s.row_id, s.doc_id,
             s.prompt_text, s.prompt_messages, o.body_json,
             CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,
@@ -63,8 +63,8 @@ FROM (
             coalesce(sum(
                 octet_length(o.answer_text) + CASE WHEN $7::text = '' THEN 0 ELSE octet_length(o.body_json) END
                 + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
-            ) OVER (ORDER BY asked.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
-        FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
+            ) OVER (ORDER BY asked.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+        FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, ordinal)
         LEFT JOIN LATERAL (
             SELECT status, failure_class, epoch, task_index, answer_text, prediction, scores, body_json
             FROM outcomes
@@ -98,14 +98,14 @@ CROSS JOIN LATERAL (
 
 -- name: read_outcomes: Return some outcomes as whole rows, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
 SELECT o.outcome
-FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, place)
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
     SELECT current_outcomes AS outcome
     FROM current_outcomes
     WHERE run_id = $1::uuid AND sample = wanted.sample AND rollout = wanted.rollout
     LIMIT 1
 ) AS o
-ORDER BY wanted.place;
+ORDER BY wanted.ordinal;
 
 -- name: digest_answers: Return digests of the first answers to some samples, null where there is none, and the bodies of answers without a text ($1 run, $2 samples)
 SELECT
@@ -177,10 +177,10 @@ JOIN golden_answers AS g ON g.run_id = $1::uuid AND g.sample = asked.sample AND 
 
 -- name: find_unmarkable: Return an outcome among some that does not exist, or failed ($1 run, $2 samples, $3 rollouts)
 SELECT asked.sample, asked.rollout, coalesce(o.status = 'failed', false) AS is_failure
-FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, ordinal)
 LEFT JOIN outcomes AS o ON o.run_id = $1::uuid AND o.sample = asked.sample AND o.rollout = asked.rollout
 WHERE o.status IS NULL OR o.status = 'failed'
-ORDER BY asked.place
+ORDER BY asked.ordinal
 LIMIT 1;
 
 -- name: add_golden: Mark answers as golden and record who did; marks that exist stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)

@@ -70,7 +70,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class SamePlace:
+class SamePosition:
     """A sample of the first set; whether the other has it at the same position, and as the same row."""
 
     digest: bytes

@@ -89,12 +89,12 @@ def label_pairs_of(groups: Sequence[PairGroup]) -> LabelPairs:
     units = _units_of(groups)
     pairs = int(units.counts.sum())
     if units.clusters is None:
-        places, sizes, weights = np.arange(len(units.groups)), units.counts, np.ones(len(units.groups))
+        indexes, sizes, weights = np.arange(len(units.groups)), units.counts, np.ones(len(units.groups))
     else:
-        places, weights = units.clusters, units.counts.astype(np.float64)
-        sizes = np.ones(int(places.max(initial=-1)) + 1, dtype=np.int64)
-    first = _readings([group.first.scores for group in units.groups], places, weights)
-    second = _readings([group.second.scores for group in units.groups], places, weights)
+        indexes, weights = units.clusters, units.counts.astype(np.float64)
+        sizes = np.ones(int(indexes.max(initial=-1)) + 1, dtype=np.int64)
+    first = _readings([group.first.scores for group in units.groups], indexes, weights)
+    second = _readings([group.second.scores for group in units.groups], indexes, weights)
     return LabelPairs(first, second, sizes, pairs, 0 if units.clusters is None else len(sizes))
 
 
@@ -129,17 +129,17 @@ def _units_of(groups: Sequence[PairGroup]) -> _Units:
     alone = [group for group in groups if not group.cluster for _ in range(group.count)]
     shared = [group for group in groups if group.cluster]
     numbers: dict[str, int] = {}
-    places = [numbers.setdefault(group.cluster, len(numbers)) for group in shared]
+    indexes = [numbers.setdefault(group.cluster, len(numbers)) for group in shared]
     counts = [group.count for group in shared] + [1] * len(alone)
-    clusters = places + list(range(len(numbers), len(numbers) + len(alone)))
+    clusters = indexes + list(range(len(numbers), len(numbers) + len(alone)))
     return _Units([*shared, *alone], np.array(counts, dtype=np.int64), np.array(clusters, dtype=np.int64))
 
 
-def _readings(scores: Sequence[Sequence[ScoreValue]], places: Numbers, weights: Array) -> Readings:
+def _readings(scores: Sequence[Sequence[ScoreValue]], indexes: Numbers, weights: Array) -> Readings:
     rollouts = np.array([len(values) for values in scores], dtype=np.int64)
     rows = np.array([value for values in scores for value in values], dtype=np.float64).reshape(-1, 2)
     shared = np.repeat(weights / np.maximum(rollouts, 1), rollouts)
-    return Readings(np.repeat(places, rollouts), rows[:, 0], rows[:, 1], shared)
+    return Readings(np.repeat(indexes, rollouts), rows[:, 0], rows[:, 1], shared)
 
 
 def _number(score: ScoreValue) -> float:

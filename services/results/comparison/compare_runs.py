@@ -60,7 +60,7 @@ class ComparePair:
     calls: Calls
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, places: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, indexes: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         """The differences of two runs, not corrected. Raises NoCommonSamples, ComparisonTooSlow."""
         first, second = (record.plan for record in runs)
@@ -70,7 +70,7 @@ class ComparePair:
             raise NoCommonSamples(first=first.run_id, second=second.run_id)
         label_counts = await self._label_counts(first, choice)
         try:
-            return await self.calls.call(MOST_SECONDS, pair_differences, places, choice, pairs, label_counts)
+            return await self.calls.call(MOST_SECONDS, pair_differences, indexes, choice, pairs, label_counts)
         except TookTooLong as error:
             raise ComparisonTooSlow(first=first.run_id, second=second.run_id, seconds=MOST_SECONDS) from error
 

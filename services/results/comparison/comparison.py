@@ -25,7 +25,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First minus second, which are places in the list of runs."""
+    """First minus second, which are indexes in the list of runs."""
 
     first: int
     second: int

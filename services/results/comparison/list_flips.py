@@ -82,9 +82,9 @@ class ListFlips:
         query: FlipsQuery,
         tasks: tuple[PlannedTask, PlannedTask],
         metric: ScoredMetric,
-        place: tuple[int, int],
+        position: tuple[int, int],
     ) -> FlipsPage:
-        after, total = place
+        after, total = position
         most = query.page_size or USUAL_PER_PAGE
         found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])

@@ -46,8 +46,8 @@ def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequen
     by_task = {
         task: [
             scored
-            for place, scored in enumerate(metrics)
-            if (SCORE in names and place == 0) or any(_is_named(scored, name) for name in names)
+            for index, scored in enumerate(metrics)
+            if (SCORE in names and index == 0) or any(_is_named(scored, name) for name in names)
         ]
         for task, metrics in shared.items()
     }
@@ -129,19 +129,19 @@ def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:
     return [task for task in shared if not asked or task in asked]
 
 
-def place_of(plan: RunPlan, task: str) -> int:
+def task_index(plan: RunPlan, task: str) -> int:
     """Position of a task in the plan of a run that has it."""
-    place = plan.task_index_named(task)
-    assert place is not None
-    return place
+    index = plan.task_index_named(task)
+    assert index is not None
+    return index
 
 
 def task_named(plan: RunPlan, task: str) -> PlannedTask:
-    return plan.tasks[place_of(plan, task)]
+    return plan.tasks[task_index(plan, task)]
 
 
 def _metrics_of(plan: RunPlan, task: str) -> Sequence[ScoredMetric]:
-    return plan.scorings[place_of(plan, task)].scored_metrics
+    return plan.scorings[task_index(plan, task)].scored_metrics
 
 
 def options_of(plan: RunPlan, task: str, metric: str) -> str:

@@ -63,21 +63,21 @@ def difference_if_parsed(
 
 
 def pair_differences(
-    places: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
+    indexes: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
 ) -> list[Difference]:
-    """`places` of the two runs in the list of runs; labels by task. Takes seconds for large runs."""
-    tasks = list(_task_differences(places, choice, pairs, label_counts))
-    return [*tasks, *_suite_differences(places, choice, tasks)]
+    """`indexes` of the two runs in the list of runs; labels by task. Takes seconds for large runs."""
+    tasks = list(_task_differences(indexes, choice, pairs, label_counts))
+    return [*tasks, *_suite_differences(indexes, choice, tasks)]
 
 
 def _task_differences(
-    places: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
+    indexes: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
 ) -> Iterator[Difference]:
     for task, metrics in choice.by_task.items():
         for scored in metrics:
             groups = pairs.get((task, scored.key), ())
             yield Difference(
-                *places,
+                *indexes,
                 task,
                 scored.key,
                 metric_difference(scored, groups, label_counts[task]),
@@ -87,13 +87,13 @@ def _task_differences(
 
 
 def _suite_differences(
-    places: tuple[int, int], choice: ComparedMetrics, tasks: Sequence[Difference]
+    indexes: tuple[int, int], choice: ComparedMetrics, tasks: Sequence[Difference]
 ) -> Iterator[Difference]:
     by_name = {(one.task, one.metric): one for one in tasks}
     for suite in choice.of_suite:
         parts = [by_name[task, metric] for task, metric in suite.by_task.items()]
         yield Difference(
-            *places,
+            *indexes,
             SUITE,
             suite.metric,
             suite_difference(

@@ -91,5 +91,5 @@ class StoredDifferences(Protocol):
         ...
 
     async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
-        """P-values of the same differences by the places of two runs in the list; absent if unknown."""
+        """P-values of the same differences by the indexes of two runs in the list; absent if unknown."""
         ...

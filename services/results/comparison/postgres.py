@@ -12,7 +12,7 @@ import orjson
 from services.common.postgres import PostgresSession
 from services.results.comparison.answer_pairs import PairGroup, SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
-from services.results.comparison.metric_choice import place_of, task_named
+from services.results.comparison.metric_choice import task_index, task_named
 from services.results.comparison.pair_differences import PairsByMetric
 from services.results.comparison.ports import FlipQuery, FoundFlip
 from services.results.runs.run_plan import RunPlan, RunRecord
@@ -32,17 +32,17 @@ class PostgresPairs:
         self, first: RunPlan, second: RunPlan, metrics: Mapping[str, Sequence[str]]
     ) -> PairsByMetric:
         tasks = list(metrics)
-        wanted = [(place, metric) for place, task in enumerate(tasks, start=1) for metric in metrics[task]]
+        wanted = [(index, metric) for index, task in enumerate(tasks, start=1) for metric in metrics[task]]
         rows = await self._fetch(
             "read_pairs",
             first.run_id,
             second.run_id,
             *_task_columns(first, second, tasks),
-            [place for place, _ in wanted],
+            [index for index, _ in wanted],
             [metric for _, metric in wanted],
         )
         # Seconds for large runs, in which the service goes on.
-        named = [(tasks[place - 1], metric) for place, metric in wanted]
+        named = [(tasks[index - 1], metric) for index, metric in wanted]
         return await asyncio.to_thread(_grouped, rows, named)
 
     async def flips(self, query: FlipQuery) -> list[FoundFlip]:
@@ -76,8 +76,8 @@ def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> list
     """Columns in the order of `read_pairs`."""
     planned = [(task_named(first, task), task_named(second, task)) for task in tasks]
     return [
-        [place_of(first, task) for task in tasks],
-        [place_of(second, task) for task in tasks],
+        [task_index(first, task) for task in tasks],
+        [task_index(second, task) for task in tasks],
         [one.first_sample for one, _ in planned],
         [other.first_sample for _, other in planned],
         [one.sample_set_id for one, _ in planned],
@@ -125,17 +125,17 @@ class PostgresComparisons:
         self, run_ids: Sequence[str], metric: str
     ) -> Mapping[tuple[str, str], StoredDifference]:
         rows = await self._session.fetch("read_comparisons", list(run_ids), metric)
-        places = {run_id: place for place, run_id in enumerate(run_ids)}
+        indexes = {run_id: index for index, run_id in enumerate(run_ids)}
         found = [StoredDifference(**row) for row in rows]
         in_order = [
-            one if places[one.first_run_id] < places[one.second_run_id] else one.reversed() for one in found
+            one if indexes[one.first_run_id] < indexes[one.second_run_id] else one.reversed() for one in found
         ]
         return {(one.first_run_id, one.second_run_id): one for one in in_order}
 
     async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
         row = await self._session.fetchrow("read_p_values", list(run_ids), metric)
         assert row is not None
-        pairs = zip(row["first_places"], row["second_places"], row["p_values"], strict=True)
+        pairs = zip(row["first_indexes"], row["second_indexes"], row["p_values"], strict=True)
         return {(min(first, second), max(first, second)): p_value for first, second, p_value in pairs}
 
     async def compared_with(self, run_id: str, others: Sequence[str]) -> Collection[str]:

@@ -1,40 +1,40 @@
--- name: read_pairs: Return the scores of two runs on the samples that both have, like pairs counted ($1 first run, $2 second, $3 … $8 places, first samples and sets of the tasks in both, $9 the task of each metric, $10 metrics; tasks and metrics are numbered from 1)
+-- name: read_pairs: Return the scores of two runs on the samples that both have, like pairs counted ($1 first run, $2 second, $3 … $8 indexes, first samples and sets of the tasks in both, $9 the task of each metric, $10 metrics; tasks and metrics are numbered from 1)
 -- Equal sets are paired by position; others by digest, the n-th of equal samples with the n-th. A sample without an
 -- answer counts as failed; scores are listed by rollout.
 WITH asked AS (
-    SELECT place, first_index, second_index, first_start, second_start, first_set, second_set
+    SELECT ordinal, first_index, second_index, first_start, second_start, first_set, second_set
     FROM unnest($3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[]) WITH ORDINALITY
-        AS task (first_index, second_index, first_start, second_start, first_set, second_set, place)
+        AS task (first_index, second_index, first_start, second_start, first_set, second_set, ordinal)
 ), wanted AS (
-    SELECT place, name, metric
-    FROM unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS one (place, name, metric)
+    SELECT ordinal, name, metric
+    FROM unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS one (ordinal, name, metric)
 ), first_answers AS (
     SELECT
-        asked.place, wanted.metric, o.sample - asked.first_start AS position,
+        asked.ordinal, wanted.metric, o.sample - asked.first_start AS position,
         -- As text: grouping equal answers needs no parsing, and few texts are parsed at the end.
         string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
         count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
         bool_and(o.status = 'failed') AS is_failed
     FROM current_outcomes AS o
     JOIN asked ON asked.first_index = o.task_index
-    JOIN wanted USING (place)
+    JOIN wanted USING (ordinal)
     WHERE o.run_id = $1::uuid
-    GROUP BY asked.place, wanted.metric, o.sample - asked.first_start
+    GROUP BY asked.ordinal, wanted.metric, o.sample - asked.first_start
 ), second_answers AS (
     SELECT
-        asked.place, wanted.metric, o.sample - asked.second_start AS position,
+        asked.ordinal, wanted.metric, o.sample - asked.second_start AS position,
         string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
         count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
         bool_and(o.status = 'failed') AS is_failed
     FROM current_outcomes AS o
     JOIN asked ON asked.second_index = o.task_index
-    JOIN wanted USING (place)
+    JOIN wanted USING (ordinal)
     WHERE o.run_id = $2::uuid
-    GROUP BY asked.place, wanted.metric, o.sample - asked.second_start
+    GROUP BY asked.ordinal, wanted.metric, o.sample - asked.second_start
 ), first_samples AS (
     SELECT
-        asked.place, s.position, s.digest,
-        row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
+        asked.ordinal, s.position, s.digest,
+        row_number() OVER (PARTITION BY asked.ordinal, s.digest ORDER BY s.position) AS nth
     FROM samples AS s
     -- Equal sets need no digests: their samples are read for nothing.
     JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
@@ -42,34 +42,34 @@ WITH asked AS (
     WHERE s.set_id = ANY ($7::uuid[])
 ), second_samples AS (
     SELECT
-        asked.place, s.position, s.digest,
-        row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
+        asked.ordinal, s.position, s.digest,
+        row_number() OVER (PARTITION BY asked.ordinal, s.digest ORDER BY s.position) AS nth
     FROM samples AS s
     JOIN asked ON asked.second_set = s.set_id AND asked.first_set <> asked.second_set
     WHERE s.set_id = ANY ($8::uuid[])
 ), second_beside_first AS (
-    SELECT s.place, s.metric, s.position, s.scores, s.unparsed, s.is_failed
+    SELECT s.ordinal, s.metric, s.position, s.scores, s.unparsed, s.is_failed
     FROM second_answers AS s
-    JOIN asked USING (place)
+    JOIN asked USING (ordinal)
     WHERE asked.first_set = asked.second_set
     UNION ALL
-    SELECT s.place, s.metric, first_samples.position, s.scores, s.unparsed, s.is_failed
+    SELECT s.ordinal, s.metric, first_samples.position, s.scores, s.unparsed, s.is_failed
     FROM second_answers AS s
-    JOIN second_samples USING (place, position)
-    JOIN first_samples USING (place, digest, nth)
+    JOIN second_samples USING (ordinal, position)
+    JOIN first_samples USING (ordinal, digest, nth)
 ), clustered AS (
-    SELECT asked.place, s.position, s.cluster
+    SELECT asked.ordinal, s.position, s.cluster
     FROM samples AS s
     JOIN asked ON asked.first_set = s.set_id
     WHERE s.set_id = ANY ($7::uuid[]) AND s.cluster <> ''
 )
 SELECT
-    f.place, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
+    f.ordinal, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
     f.unparsed AS first_unparsed, s.unparsed AS second_unparsed,
     f.is_failed AS first_failed, s.is_failed AS second_failed, count(*) AS pairs
 FROM first_answers AS f
-JOIN second_beside_first AS s USING (place, metric, position)
-LEFT JOIN clustered AS c USING (place, position)
+JOIN second_beside_first AS s USING (ordinal, metric, position)
+LEFT JOIN clustered AS c USING (ordinal, position)
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
 
 -- name: list_flips: Return samples whose scores differ, in the order of the first run ($1 first run, $2 second, $3, $4 their first samples of the task, $5, $6 the ends, exclusive, $7, $8 sets, $9 metric, $10 after sample, $11 rows)
@@ -137,15 +137,15 @@ ON CONFLICT (first_run_id, second_run_id, task, metric) DO UPDATE SET
     pairs = EXCLUDED.pairs,
     test = EXCLUDED.test;
 
--- name: read_p_values: Return the stored p-values between any two of some runs, by their places in the list, in one row ($1 runs, $2 metric)
+-- name: read_p_values: Return the stored p-values between any two of some runs, by their indexes in the list, in one row ($1 runs, $2 metric)
 WITH asked AS (
-    SELECT r.run_id, r.epoch, (listed.place - 1)::integer AS place
-    FROM unnest($1::uuid[]) WITH ORDINALITY AS listed (run_id, place)
+    SELECT r.run_id, r.epoch, (listed.ordinal - 1)::integer AS run_index
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS listed (run_id, ordinal)
     JOIN run_records AS r USING (run_id)
 )
 SELECT
-    coalesce(array_agg(first.place), '{}') AS first_places,
-    coalesce(array_agg(second.place), '{}') AS second_places,
+    coalesce(array_agg(first.run_index), '{}') AS first_indexes,
+    coalesce(array_agg(second.run_index), '{}') AS second_indexes,
     coalesce(array_agg(c.p_value), '{}') AS p_values
 FROM asked AS first
 JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = first.epoch

@@ -94,7 +94,7 @@ class ExportGoldenAnswers:
         if not 1 <= len(run_ids) <= MOST_RUNS or len(set(run_ids)) < len(run_ids):
             raise invalid_field("run_ids", f"must be 1 to {MOST_RUNS} different runs")
         plans = [(await self.records.get(run_id)).plan for run_id in run_ids]
-        marked = [(place, one) for place, plan in enumerate(plans) async for one in self._marked(plan)]
+        marked = [(index, one) for index, plan in enumerate(plans) async for one in self._marked(plan)]
         chosen = latest_marks(marked)
         if not chosen:
             raise NoGoldenAnswers(runs=", ".join(run_ids))
@@ -110,8 +110,8 @@ class ExportGoldenAnswers:
     async def _chunks(
         self, plans: Sequence[RunPlan], chosen: Sequence[ChosenAnswer], form: GoldenForm
     ) -> AsyncGenerator[bytes]:
-        for place, plan in enumerate(plans):
-            of_run = [one for one in chosen if one.run == place]
+        for index, plan in enumerate(plans):
+            of_run = [one for one in chosen if one.run == index]
             chunk = b""
             async with aclosing(self._lines(plan, of_run, form)) as lines:
                 async for line in lines:

@@ -80,7 +80,7 @@ def _arguments(prompt: str, listed: ListedOutcome) -> Mapping[str, Mapping[str, 
     """One request per continuation, or one to be continued up to a stop."""
     second: Sequence[object] = listed.sample.target.choices or (_generation(listed.task.provenance),)
     return {
-        f"gen_args_{place}": {"arg_0": prompt, "arg_1": argument} for place, argument in enumerate(second)
+        f"gen_args_{index}": {"arg_0": prompt, "arg_1": argument} for index, argument in enumerate(second)
     }
 
 

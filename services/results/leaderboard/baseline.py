@@ -34,7 +34,7 @@ def undefined_baselines(scoring: CompiledScoring, sample_count: int) -> TaskBase
 
 
 class MajorityCount:
-    """Counts right answers: places of choices, or texts where a task has no choices.
+    """Counts right answers: indexes of choices, or texts where a task has no choices.
 
     Of texts those are counted that were seen first: what is frequent is among them, however many there are.
     """
@@ -151,7 +151,7 @@ def _choosing(choice: int, texts: Sequence[str]) -> Answer:
     """Says the choice, and takes all others for impossible."""
     if not texts:
         raise ScoringImpossible("the sample has no choices")
-    is_chosen = tuple(place == choice for place in range(len(texts)))
+    is_chosen = tuple(position == choice for position in range(len(texts)))
     scores = tuple(ChoiceScore(0.0 if chosen else -math.inf, chosen) for chosen in is_chosen)
     return Answer(texts[choice], choices=scores)
 

@@ -17,7 +17,7 @@ from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.statistics.figure import Figure
 from services.results.statistics.paired.estimate import LEVEL, holm
 
-# A place and a later place in the list, from 0.
+# A position and a later position in the list, from 0.
 Pair = tuple[int, int]
 
 # Of paired comparisons; None where a comparison allows no test. Pairs not yet compared are absent.
@@ -43,34 +43,34 @@ def ranks(count: int, differing: Collection[Pair]) -> list[int]:
     """Ranks of so many runs that are listed by their figure, the best one first.
 
     Going down the list, a run shares the rank of the leader (the first run of that rank) unless the two are
-    distinguishable. Then it leads the next rank, whose number is its place. So a rank is shared with its
+    distinguishable. Then it leads the next rank, whose number is its position. So a rank is shared with its
     leader, not between any two runs of it: `ties` gives the pairs that are really tied.
     """
     given: list[int] = []
-    for place in range(count):
-        leader = given[-1] - 1 if given else place
-        given.append(place + 1 if leader == place or (leader, place) in differing else leader + 1)
+    for position in range(count):
+        leader = given[-1] - 1 if given else position
+        given.append(position + 1 if leader == position or (leader, position) in differing else leader + 1)
     return given
 
 
 def ties(count: int, p_values: PValues, differing: Collection[Pair]) -> list[list[int]]:
-    """The other places, by place, whose comparison with it shows no difference."""
+    """The other positions, by position, whose comparison with it shows no difference."""
     return _others(count, lambda pair: p_values.get(pair) is not None and pair not in differing)
 
 
 def untested(count: int, p_values: PValues) -> list[list[int]]:
-    """The other places, by place, not yet compared with it, or whose comparison allows no test."""
+    """The other positions, by position, not yet compared with it, or whose comparison allows no test."""
     return _others(count, lambda pair: p_values.get(pair) is None)
 
 
 def uncompared(given: list[int], p_values: PValues) -> list[Pair]:
-    """Pairs of places not yet compared: those with the leader of a rank first, then the nearest ones."""
+    """Pairs of positions not yet compared: those with the leader of a rank first, then the nearest ones."""
     missing = [pair for pair in combinations(range(len(given)), 2) if pair not in p_values]
     return sorted(missing, key=lambda pair: (given[pair[1]] != pair[0] + 1, pair[1] - pair[0], pair))
 
 
 def _others(count: int, is_wanted: Callable[[Pair], bool]) -> list[list[int]]:
-    """The others, by place, in wanted pairs with it."""
+    """The others, by position, in wanted pairs with it."""
     found: list[list[int]] = [[] for _ in range(count)]
     for first, second in filter(is_wanted, combinations(range(count), 2)):
         found[first].append(second)

@@ -114,12 +114,12 @@ class RankModels:
         return [
             replace(
                 entry_of(one),
-                rank=given[place],
-                tied_with=tuple(listed[other].run.model for other in tied[place]),
-                not_compared_with=tuple(listed[other].run.model for other in unknown[place]),
+                rank=given[position],
+                tied_with=tuple(listed[other].run.model for other in tied[position]),
+                not_compared_with=tuple(listed[other].run.model for other in unknown[position]),
                 trend=trend_of(one.previous_run_id, moved.get((one.run.run_id, one.previous_run_id))),
             )
-            for place, one in enumerate(listed)
+            for position, one in enumerate(listed)
         ]
 
     async def _p_values(self, ranked: Sequence[Candidate], limit: int) -> PValues:

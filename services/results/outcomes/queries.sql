@@ -135,17 +135,17 @@ WITH answers AS MATERIALIZED (
     ORDER BY sample, rollout
 )
 SELECT wanted.metric, columns.samples, columns.rollouts, columns.firsts, columns.seconds
-FROM unnest($4::text[]) WITH ORDINALITY AS wanted (metric, place)
+FROM unnest($4::text[]) WITH ORDINALITY AS wanted (metric, ordinal)
 CROSS JOIN LATERAL (
     SELECT
         -- Sample numbers are the same for all metrics, so only the first row carries them.
-        CASE WHEN wanted.place = 1 THEN array_agg(sample) END AS samples,
-        CASE WHEN wanted.place = 1 THEN array_agg(rollout) END AS rollouts,
+        CASE WHEN wanted.ordinal = 1 THEN array_agg(sample) END AS samples,
+        CASE WHEN wanted.ordinal = 1 THEN array_agg(rollout) END AS rollouts,
         array_agg(CASE jsonb_typeof(score) WHEN 'number' THEN score WHEN 'array' THEN score -> 0 END::double precision) AS firsts,
         array_agg(CASE jsonb_typeof(score) WHEN 'array' THEN score -> 1 END::double precision) AS seconds
     FROM (SELECT sample, rollout, scores -> wanted.metric AS score FROM answers) AS scored
 ) AS columns
-ORDER BY wanted.place;
+ORDER BY wanted.ordinal;
 
 -- name: read_rollouts: Return how often each sample of a run is answered ($1 run)
 SELECT rollouts FROM run_records WHERE run_id = $1::uuid;
@@ -243,7 +243,7 @@ WITH open_run AS (
 ), beside AS (
     SELECT
         digest, rollout, wanted.sample, given.sample AS other_sample,
-        row_number() OVER (PARTITION BY digest, rollout, wanted.sample IS NULL, given.sample IS NULL ORDER BY nth) AS place
+        row_number() OVER (PARTITION BY digest, rollout, wanted.sample IS NULL, given.sample IS NULL ORDER BY nth) AS ordinal
     FROM wanted
     -- FULL: both what lacks an answer and what is to spare are needed below.
     FULL JOIN given USING (digest, rollout, nth)
@@ -252,7 +252,7 @@ WITH open_run AS (
     UNION ALL
     SELECT lacking.sample, rollout, spare.other_sample
     FROM beside AS lacking
-    JOIN beside AS spare USING (digest, rollout, place)
+    JOIN beside AS spare USING (digest, rollout, ordinal)
     WHERE lacking.other_sample IS NULL AND spare.sample IS NULL
 ), taken AS (
     INSERT INTO outcomes (

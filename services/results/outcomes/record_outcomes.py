@@ -132,16 +132,16 @@ class RecordOutcomes:
             if (index := _task_index(plan, outcome)) is not None
         ]
         by_task: dict[int, dict[int, SampleAnswer]] = defaultdict(dict)
-        for place, (_, outcome, index) in enumerate(placed):
+        for number, (_, outcome, index) in enumerate(placed):
             if isinstance(outcome.result, Answer):
-                by_task[index][place] = outcome.sample, outcome.result
+                by_task[index][number] = outcome.sample, outcome.result
         scores: dict[int, Scored] = {}
         for index, answers in by_task.items():
             scored = await self._score_task(plan, index, list(answers.values()))
             scores.update(zip(answers, scored, strict=True))
         return [
-            _scored(batch, index, outcome, scores.get(place))
-            for place, (batch, outcome, index) in enumerate(placed)
+            _scored(batch, index, outcome, scores.get(number))
+            for number, (batch, outcome, index) in enumerate(placed)
         ]
 
     async def _score_task(

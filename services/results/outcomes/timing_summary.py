@@ -91,9 +91,9 @@ def _percentiles(buckets: dict[int, tuple[int, float]]) -> Percentiles:
     squares = (n * (value - mean) ** 2 for (n, _), value in zip(ordered, values, strict=True))
 
     def percentile(share: float) -> float:
-        place = share * (count - 1)
+        position = share * (count - 1)
         # Ranks count from 0, so the first end above a rank is that of its bucket.
-        low, high = (values[bisect_right(ends, end)] for end in (math.floor(place), math.ceil(place)))
-        return low + (high - low) * (place - math.floor(place))
+        low, high = (values[bisect_right(ends, end)] for end in (math.floor(position), math.ceil(position)))
+        return low + (high - low) * (position - math.floor(position))
 
     return Percentiles(count, mean, math.sqrt(math.fsum(squares) / count), *map(percentile, PERCENTILES))

@@ -56,8 +56,8 @@ class RescoredAnswers:
         self.named: list[UnscoredAnswer] = []
 
     def add(self, outcomes: Sequence[ListedOutcome], scores: Mapping[int, Scored]) -> None:
-        """Outcomes with new scores by their places."""
-        rows = [self._row(listed, scores.get(place, _NO_TARGET)) for place, listed in enumerate(outcomes)]
+        """Outcomes with new scores by their numbers in the list."""
+        rows = [self._row(listed, scores.get(number, _NO_TARGET)) for number, listed in enumerate(outcomes)]
         self.columns.add_rows([row for row in rows if row is not None])
 
     def _row(self, listed: ListedOutcome, score: Scored) -> ScoredRow | None:
@@ -148,13 +148,13 @@ class RescoreTask:
 
 
 def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, AnswerToScore]:
-    """Answers by their places.
+    """Answers by their numbers in the list.
 
     Rows of a data set may expect nothing; suites say themselves what that means.
     """
     return {
-        place: (listed.sample.target, listed.scored.outcome.answer)
-        for place, listed in enumerate(outcomes)
+        number: (listed.sample.target, listed.scored.outcome.answer)
+        for number, listed in enumerate(outcomes)
         if listed.scored.outcome.answer and (listed.sample.target.texts or not plan.facts.is_of_dataset)
     }
 

@@ -110,10 +110,10 @@ class RunPlan:
 
     def task_index_of(self, sample: int) -> int | None:
         """Index of the task that owns a sample number."""
-        place = bisect_right(self._first_samples, sample) - 1
-        if place < 0:
+        position = bisect_right(self._first_samples, sample) - 1
+        if position < 0:
             return None
-        index = self._by_first_sample[place]
+        index = self._by_first_sample[position]
         return index if sample < self.tasks[index].end_sample else None
 
     def task_index_named(self, task: str) -> int | None:

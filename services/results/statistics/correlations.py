@@ -22,7 +22,7 @@ LEAST_VARIANCE = 1e-12
 
 # From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined.
 Correlation = Callable[[Array, Array, Array], Array]
-Places = NDArray[np.uint32]
+Positions = NDArray[np.uint32]
 # From rows to what is correlated of them.
 Lookup = Callable[[slice], Array]
 
@@ -61,39 +61,39 @@ def _draws(units: int, rows: int) -> Iterator[Numbers]:
     at_a_time = max(1, CELLS_AT_A_TIME // rows)
     for start in range(0, RESAMPLES, at_a_time):
         count = min(at_a_time, RESAMPLES - start)
-        places = generator.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
-        yield np.bincount(places.ravel(), minlength=count * units).reshape(count, units).astype(np.int64)
+        positions = generator.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
+        yield np.bincount(positions.ravel(), minlength=count * units).reshape(count, units).astype(np.int64)
 
 
-def places_of(values: Values) -> Places:
+def positions_of(values: Values) -> Positions:
     """How many different values are below each value: all that a rank correlation needs of them."""
     if values.dtype == np.uint32:
         return values.astype(np.uint32, copy=False)
     # Not by `np.unique`, which makes three more columns of the size of this one.
-    order, places = np.argsort(values), np.empty(len(values), dtype=np.uint32)
-    place, last = 0, None
+    order, positions = np.argsort(values), np.empty(len(values), dtype=np.uint32)
+    position, last = 0, None
     for rows in _blocks(len(values)):
         at = order[rows]
         ascending = values[at]
         is_new = np.empty(len(at), dtype=np.bool_)
         is_new[0] = last is not None and ascending[0] != last
         np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
-        numbers = place + np.cumsum(is_new)
-        places[at] = numbers
-        place, last = int(numbers[-1]), ascending[-1]
-    return places
+        numbers = position + np.cumsum(is_new)
+        positions[at] = numbers
+        position, last = int(numbers[-1]), ascending[-1]
+    return positions
 
 
 def _rank_lookup(values: Values, weights: Array | None) -> Lookup:
     """Mean ranks of equal values, rows counted by their weights, as shares of all."""
-    places = places_of(values)
-    by_place = np.bincount(places, weights)
-    ranks = np.cumsum(by_place, dtype=np.float64)
+    positions = positions_of(values)
+    by_position = np.bincount(positions, weights)
+    ranks = np.cumsum(by_position, dtype=np.float64)
     total = float(ranks[-1])
     for some in _blocks(len(ranks)):
         # Around 0, so that sums of squares lose no digits.
-        ranks[some] = (ranks[some] - by_place[some] / 2) / total - 0.5
-    return lambda rows: ranks[places[rows]]
+        ranks[some] = (ranks[some] - by_position[some] / 2) / total - 0.5
+    return lambda rows: ranks[positions[rows]]
 
 
 def _standard_lookup(values: Values, _: Array | None) -> Lookup:
@@ -145,10 +145,10 @@ def correlation_of_moments(moments: Array) -> Array:
 
 def _ranks(values: Array, weights: Array) -> Array:
     """Mean ranks of equal values, rows counted by their weights, as shares of all: (draws, rows)."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    order = np.argsort(place, kind="stable")
+    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    order = np.argsort(position, kind="stable")
     by_value = np.add.reduceat(weights[:, order], np.cumsum(counts) - counts, axis=1)
-    ranks: Array = ((np.cumsum(by_value, axis=1) - by_value / 2)[:, place]) / weights.sum(
+    ranks: Array = ((np.cumsum(by_value, axis=1) - by_value / 2)[:, position]) / weights.sum(
         axis=1, keepdims=True
     )
     return ranks - 0.5

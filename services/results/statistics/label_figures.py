@@ -16,8 +16,8 @@ CELLS_AT_A_TIME = 4_000_000
 
 # As in scikit-learn's `pos_label` and in lm-evaluation-harness.
 POSITIVE_LABEL = 1
-# A confusion table of so many places is counted out, whatever the number of rows; a larger one is sorted.
-MOST_PLACES = 1_000_000
+# A confusion table of so many positions is counted out, whatever the number of rows; a larger one is sorted.
+MOST_POSITIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +74,24 @@ def _cells(columns: PairColumns) -> tuple[Numbers, Numbers, Numbers]:
     least = int(min(columns.gold.min(), columns.predicted.min()))
     labels = int(max(columns.gold.max(), columns.predicted.max())) - least + 1
     # In place: each further column of 10^7 rows takes 80 MB.
-    places = columns.gold.astype(np.int64)
-    places -= least
-    places *= labels
-    places += columns.predicted.astype(np.int64)
-    places -= least
-    cells, cell_of = _distinct(places, labels**2)
+    positions = columns.gold.astype(np.int64)
+    positions -= least
+    positions *= labels
+    positions += columns.predicted.astype(np.int64)
+    positions -= least
+    cells, cell_of = _distinct(positions, labels**2)
     return cells // labels + least, cells % labels + least, cell_of
 
 
-def _distinct(places: Numbers, end: int) -> tuple[Numbers, Numbers]:
-    """The different places below `end`, sorted, and which of them each row has."""
-    if end > MOST_PLACES:
-        cells, cell_of = np.unique(places, return_inverse=True)
+def _distinct(positions: Numbers, end: int) -> tuple[Numbers, Numbers]:
+    """The different positions below `end`, sorted, and which of them each row has."""
+    if end > MOST_POSITIONS:
+        cells, cell_of = np.unique(positions, return_inverse=True)
         return cells, cell_of.astype(np.int64)
-    cells = np.flatnonzero(np.bincount(places))
+    cells = np.flatnonzero(np.bincount(positions))
     number_of = np.zeros(end, dtype=np.int64)
     number_of[cells] = np.arange(len(cells))
-    return cells, number_of[places]
+    return cells, number_of[positions]
 
 
 def resampled(measure: Measure, units: ResamplingUnits) -> Array:

@@ -16,7 +16,7 @@ from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
 from services.results.statistics.columns import Array, Keys, Numbers, PairColumns, ScoreChunk, Values
-from services.results.statistics.correlations import Places, places_of
+from services.results.statistics.correlations import Positions, positions_of
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metrics import (
     is_label_metric,
@@ -85,7 +85,7 @@ class _PairColumn:
     rollouts: "array[int]" = field(default_factory=lambda: array("I"))
     first: "array[float]" = field(default_factory=lambda: array("d"))
     second: "array[float]" = field(default_factory=lambda: array("d"))
-    places: list[Places] = field(default_factory=list)
+    positions: list[Positions] = field(default_factory=list)
 
     def add(self, chunk: ScoreChunk) -> None:
         first, second = chunk.first[self.scored.key], chunk.second[self.scored.key]
@@ -115,11 +115,11 @@ class _PairColumn:
     def _values(self) -> tuple[Values, Values]:
         if not is_rank_metric(self.scored.key) or self.scored.pipeline.is_majority:
             return _viewed(self.first, np.float64), _viewed(self.second, np.float64)
-        if not self.places:
+        if not self.positions:
             for numbers in (self.first, self.second):
-                self.places.append(places_of(_viewed(numbers, np.float64)))
+                self.positions.append(positions_of(_viewed(numbers, np.float64)))
                 del numbers[:]
-        first, second = self.places
+        first, second = self.positions
         return first, second
 
     def _votes(self, second: Array) -> Array:

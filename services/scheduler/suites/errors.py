@@ -45,8 +45,8 @@ class InvalidSuiteFile(SuiteError):
     reason = "INVALID_SUITE_FILE"
 
     def __init__(self, file: Path, problem: str, key: str = "", line: int | None = None) -> None:
-        place = str(file) if line is None else f"{file}, line {line}"
-        sentence = f"{place}: {key + ': ' if key else ''}{problem.rstrip('.')}"
+        location = str(file) if line is None else f"{file}, line {line}"
+        sentence = f"{location}: {key + ': ' if key else ''}{problem.rstrip('.')}"
         super().__init__(sentence=sentence, file=str(file), line=line or 0, key=key)
         self.file = file
         self.problem = problem

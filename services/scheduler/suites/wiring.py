@@ -37,7 +37,7 @@ def make_suites(
         max_bytes=settings.max_hub_bytes,
         cache_dir=settings.hub_cache_dir,
     )
-    rows = FirstAvailableSource(own_files=FileRows(), hub_places=(MirrorRows(settings.data_dir), hub))
+    rows = FirstAvailableSource(own_files=FileRows(), hub_sources=(MirrorRows(settings.data_dir), hub))
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)
     api = GrpcSuiteApi(

@@ -167,8 +167,8 @@ def refuse_temperature(sampling: Sampling, rules: ProviderRules) -> None:
 
 
 def _not_taken(sampling: Sampling, name: str, provider: str) -> RequestRefused:
-    place = "the line" if sampling.is_row else "the run's parameters"
-    return RequestRefused(f"{provider} takes no {name}; leave it out of {place}.")
+    source = "the line" if sampling.is_row else "the run's parameters"
+    return RequestRefused(f"{provider} takes no {name}; leave it out of {source}.")
 
 
 def refuse_constraint(sampling: Sampling, provider: str) -> None:

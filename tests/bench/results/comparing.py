@@ -33,21 +33,21 @@ ADD_SET = "INSERT INTO sample_sets (set_id, digest) VALUES ($1::uuid, sha256($1:
 FILL_SAMPLES = """
     INSERT INTO samples
         (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
-    SELECT $1::uuid, place, place, sha256(((place + $3::integer) % $2::integer)::text::bytea),
-        repeat('A prompt. ', 60), '{" no"," yes"}', place % 2, '{}',
-        CASE WHEN $4::boolean THEN (place / 4)::text ELSE '' END
-    FROM generate_series(0, $2::integer - 1) AS place
+    SELECT $1::uuid, number, number, sha256(((number + $3::integer) % $2::integer)::text::bytea),
+        repeat('A prompt. ', 60), '{" no"," yes"}', number % 2, '{}',
+        CASE WHEN $4::boolean THEN (number / 4)::text ELSE '' END
+    FROM generate_series(0, $2::integer - 1) AS number
 """
 FILL_OUTCOMES = """
     INSERT INTO outcomes
-    SELECT $1::uuid, place, 0, 0, place / 64, 1, 1, 'scored', NULL, '', 'An answer.', 'stop',
+    SELECT $1::uuid, number, 0, 0, number / 64, 1, 1, 'scored', NULL, '', 'An answer.', 'stop',
         '[[-1.5, false, 2], [-0.5, true, 2]]', ' yes',
         jsonb_build_object(
             'acc', (right_one)::integer::double precision,
-            'mcc', jsonb_build_array(place % 2, CASE WHEN right_one THEN place % 2 ELSE 1 - place % 2 END)
+            'mcc', jsonb_build_array(number % 2, CASE WHEN right_one THEN number % 2 ELSE 1 - number % 2 END)
         ),
         100, 1, 0, 0, 0.1, NULL, NULL
-    FROM generate_series(0, $2::integer - 1) AS place
+    FROM generate_series(0, $2::integer - 1) AS number
     CROSS JOIN LATERAL (SELECT random() < $3::double precision AS right_one) AS drawn
 """
 

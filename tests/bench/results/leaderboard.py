@@ -34,9 +34,9 @@ METRICS = ("acc", "acc_norm", "f1", "mcc", "score")
 # Five suites, 120 models, twenty projects; spread over a hundred days, whatever their number.
 FILL = """
     CREATE TEMPORARY TABLE closed AS
-    SELECT gen_random_uuid() AS run_id, 'suite' || place % 5 AS suite, 'p/' || place / 5 % 120 AS model,
-        place % 20 AS project_id, now() - random() * interval '100 days' AS closed_at
-    FROM generate_series(1, {missing}) AS place;
+    SELECT gen_random_uuid() AS run_id, 'suite' || number % 5 AS suite, 'p/' || number / 5 % 120 AS model,
+        number % 20 AS project_id, now() - random() * interval '100 days' AS closed_at
+    FROM generate_series(1, {missing}) AS number;
     INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
     SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
     INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result, baselines)

@@ -28,9 +28,9 @@ ADD_SET = "INSERT INTO sample_sets (set_id, digest) VALUES ($1::uuid, sha256($1:
 FILL_SAMPLES = """
     INSERT INTO samples
         (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
-    SELECT $1::uuid, place, place, sha256((place % $3::integer)::text::bytea), repeat('A prompt. ', 60),
-        '{" no"," yes"}', place % 2, '{}', ''
-    FROM generate_series(0, $2::integer - 1) AS place
+    SELECT $1::uuid, number, number, sha256((number % $3::integer)::text::bytea), repeat('A prompt. ', 60),
+        '{" no"," yes"}', number % 2, '{}', ''
+    FROM generate_series(0, $2::integer - 1) AS number
 """
 TEMPORARY_BYTES = "SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()"
 

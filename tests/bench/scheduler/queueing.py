@@ -91,7 +91,7 @@ def print_counts(measured: Measured) -> None:
         "looks at the rows": watched.looks,
         f"most that ran at a time (limit {MAX_RUNNING})": watched.most_running,
         f"most new ones of a user that waited (limit {MAX_PENDING})": watched.most_new,
-        "the same with those that gave way": watched.most_pending,
+        "the same with those that were preempted": watched.most_pending,
         "answers recorded": recorded,
         "asked and not recorded (cancelled in mid-run)": measured.requests - recorded,
         "seconds in all": f"{measured.seconds:.1f}",

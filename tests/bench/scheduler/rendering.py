@@ -37,8 +37,8 @@ def write_rows(file: Path, count: int) -> None:
     """Rows as long as MMLU's: a question of some forty words and four options of a few."""
     with file.open("w", encoding="utf-8") as rows:
         for number in range(count):
-            words = " ".join(f"word{(number * 7 + place) % 911}" for place in range(40))
-            options = [f"option {number + place} of these" for place in range(4)]
+            words = " ".join(f"word{(number * 7 + index) % 911}" for index in range(40))
+            options = [f"option {number + index} of these" for index in range(4)]
             row = {
                 "question": f"{number}: {words}?",
                 "subject": "s",

@@ -159,8 +159,8 @@ def test_dashboards_are_generated_and_can_be_imported() -> None:
     assert len({dashboard["uid"] for dashboard in DASHBOARDS.values()}) == len(DASHBOARDS)
     for dashboard in DASHBOARDS.values():
         assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
-        places = [tuple(panel["gridPos"].values())[:2] for panel in dashboard["panels"]]
-        assert len(set(places)) == len(places)
+        positions = [tuple(panel["gridPos"].values())[:2] for panel in dashboard["panels"]]
+        assert len(set(positions)) == len(positions)
         assert all(panel["datasource"]["uid"] == "${datasource}" for panel in dashboard["panels"])
 
 

@@ -93,11 +93,11 @@ def test_values_that_do_not_fit_together_are_refused(values: Mapping[str, Any], 
     assert re.search(sentence, refusal(values))
 
 
-@pytest.mark.parametrize(("values", "place"), BY_SCHEMA)
-def test_values_of_a_wrong_form_are_refused_by_name(values: Mapping[str, Any], place: str) -> None:
+@pytest.mark.parametrize(("values", "pointer"), BY_SCHEMA)
+def test_values_of_a_wrong_form_are_refused_by_name(values: Mapping[str, Any], pointer: str) -> None:
     text = refusal(values)
     assert "values.schema.json" in text or "schema" in text
-    assert place.lstrip("/") in text or place.replace("/", ".").lstrip(".") in text
+    assert pointer.lstrip("/") in text or pointer.replace("/", ".").lstrip(".") in text
 
 
 @pytest.mark.parametrize(

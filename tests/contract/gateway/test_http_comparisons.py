@@ -170,7 +170,7 @@ async def test_rescoring_of_another_form_is_422(harness: GatewayHarness, body: d
     assert not harness.results.rescoring.asked
 
 
-async def test_metric_that_cannot_be_read_is_reported_by_its_place(harness: GatewayHarness) -> None:
+async def test_metric_that_cannot_be_read_is_reported_by_its_position(harness: GatewayHarness) -> None:
     body = {"task": "gsm8k", "metrics": ["exact_match", {"name": "contains"}]}
     status, reported, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
     assert (status, [error["field"] for error in reported["errors"]]) == (422, ["metrics.1.metric"])

@@ -86,10 +86,10 @@ async def test_every_reference_of_the_description_leads_somewhere() -> None:
     references = set(re.findall(r'"\$ref":\s*"#/([^"]+)"', text))
     assert references
     for reference in references:
-        place = described
+        node = described
         for part in reference.split("/"):
-            assert part in place, reference
-            place = place[part]
+            assert part in node, reference
+            node = node[part]
 
 
 async def test_docs_page_loads_its_parts_from_the_gateway_itself() -> None:

@@ -56,7 +56,7 @@ async def test_differences_are_those_of_the_other_to_the_baseline(harness: Gatew
     assert "only one pair" in shown.html
     assert "qqp: only a has it" in shown.html
     assert "Holm-corrected over 3 tests" in shown.html
-    assert "<b>a and b cannot be told apart</b>" in shown.html.replace("b and a", "a and b")
+    assert "<b>a and b cannot be distinguished</b>" in shown.html.replace("b and a", "a and b")
     assert "entailment" in shown.html
 
 

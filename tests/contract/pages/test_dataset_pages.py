@@ -53,7 +53,7 @@ async def test_file_of_a_form_is_stored_and_its_page_follows(harness: GatewayHar
 
 
 @pytest.mark.parametrize("is_script", [False, True])
-async def test_faulty_lines_are_named_in_place(harness: GatewayHarness, *, is_script: bool) -> None:
+async def test_faulty_lines_are_named_where_they_are(harness: GatewayHarness, *, is_script: bool) -> None:
     lines = [*(f"broken {number}" for number in range(25)), HOSTILE]
     shown = await sent(harness, "\n".join(lines), is_script=is_script)
     assert shown.status == 422

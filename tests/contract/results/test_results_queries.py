@@ -64,9 +64,9 @@ HOT = {
 # Of ten models, one run a minute.
 CLOSED_RUNS = """
         CREATE TEMPORARY TABLE closed AS
-        SELECT gen_random_uuid() AS run_id, place % 20 AS project_id, 'p/' || place % 10 AS model,
-            now() - place * interval '1 minute' AS closed_at
-        FROM generate_series(1, 10000) AS place;
+        SELECT gen_random_uuid() AS run_id, number % 20 AS project_id, 'p/' || number % 10 AS model,
+            now() - number * interval '1 minute' AS closed_at
+        FROM generate_series(1, 10000) AS number;
         INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
         SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
         INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
@@ -246,9 +246,9 @@ async def test_reuse_reads_samples_and_outcomes_of_two_tasks_only(
 
 async def test_conflicts_are_found_by_the_key_of_an_outcome(full_tables: asyncpg.Connection) -> None:
     arbiters = await full_tables.fetchval(
-        "SELECT array_agg(a.attname ORDER BY k.place)"
+        "SELECT array_agg(a.attname ORDER BY k.ordinal)"
         " FROM pg_index AS i"
-        " CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)"
+        " CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (attnum, ordinal)"
         " JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum"
         " WHERE i.indrelid = 'outcomes'::regclass AND i.indisunique"
     )

@@ -14,7 +14,7 @@ from tests.reference.evaluated_tasks import Examination, Examined, examine, suit
 from tests.reference.golden_comparison import assert_same_figures, assert_same_questions, assert_same_scores
 from tests.reference.golden_reference import (
     GOLDEN_FILES,
-    GOLDEN_PLACES,
+    GOLDEN_TASK_NAMES,
     GOLDEN_TASKS,
     GoldenFile,
     GoldenTask,
@@ -27,7 +27,7 @@ from tests.reference.golden_reference import (
 NO_VERSION = "Yaml"
 
 each_file = pytest.mark.parametrize("file", GOLDEN_FILES, ids=lambda file: f"{file.shots}shot")
-each_place = pytest.mark.parametrize(("suite", "task"), GOLDEN_PLACES)
+each_task = pytest.mark.parametrize(("suite", "task"), GOLDEN_TASK_NAMES)
 
 
 @cache
@@ -50,7 +50,7 @@ def examined_and_golden(suite: str, task: str, file: GoldenFile) -> tuple[Examin
 
 
 @each_file
-@each_place
+@each_task
 def test_prompts_continuations_and_targets_equal_the_golden_ones(
     suite: str, task: str, file: GoldenFile
 ) -> None:
@@ -59,21 +59,21 @@ def test_prompts_continuations_and_targets_equal_the_golden_ones(
 
 
 @each_file
-@each_place
+@each_task
 def test_scores_of_each_sample_equal_the_golden_ones(suite: str, task: str, file: GoldenFile) -> None:
     ours, golden = examined_and_golden(suite, task, file)
     assert_same_scores(ours.outcomes[task], golden)
 
 
 @each_file
-@each_place
+@each_task
 def test_figures_equal_the_golden_ones(suite: str, task: str, file: GoldenFile) -> None:
     ours, golden = examined_and_golden(suite, task, file)
     [summary] = [one for one in ours.summary.tasks if one.task == task]
     assert_same_figures(summary.figures, golden)
 
 
-@each_place
+@each_task
 def test_the_version_is_the_one_of_the_golden_file(suite: str, task: str) -> None:
     version = golden_file(GOLDEN_FILES[0])[task]["version"]
     assert version in (NO_VERSION, float(suites().suite(suite).task(task).version))
@@ -81,7 +81,7 @@ def test_the_version_is_the_one_of_the_golden_file(suite: str, task: str) -> Non
 
 @each_file
 def test_every_task_of_the_golden_file_is_compared(file: GoldenFile) -> None:
-    assert golden_file(file).keys() == {task for _, task in GOLDEN_PLACES}
+    assert golden_file(file).keys() == {task for _, task in GOLDEN_TASK_NAMES}
 
 
 @each_file

@@ -23,10 +23,10 @@ NAMES = {
     "superglue",
     "truthfulqa",
 }
-PLACES = [(suite.name, task.name) for suite in suites().suites.values() for task in suite.tasks]
+TASK_NAMES = [(suite.name, task.name) for suite in suites().suites.values() for task in suite.tasks]
 MMLU_GROUPS = {"stem": 19, "humanities": 13, "social_sciences": 12, "other": 13}
 
-each_task = pytest.mark.parametrize(("suite", "name"), PLACES)
+each_task = pytest.mark.parametrize(("suite", "name"), TASK_NAMES)
 
 
 def task_of(suite: str, name: str) -> TaskDefinition:

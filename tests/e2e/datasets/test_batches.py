@@ -155,8 +155,8 @@ async def test_lines_that_fail_are_in_the_error_file_and_nowhere_else(
     of_both = [line["custom_id"] for line in answers + failures]
     assert sorted(of_both) == sorted(ids_of(content))
     for lines in (answers, failures):
-        places = [ids_of(content).index(line["custom_id"]) for line in lines]
-        assert places == sorted(places)
+        positions = [ids_of(content).index(line["custom_id"]) for line in lines]
+        assert positions == sorted(positions)
     for line in answers:
         number = line["custom_id"].removeprefix("request-")
         reported = line["response"]["body"]["choices"][0]["message"]["content"]

@@ -23,7 +23,7 @@ _DROP = """([text, name]) => {
 }"""
 
 
-async def test_file_is_refused_in_place_then_dropped_run_and_deleted(site: Site, tmp_path: Path) -> None:
+async def test_file_is_refused_at_once_then_dropped_run_and_deleted(site: Site, tmp_path: Path) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_text("\n".join([LINES[0], '{"id": 7}', "no json at all"]))
     async with tab(site.browser, site.url) as opened:

@@ -118,10 +118,10 @@ async def test_whole_runs_are_ranked_and_ties_share_a_rank(examined: Examined) -
     ranked = (await leaderboard())["leaderboard"]
     assert [entry["score"] for entry in ranked] == sorted((entry["score"] for entry in ranked), reverse=True)
     assert ranked[0]["rank"] == 1
-    for place, entry in enumerate(ranked, start=1):
+    for position, entry in enumerate(ranked, start=1):
         leader = ranked[entry["rank"] - 1]
         assert leader["rank"] == entry["rank"]
-        assert (leader["model"] in entry["tied_with"]) == (place != entry["rank"])
+        assert (leader["model"] in entry["tied_with"]) == (position != entry["rank"])
     floor = {entry["model"]: entry["score"] for entry in (await leaderboard())["baselines"]}
     # Two choices in 200 rows, four in 160.
     assert floor["baseline/random"] == pytest.approx((200 * 0.5 + 160 * 0.25) / 360, abs=1e-9)

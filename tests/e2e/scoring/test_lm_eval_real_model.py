@@ -115,10 +115,10 @@ async def test_exported_samples_are_those_that_lm_evaluation_harness_writes(
     ours, theirs = (lines_of(side.sample_file) for side in (parities[task].proctor, parities[task].lm_eval))
     assert ours.keys() == theirs.keys()
     other = {said.doc_id for said, _ in parities[task].unequal}
-    for place in theirs:
-        assert ours[place].keys() == theirs[place].keys()
-        if place[0] not in other:
-            assert comparable(ours[place]) == comparable(theirs[place])
+    for sample_key in theirs:
+        assert ours[sample_key].keys() == theirs[sample_key].keys()
+        if sample_key[0] not in other:
+            assert comparable(ours[sample_key]) == comparable(theirs[sample_key])
 
 
 Line = dict[str, Any]

@@ -17,7 +17,7 @@ from tests.harness.stack_harness import IMPATIENT, MODEL, StackHarness, StackOrd
 from tests.harness.starter_model import REPOSITORY
 from tests.reference.golden_reference import (
     GOLDEN_FILES,
-    GOLDEN_PLACES,
+    GOLDEN_TASK_NAMES,
     GOLDEN_TASKS,
     GoldenTask,
     golden_file,
@@ -54,7 +54,7 @@ OTHER_TASKS = {
     },
 }
 
-each_place = pytest.mark.parametrize(("suite", "task"), GOLDEN_PLACES)
+each_task = pytest.mark.parametrize(("suite", "task"), GOLDEN_TASK_NAMES)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ async def examine(stack: StackHarness, suite: str, tasks: Sequence[str], limit: 
     return Examined(await all_outcomes(stack, run_id), await stack.client.get_summary(run_id))
 
 
-@each_place
+@each_task
 async def test_prompts_continuations_and_log_likelihoods_are_the_golden_ones(
     examined: dict[str, Examined], suite: str, task: str
 ) -> None:
@@ -126,7 +126,7 @@ def logprobs_of(item: outcome_pb2.RecordedOutcome) -> list[float]:
     return [choice.logprob for choice in item.outcome.answer.choices]
 
 
-@each_place
+@each_task
 async def test_scores_of_each_sample_are_the_golden_ones(
     examined: dict[str, Examined], suite: str, task: str
 ) -> None:
@@ -145,7 +145,7 @@ def target_of(doc: Mapping[str, object]) -> str:
     return (pairs_of(doc)[target][1] if isinstance(target, int) else str(target)).strip()
 
 
-@each_place
+@each_task
 async def test_figures_are_the_golden_ones(examined: dict[str, Examined], suite: str, task: str) -> None:
     results = golden(task)["results"]
     compared = [

@@ -61,7 +61,7 @@ async def watched() -> AsyncIterator[Watched]:
     assert not any(engine.is_running() for engine in watched.engines)
 
 
-async def test_runs_of_two_models_take_turns_and_record_everything_once(watched: Watched) -> None:
+async def test_runs_of_two_models_alternate_and_record_everything_once(watched: Watched) -> None:
     long_order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)
     long_run = await FaultedRun.start(watched.stack, long_order, SAMPLES * ROLLOUTS)
     await long_run.strike_at(0.15, nothing)

@@ -64,7 +64,7 @@ class Fault:
     kind: FaultKind
     status: int = 500
     retry_after: str | None = None
-    message: str = "the server was told to fail"
+    message: str = "the server was made to fail"
     code: str | None = None
     seconds: float = 0.0
     count: int | None = None

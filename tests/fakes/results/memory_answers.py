@@ -31,19 +31,19 @@ class MemoryAnswers:
     async def match(
         self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
     ) -> Matched:
-        places: list[int] = []
+        positions: list[int] = []
         read = 0
-        for place, key in enumerate(keys):
+        for index, key in enumerate(keys):
             if read >= most_bytes:
-                return Matched(places, place)
+                return Matched(positions, index)
             one = self._rows.outcomes.get((run_id, *key))
             if one is None:
                 continue
             sample = self._sample(one)
             read += len(_said(one)) + sum(len(text) for text in _asked(sample))
             if one in self._rows.counted(run_id) and self._matches(wanted, one, sample):
-                places.append(place)
-        return Matched(places, len(keys))
+                positions.append(index)
+        return Matched(positions, len(keys))
 
     async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
         return {one.key[1:]: len(_said(one)) for one in await self.read(run_id, keys)}

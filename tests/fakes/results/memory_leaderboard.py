@@ -35,7 +35,7 @@ class MemoryLeaderboard:
         by_conditions: dict[tuple[str, str], list[ClosedRun]] = {}
         for run in self._complete(suite, project_id):
             if metric in run.result.figures:
-                by_conditions.setdefault(_place(run, metric), []).append(run)
+                by_conditions.setdefault(_conditions(run, metric), []).append(run)
         return [
             self._candidate(
                 runs, metric, max(runs, key=lambda run: _worth(run, metric)) if is_best else runs[-1]
@@ -47,7 +47,7 @@ class MemoryLeaderboard:
         before = [
             run.run_id
             for run in self._complete(chosen.suite, None)
-            if _place(run, metric) == _place(chosen, metric)
+            if _conditions(run, metric) == _conditions(chosen, metric)
             and metric in run.result.figures
             and _key(run) < _key(chosen)
         ]
@@ -161,7 +161,7 @@ class MemoryDifferences:
         }
 
 
-def _place(run: ClosedRun, metric: str) -> tuple[str, str]:
+def _conditions(run: ClosedRun, metric: str) -> tuple[str, str]:
     """Runs that cannot be ranked share one entry of their model, but for those that are only limited."""
     conditions, result = run.result.conditions.of_metric(metric), run.result
     return run.model, conditions.text if result.is_whole or result.is_limited else ""

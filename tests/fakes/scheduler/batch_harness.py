@@ -118,7 +118,7 @@ class BatchHarness:
 
     async def change_run(self, run_id: str, **columns: object) -> None:
         """As the leader would have."""
-        named = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 2))
+        named = ", ".join(f"{name} = ${index}" for index, name in enumerate(columns, 2))
         await self.execute(f"UPDATE runs SET {named} WHERE run_id = $1", run_id, *columns.values())
 
     async def execute(self, statement: str, *values: object) -> None:

@@ -17,7 +17,7 @@ from tests.fakes.scheduler.token_bucket import TokenBucket
 
 TICK = 0.01
 ROUND = 0.5
-GRANT_DELAY = 0.5
+QUOTA_DELAY = 0.5
 BURST_SECONDS = 0.1
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 20.0
@@ -63,7 +63,7 @@ class SimulatedWorker:
         reported = clock_time(self.resume_at) if self.resume_at > now else None
         return RateReport(self.name, "p", self.sent, self.rate_limited, int(self.wanted), reported)
 
-    def hear_grant(self, now: float, rate: float | None, resume_at: float) -> None:
+    def apply_quota(self, now: float, rate: float | None, resume_at: float) -> None:
         if rate is not None and self.rate is None:
             self.budget = self.rng.random()
         self.rate = rate
@@ -123,13 +123,13 @@ class SimulatedRateLimits:
             for n in range(workers)
         ]
         self.quotas: deque[tuple[float, RateQuota]] = deque()
-        self.granted: float | None = None
+        self.quota_rate: float | None = None
         self.change_leader()
 
     def change_leader(self) -> None:
         """The new one has heard nothing; it knows the stored quota."""
         self.meter = RateMeter()
-        self.limit = AdaptiveLimit(self.now, self.granted)
+        self.limit = AdaptiveLimit(self.now, self.quota_rate)
         self.round_at = self.now
 
     def run(self, seconds: float, *, has_leader: bool = True) -> None:
@@ -154,12 +154,14 @@ class SimulatedRateLimits:
 
     def _settle(self) -> None:
         quota = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
-        self.quotas.append((self.now + GRANT_DELAY, quota))
+        self.quotas.append((self.now + QUOTA_DELAY, quota))
 
     def _hear(self, quota: RateQuota) -> None:
-        self.granted = quota.requests_per_second
+        self.quota_rate = quota.requests_per_second
         smallest = min(quota.shares.values(), default=1.0)
         resume_at = quota.resume_at.timestamp() if quota.resume_at else 0.0
         for worker in self.workers:
             share = quota.shares.get(worker.name, smallest)
-            worker.hear_grant(self.now, None if self.granted is None else self.granted * share, resume_at)
+            worker.apply_quota(
+                self.now, None if self.quota_rate is None else self.quota_rate * share, resume_at
+            )

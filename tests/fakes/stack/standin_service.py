@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--leave-child", action="store_true")
     given = parser.parse_args()
     if given.crash:
-        sys.exit(f"{given.role} cannot start: it was told to crash")
+        sys.exit(f"{given.role} cannot start: it was made to crash")
 
     def note(event: str, **facts: object) -> None:
         if given.journal:

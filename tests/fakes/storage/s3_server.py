@@ -68,8 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, content)
             return
         start, last = int(wanted[1]), int(wanted[2])
-        place = f"bytes {start}-{last}/{len(content)}"
-        self._answer(206, content[start : last + 1], {"Content-Range": place})
+        content_range = f"bytes {start}-{last}/{len(content)}"
+        self._answer(206, content[start : last + 1], {"Content-Range": content_range})
 
     def do_POST(self) -> None:
         self._answer(200, self.bucket.delete(self._body()))

@@ -28,12 +28,12 @@ def without(fields: Mapping[str, object], *keys: str) -> dict[str, object]:
 
 def write_suite(folder: Path, *tasks: Mapping[str, object], suite: str = "shades") -> Path:
     """The folder of suites, with one suite of these tasks in it."""
-    place = folder / suite
-    place.mkdir(parents=True, exist_ok=True)
+    home = folder / suite
+    home.mkdir(parents=True, exist_ok=True)
     names = [str(task["task"]) for task in tasks]
-    (place / "suite.yaml").write_text(yaml.safe_dump({"suite": suite, "tasks": names}))
+    (home / "suite.yaml").write_text(yaml.safe_dump({"suite": suite, "tasks": names}))
     for name, task in zip(names, tasks, strict=True):
-        (place / f"{name}.yaml").write_text(yaml.safe_dump(dict(task), sort_keys=False))
+        (home / f"{name}.yaml").write_text(yaml.safe_dump(dict(task), sort_keys=False))
     return folder
 
 

@@ -118,12 +118,12 @@ class Pod:
 
     async def _launch(self, container: Document) -> Process:
         root = self.folder / container["name"]
-        places = mount(container, self.volumes, root)
-        for place in places.values():
-            if place.is_file():
-                place.write_text(self._placed(place.read_text(), places))
-        environment = {**_IMAGE, **self._environment(container, places)}
-        command = [self._placed(part, places) for part in container["command"]]
+        folders = mount(container, self.volumes, root)
+        for folder in folders.values():
+            if folder.is_file():
+                folder.write_text(self._placed(folder.read_text(), folders))
+        environment = {**_IMAGE, **self._environment(container, folders)}
+        command = [self._placed(part, folders) for part in container["command"]]
         if command[0] == "nats-server":  # it listens on all addresses of its pod
             command += ["--addr", self.address]
         with self.log.open("ab") as log:
@@ -131,14 +131,14 @@ class Pod:
                 *bound(*command), env=environment, stdout=log, stderr=log, cwd=root, start_new_session=True
             )
 
-    def _environment(self, container: Document, places: Mapping[str, Path]) -> dict[str, str]:
+    def _environment(self, container: Document, folders: Mapping[str, Path]) -> dict[str, str]:
         found: dict[str, str] = {"PYTHONPATH": str(self.release)} if self.release else {}
         for source in container.get("envFrom", ()):
             found |= self.around.stores.secrets[source["secretRef"]["name"]]
         for variable in container.get("env", ()):
             value = self._value(variable)
             value = _REFERENCE.sub(lambda match: found.get(match[1], match[0]), value)
-            value = self._placed(value, places).replace("0.0.0.0", self.address)
+            value = self._placed(value, folders).replace("0.0.0.0", self.address)
             found[variable["name"]] = self.around.resolve(variable["name"], value)
         return found
 
@@ -152,13 +152,13 @@ class Pod:
         return self.around.stores.secrets[reference["name"]][reference["key"]]
 
     @staticmethod
-    def _placed(text: str, places: Mapping[str, Path]) -> str:
+    def _placed(text: str, folders: Mapping[str, Path]) -> str:
         """With the paths of mounts replaced by their places."""
-        for path, place in places.items():
-            text = re.sub(rf"(?<![\w/.-]){re.escape(path)}(?![\w-])", str(place), text)
+        for path, folder in folders.items():
+            text = re.sub(rf"(?<![\w/.-]){re.escape(path)}(?![\w-])", str(folder), text)
         # A URL of a file has its path after two slashes.
-        for path, place in places.items():
-            text = re.sub(rf"(?<=file://){re.escape(path)}(?![\w-])", str(place), text)
+        for path, folder in folders.items():
+            text = re.sub(rf"(?<=file://){re.escape(path)}(?![\w-])", str(folder), text)
         return text
 
     async def _pass(self, probe: Document, name: str, container: Document) -> None:

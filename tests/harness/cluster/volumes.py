@@ -64,11 +64,11 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 def mount(container: Document, volumes: Mapping[str, Path], root: Path) -> dict[str, Path]:
     """Places below `root` that stand for the paths of the mounts."""
-    places = {}
+    folders = {}
     for each in sorted(container.get("volumeMounts", ()), key=lambda mounted: len(mounted["mountPath"])):
-        place = root / each["mountPath"].lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.exists():
-            place.symlink_to(volumes[each["name"]] / each.get("subPath", ""))
-        places[each["mountPath"]] = place
-    return places
+        folder = root / each["mountPath"].lstrip("/")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.symlink_to(volumes[each["name"]] / each.get("subPath", ""))
+        folders[each["mountPath"]] = folder
+    return folders

@@ -162,7 +162,7 @@ async def test_golden_answers_are_written_whole_or_not_at_all(
     assert (refusal.err, other.exists()) == ("Mark some first.\n", False)
 
 
-async def test_page_that_no_list_gave_is_refused_in_the_words_of_the_option(
+async def test_page_of_no_list_is_refused_in_the_words_of_the_option(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
     sentence = "page_token is not one that this list gave. Start again without it."

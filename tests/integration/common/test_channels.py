@@ -59,7 +59,7 @@ def free_port() -> int:
         return port
 
 
-async def test_calls_go_to_all_replicas_of_a_name_in_turn() -> None:
+async def test_calls_go_to_all_replicas_of_a_name_one_after_another() -> None:
     port = free_port()
     addresses = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
     async with running(*(f"{host}:{port}" for host in addresses)) as replicas, name_server() as (names, dns):

@@ -98,7 +98,7 @@ async def test_schema_from_before_the_marks_is_used_and_marked(dsn: str, tmp_pat
     await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
 
 
-async def test_migration_that_gets_no_lock_gives_up_in_turn_and_is_repeated(dsn: str, tmp_path: Path) -> None:
+async def test_migration_that_gets_no_lock_gives_up_and_is_repeated(dsn: str, tmp_path: Path) -> None:
     await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
     new = release(tmp_path / "new", TABLE, EXPAND)
     reader, other = await asyncpg.connect(dsn), await asyncpg.connect(dsn)

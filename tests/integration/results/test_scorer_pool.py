@@ -257,7 +257,7 @@ async def test_a_cancelled_request_leaves_no_process_and_no_reply_for_the_next()
     assert scoring_processes() == []
 
 
-async def test_a_slow_run_leaves_turns_to_others() -> None:
+async def test_a_slow_run_leaves_processes_to_others() -> None:
     async with pool() as scorer:
         await scorer.score(recipe("rougeL_max"), [QUICK])
         slow = asyncio.ensure_future(scorer.score(recipe("rougeL_max", "slow"), [overlapping(1400)] * 20))

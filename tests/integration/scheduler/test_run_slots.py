@@ -49,13 +49,13 @@ async def state_of(stores: Stores, run: Run) -> RunState:
 
 def by_fair_share(runs: list[Run]) -> list[RunId]:
     """Whose turn it is, where nothing runs yet and one place after the other is given."""
-    places: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
     left = sorted(runs, key=lambda run: (run.order.priority, run.created_at))
     order = []
     while left:
-        first = min(left, key=lambda run: (run.order.priority, places[run.user], run.created_at))
+        first = min(left, key=lambda run: (run.order.priority, taken[run.user], run.created_at))
         left.remove(first)
-        places[first.user] += 1
+        taken[first.user] += 1
         order.append(first.run_id)
     return order
 
@@ -127,7 +127,7 @@ async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(s
     assert again.time_limit == HOUR
 
 
-async def test_urgent_run_takes_the_place_of_a_less_urgent_one_at_once(stores: Stores) -> None:
+async def test_urgent_run_takes_the_slot_of_a_less_urgent_one_at_once(stores: Stores) -> None:
     token = await stores.begin_term()
     low, normal = [
         await add(stores, new_run(user="ann", priority=priority))
@@ -297,7 +297,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
     assert won[False] > 0
 
 
-async def test_turns_of_users_with_nothing_in_the_queue_are_forgotten(stores: Stores) -> None:
+async def test_shares_of_users_with_nothing_in_the_queue_are_forgotten(stores: Stores) -> None:
     """A user with runs in the queue keeps the place in the order; other users are forgotten."""
     token = await stores.begin_term()
     for user in ("ann", "bob"):

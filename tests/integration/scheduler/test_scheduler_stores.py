@@ -162,7 +162,7 @@ async def test_admission_goes_by_priority_then_age_up_to_the_limit(stores: Store
     assert (started.started_at, started.deadline) == (START + HOUR, START + 4 * HOUR)
 
 
-async def test_queue_is_seen_in_the_order_of_turns_with_everybodys_share(stores: Stores) -> None:
+async def test_queue_is_seen_in_order_with_everybodys_share(stores: Stores) -> None:
     first = await add(stores, new_run(age=0, user="ann"))
     second = await add(stores, new_run(age=1, user="ann"))
     third = await add(stores, new_run(age=2, user="ann"))

@@ -153,8 +153,8 @@ async def test_what_one_replica_takes_the_other_has(replicas: Replicas) -> None:
 
 async def test_suites_that_are_added_at_the_same_time_get_versions_of_their_own(replicas: Replicas) -> None:
     brought = [document(f"Question {number}:", "crowd") for number in range(8)]
-    places = (replicas.one, replicas.two)
-    adding = [places[place % 2].add(one) for one in brought for place in range(3)]
+    positions = (replicas.one, replicas.two)
+    adding = [positions[index % 2].add(one) for one in brought for index in range(3)]
     added = await asyncio.gather(*adding)
     versions = {(response.suite.digest, response.suite.version) for response in added}
     assert sorted(version for _, version in versions) == list(range(1, 9))

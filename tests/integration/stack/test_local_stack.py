@@ -262,6 +262,6 @@ async def test_a_service_that_dies_at_start_is_named_with_its_log(
     failure = "results could not be started: it ended with exit code 1"
     with pytest.raises(ChildFailedToStart, match=failure) as raised:
         await stack.start()
-    assert "results cannot start: it was told to crash" in str(raised.value)
+    assert "results cannot start: it was made to crash" in str(raised.value)
     assert not pids_of(stack)
     assert not is_locked(state_dir)

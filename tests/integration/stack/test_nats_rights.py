@@ -273,6 +273,6 @@ async def test_who_is_asked_may_answer_and_only_then(server: NatsServer) -> None
         await scheduler.client.request("models.nobody", b"", timeout=5)
     await worker.client.publish("_INBOX_scheduler.guessed", b"forged")
     assert await worker.is_refused()
-    await eventually(lambda: bool(worker.refused), "the refusal is told")
+    await eventually(lambda: bool(worker.refused), "the refusal is reported")
     for each in (scheduler, worker):
         await each.client.close()

@@ -207,7 +207,7 @@ async def test_pages_go_both_ways_and_by_purpose(harness: BatchHarness) -> None:
     assert reported[0].reason == "INVALID_PARAMETER"
 
 
-async def test_uploads_of_files_and_data_sets_share_their_places(harness: BatchHarness) -> None:
+async def test_uploads_of_files_and_data_sets_share_their_slots(harness: BatchHarness) -> None:
     waiting = asyncio.Event()
     before = await harness.count("SELECT count(*) FROM unreferenced_prefixes WHERE prefix LIKE 'files/%'")
 
@@ -226,7 +226,7 @@ async def test_uploads_of_files_and_data_sets_share_their_places(harness: BatchH
         begun = "SELECT count(*) FROM unreferenced_prefixes WHERE prefix LIKE 'files/%'"
         return await harness.count(begun) >= before + MAX_UPLOADS
 
-    await eventually(all_have_begun, "all have their places")
+    await eventually(all_have_begun, "all have their slots")
     async with refused() as reported:
         await upload(harness.datasets, cut(b"{}"))
     assert reported[0].reason == "QUEUE_FULL"

@@ -49,7 +49,7 @@ def test_deleting_takes_what_is_there_and_minds_nothing_else(objects: ObstoreObj
     assert keys(objects, "nothing") == []
 
 
-def test_what_is_not_there_is_reported_in_a_sentence_that_names_no_place(objects: ObstoreObjects) -> None:
+def test_what_is_not_there_is_reported_in_a_sentence_that_names_no_folder(objects: ObstoreObjects) -> None:
     with pytest.raises(ObjectStoreUnavailable) as reported:
         objects.get("datasets/none")
     problem = "something that was stored there is not there any more"

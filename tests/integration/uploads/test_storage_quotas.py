@@ -175,7 +175,7 @@ async def test_concurrent_uploads_do_not_exceed_a_limit(
         return True
 
     refusals: list[str] = []
-    taken = [await asyncio.gather(*(try_one(4 * turn + one) for one in range(4))) for turn in range(3)]
+    taken = [await asyncio.gather(*(try_one(4 * batch + one) for one in range(4))) for batch in range(3)]
     assert sum(map(sum, taken)) == 3
     assert refusals == ["STORAGE_QUOTA_EXCEEDED"] * 9
     assert (await used(harness, user))[1:] == (3, 6)

@@ -115,8 +115,8 @@ async def test_busy_worker_switches_after_its_residency_and_every_sample_is_answ
         await harness.until_settled()
     assert set(harness.counts.values()) == {1}
     assert engine.loads == [A, B, A]
-    places = [outcome.sample for outcome in harness.outcomes]
-    assert places.index(400) < 380
+    positions = [outcome.sample for outcome in harness.outcomes]
+    assert positions.index(400) < 380
 
 
 async def test_one_of_two_idle_workers_switches_for_one_shard(

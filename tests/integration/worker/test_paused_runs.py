@@ -64,7 +64,7 @@ async def test_a_run_that_has_its_slot_again_is_finished_once(
         await harness.send(work_shard(0, [0]))
         await harness.until_settled(5)
         await harness.tell(run_pb2.RUN_STATE_RUNNING)
-        await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the place")
+        await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the slot")
         await harness.send(work_shard(0, [0], attempt=2))
         await harness.until_answered(1)
     assert engine.asked.total() == 1
@@ -92,7 +92,7 @@ async def test_samples_that_the_provider_refused_outlive_a_pause_and_the_deadlin
         assert harness.outcomes == []
         mended = True
         await harness.tell(run_pb2.RUN_STATE_RUNNING, time_left=timedelta(hours=1))
-        await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the place")
+        await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the slot")
         assert worker.context.run_states.deadline(SHARD) > CLOCK.now() + timedelta(minutes=50)
         work.attempt = 2
         work.time_left.FromTimedelta(timedelta())

@@ -59,11 +59,11 @@ async def leader(nats_url: str) -> AsyncIterator[NatsQuotas]:
     """What the leading scheduler does for rate limits; gives the bucket that it writes to."""
     connection = await connect_nats(nats_url, "leader")
     clock, tracker = SystemClock(), RateLimitTracker()
-    grants = NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET))
+    quotas = NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET))
     await NatsRateReports(connection, tracker, RetryBudget(0.2), clock).start()
-    leading = asyncio.create_task(AssignQuotas(tracker, grants, clock).lead(), name="assign quotas")
+    leading = asyncio.create_task(AssignQuotas(tracker, quotas, clock).lead(), name="assign quotas")
     try:
-        yield grants
+        yield quotas
     finally:
         await cancel_all([leading])
         await connection.close()
@@ -141,17 +141,17 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     limiter = rate_limit_key("openai", model_server.url, None)
     await model_server.control(rate_limit={"rate": 40, "burst": 10})
     await send_samples(harness, 1600)
-    async with leader(nats.address) as grants:
+    async with leader(nats.address) as quotas:
 
         async def is_found() -> bool:
-            grant = (await grants.stored()).get(limiter, RateQuota())
-            return grant.requests_per_second is not None and grant.requests_per_second < 60
+            quota = (await quotas.stored()).get(limiter, RateQuota())
+            return quota.requests_per_second is not None and quota.requests_per_second < 60
 
         with worker_process(nats.address, model_server.url, tmp_path):
             await eventually(is_found, "a limit is granted", 30)
-    granted = (await grants_of(nats.address))[limiter]
-    assert granted.requests_per_second is not None
-    assert sum(granted.shares.values()) == pytest.approx(1.0)
+    quota = (await quotas_of(nats.address))[limiter]
+    assert quota.requests_per_second is not None
+    assert sum(quota.shares.values()) == pytest.approx(1.0)
     # No leader any more: what was granted last holds, also for a worker that comes anew.
     await model_server.control(rate_limit=None, reset_stats=True)
     before = len(harness.counts)
@@ -161,10 +161,10 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
         started, begun = clock.monotonic(), len(harness.counts)
         await harness.until_answered(begun + 40)
         rate = (len(harness.counts) - begun) / (clock.monotonic() - started)
-    assert rate < 1.5 * granted.requests_per_second
+    assert rate < 1.5 * quota.requests_per_second
 
 
-async def grants_of(nats_url: str) -> dict[str, RateQuota]:
+async def quotas_of(nats_url: str) -> dict[str, RateQuota]:
     connection = await connect_nats(nats_url, "reader")
     try:
         return dict(await NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET)).stored())
@@ -180,15 +180,15 @@ async def test_an_advertised_limit_is_kept_before_the_first_429(
     named = {f"x-ratelimit-{name}-requests": value for name, value in headers.items()}
     await model_server.control(headers=named, latency_seconds=0.02)
     await send_samples(harness, 1600)
-    async with leader(nats.address) as grants:
+    async with leader(nats.address) as quotas:
 
-        async def is_granted() -> bool:
-            return limiter in await grants.stored()
+        async def is_stored() -> bool:
+            return limiter in await quotas.stored()
 
         with worker_process(nats.address, model_server.url, tmp_path):
-            await eventually(is_granted, "a limit is granted", 30)
-        granted = (await grants.stored())[limiter]
-    assert granted.requests_per_second == pytest.approx(0.98 * 20)
+            await eventually(is_stored, "a limit is granted", 30)
+        quota = (await quotas.stored())[limiter]
+    assert quota.requests_per_second == pytest.approx(0.98 * 20)
     assert (await model_server.stats())["limited"] == 0
 
 
@@ -229,7 +229,7 @@ async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: 
     limiters.own.sent = 2**63
     bucket = Bucket(JetStream(connection), streams.QUOTAS_BUCKET)
     await NatsRateLimits(connection, bucket, "w1", limiters, clock).report_due()
-    await eventually(lambda: reported == [good.key], "the other pace is told", 5)
+    await eventually(lambda: reported == [good.key], "the other limit is reported", 5)
     await connection.close()
 
 

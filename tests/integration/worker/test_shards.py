@@ -73,8 +73,8 @@ async def test_a_shard_of_high_priority_goes_first(nats: RunningServer, harness:
     await harness.send(work_shard(6, range(48, 56)), priority=Priority.HIGH)
     async with worker_in_process(nats.address, ScriptedEngine()):
         await harness.until_answered(56)
-    places = [outcome.shard for outcome in harness.outcomes]
-    assert places.index(6) < places.index(4)
+    positions = [outcome.shard for outcome in harness.outcomes]
+    assert positions.index(6) < positions.index(4)
 
 
 async def test_a_cancelled_run_is_aborted_within_two_seconds(

@@ -53,7 +53,7 @@ def test_bytes_of_all_users_are_bounded_but_for_a_single_request() -> None:
             pass
         with some.slot("bob", 0):
             pass
-    with some.slot("ann", 0), some.holding("ann", 1100), some.slot("bob", 100):
+    with some.slot("ann", 0), some.counted_bytes("ann", 1100), some.slot("bob", 100):
         pass
 
 

@@ -33,7 +33,7 @@ def test_token_is_read_as_it_was_written() -> None:
         ("2026-01-01T00:00:00", 1),
     ],
 )
-def test_token_that_no_list_gave_is_refused(time: str, total: int) -> None:
+def test_token_of_no_list_is_refused(time: str, total: int) -> None:
     with pytest.raises(InvalidPageToken):
         read_list_token(RUNS, write_page_token(RUNS, time, RUN, total))
 

@@ -66,7 +66,7 @@ def test_address_that_is_none_of_the_web_is_refused(url: str) -> None:
 
 
 def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
-    folders = [tmp_path / place / "final" for place in ("a", "b")]
+    folders = [tmp_path / letter / "final" for letter in ("a", "b")]
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "config.json").write_text("{}")

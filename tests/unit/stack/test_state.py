@@ -141,7 +141,7 @@ def test_the_folder_and_its_files_are_for_our_eyes_only(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir() if path.stat().st_mode & 0o077] == []
 
 
-def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_instead_of_a_file_is_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("kept")
     for name in ("stack.json.new", "stack.json", "stack.lock"):

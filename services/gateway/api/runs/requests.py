@@ -132,7 +132,7 @@ class ModelConfig(RequestBody):
     params: Params | None = None
 
 
-_IN_ONE_PLACE: list[JsonValue] = [
+_PARAMETERS_ONCE: list[JsonValue] = [
     {"properties": {"params": _NONE}},
     {"properties": {"config": {"properties": {"params": _NONE, "ollama_params": _NONE}}}},
 ]
@@ -141,7 +141,7 @@ _IN_ONE_PLACE: list[JsonValue] = [
 class RunRequest(RequestBody):
     """An order: one model over one suite. Parameters stand in one place."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": _IN_ONE_PLACE})
+    model_config = ConfigDict(json_schema_extra={"anyOf": _PARAMETERS_ONCE})
 
     project_id: ProjectId
     suite: Text = Field(

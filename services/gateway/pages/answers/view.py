@@ -96,9 +96,9 @@ class AnswersView:
     @property
     def address(self) -> str:
         """The address of what is shown."""
-        return self.place(row=self.get("row"))
+        return self.address_with(row=self.get("row"))
 
-    def place(self, **changes: str) -> str:
+    def address_with(self, **changes: str) -> str:
         """The address of this page of the list."""
         return self.link(**{"after": self.get("after"), "from": self.get("from"), **changes})
 

@@ -20,7 +20,7 @@ class CompareAddress:
     """Runs, or models by their latest complete run of a suite. The first one is the baseline.
 
     `task`, `show`, `against` and `after` choose samples: of a task, which of those that differ, against which
-    of the others (its place), and from which page on.
+    of the others (its index), and from which page on.
     """
 
     runs: Sequence[str] = ()
@@ -43,9 +43,9 @@ class CompareAddress:
         is_enough = FEWEST <= len(self.chosen) <= MOST
         return is_enough and bool(self.runs or self.suite)
 
-    def with_first(self, place: int) -> Self:
+    def with_first(self, index: int) -> Self:
         """The same comparison with another baseline."""
-        first = self.chosen[place]
+        first = self.chosen[index]
         ordered = [first, *(each for each in self.chosen if each != first)]
         runs, models = (ordered, self.models) if self.runs else (self.runs, ordered)
         return replace(self, runs=runs, models=models, show="", against=1, after="")
@@ -93,7 +93,7 @@ async def compare_address(  # noqa: PLR0913, PLR0917  # the parameters of the qu
     runs = [each.strip().lower() for each in dict.fromkeys(run) if each.strip()]
     models = [] if runs else [each.strip() for each in dict.fromkeys(model) if each.strip()]
     sides = len(runs or models)
-    place = int(against) if against.isascii() and against.isdecimal() and len(against) < 2 else 1
+    index = int(against) if against.isascii() and against.isdecimal() and len(against) < 2 else 1
     return CompareAddress(
         runs=runs,
         models=models,
@@ -102,6 +102,6 @@ async def compare_address(  # noqa: PLR0913, PLR0917  # the parameters of the qu
         is_forced=force == "1",
         task=task,
         show=show if show in SHOWN else "",
-        against=place if 0 < place < max(sides, FEWEST) else 1,
+        against=index if 0 < index < max(sides, FEWEST) else 1,
         after=after,
     )

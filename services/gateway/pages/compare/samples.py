@@ -22,7 +22,7 @@ class AnswerBeside:
     """An answer; `pieces` are marked where the baseline's has other words. `key` names it in its run."""
 
     run_id: str
-    place: int
+    index: int
     key: str
     sample: int
     outcome: str
@@ -98,29 +98,29 @@ def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) 
         prompt=row.prompt,
         target=row.target,
         answers=[
-            _answer(each.outcome, run_ids[place], place, base, metric) if each.HasField("outcome") else None
-            for place, each in enumerate(row.answers)
+            _answer(each.outcome, run_ids[index], index, base, metric) if each.HasField("outcome") else None
+            for index, each in enumerate(row.answers)
         ],
     )
 
 
 def _answer(
-    recorded: outcome_pb2.RecordedOutcome, run_id: str, place: int, base: str, metric: str
+    recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, base: str, metric: str
 ) -> AnswerBeside:
     outcome, said = recorded.outcome, _said(recorded)
     mark, word = outcome_mark(recorded, [metric] if metric else ())
     return AnswerBeside(
         run_id=run_id,
-        place=place,
+        index=index,
         key=f"{outcome.sample}.{outcome.rollout}",
         sample=outcome.sample,
         outcome=mark,
         word=word,
-        pieces=own_pieces(base[:_LONGEST], said[:_LONGEST]) if place else (),
+        pieces=own_pieces(base[:_LONGEST], said[:_LONGEST]) if index else (),
         text=said,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         prediction=recorded.prediction if recorded.prediction != said else "",
-        golden=GoldenView(run_id, outcome.sample, outcome.rollout, recorded.is_golden, str(place + 1)),
+        golden=GoldenView(run_id, outcome.sample, outcome.rollout, recorded.is_golden, str(index + 1)),
     )
 
 

@@ -17,7 +17,7 @@ def verdict_sentence(shown: ComparisonShown) -> tuple[str, str]:
     if len(shown.models_compared) == 2 or not lead.tied:
         return _of_the_gap(lead, shown.corrected_over)
     tied = ", ".join(lead.tied)
-    what = f"{lead.best} has the highest figure, and cannot be told apart from {tied}"
+    what = f"{lead.best} has the highest figure, and cannot be distinguished from {tied}"
     return what, _evidence(lead.gap, lead.best, shown.corrected_over)
 
 
@@ -27,7 +27,7 @@ def _of_the_gap(lead: Lead, corrected_over: int) -> tuple[str, str]:
     evidence = _evidence(gap, best, corrected_over)
     if gap.verdict in _BETTER:
         return f"{best} is better than {next_one} by {points(abs(value or 0))} points", evidence
-    return f"{best} and {next_one} cannot be told apart", evidence
+    return f"{best} and {next_one} cannot be distinguished", evidence
 
 
 def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:

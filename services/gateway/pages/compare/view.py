@@ -18,7 +18,7 @@ _FIRST, _SECOND = comparison_pb2.VERDICT_FIRST_BETTER, comparison_pb2.VERDICT_SE
 class Side:
     """A run that is compared. `name` is short, and its own among the runs of the page."""
 
-    place: int
+    index: int
     run_id: str
     model: str
     name: str
@@ -104,7 +104,7 @@ def figures_view(
     """`summaries` are those of the runs, in their order."""
     shown = comparison_shown(comparison)
     sides = _sides(comparison, shown)
-    pairings = [Pairing(side, _rows(comparison, side.place)) for side in sides[1:]]
+    pairings = [Pairing(side, _rows(comparison, side.index)) for side in sides[1:]]
     rows = [row for pairing in pairings for row in pairing.rows]
     return FiguresView(
         suite=comparison.suite,
@@ -122,14 +122,14 @@ def figures_view(
 def _sides(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> list[Side]:
     return [
         Side(
-            place=place,
+            index=index,
             run_id=run.run_id,
             model=run.model,
-            name=shown.models_compared[place],
+            name=shown.models_compared[index],
             score=optional(run, "score"),
             limit=run.limit if run.HasField("limit") else None,
         )
-        for place, run in enumerate(comparison.runs)
+        for index, run in enumerate(comparison.runs)
     ]
 
 

@@ -86,7 +86,7 @@ class SuiteView:
             return ()
         expected, choices = self.sample.expected, self.sample.choices
         right = expected.right_choices or ([] if expected.choice is None else [expected.choice])
-        return expected.texts or [choices[place] for place in right if place < len(choices)]
+        return expected.texts or [choices[index] for index in right if index < len(choices)]
 
     @property
     def facts(self) -> Mapping[str, str]:

@@ -53,6 +53,6 @@ def _labels(readings: Readings) -> Numbers:
 
 def _counted(readings: Readings, cell_of: Numbers, shape: tuple[int, int]) -> Array:
     """Weights of the rows by unit and cell: (units, cells)."""
-    places = readings.units * shape[1] + cell_of
-    counts = np.bincount(places, weights=readings.weights, minlength=shape[0] * shape[1])
+    positions = readings.units * shape[1] + cell_of
+    counts = np.bincount(positions, weights=readings.weights, minlength=shape[0] * shape[1])
     return counts.astype(np.float64).reshape(shape)

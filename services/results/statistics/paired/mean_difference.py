@@ -73,8 +73,8 @@ def mcnemar_p_value(only_first_right: int, only_second_right: int) -> float:
 def permutation_p_value(units: UnitSums) -> float:
     """Sign-flip test that the differences have no side, in (0, 1]."""
     # Equal sums are one pattern: of right and wrong answers there are two.
-    sums, place = np.unique(units.sums, return_inverse=True)
-    sizes = np.bincount(place, weights=units.sizes).astype(np.int64)
+    sums, position = np.unique(units.sums, return_inverse=True)
+    sizes = np.bincount(position, weights=units.sizes).astype(np.int64)
     return sum_p_value(SwapUnits(sums[:, np.newaxis], sizes))
 
 

@@ -125,7 +125,7 @@ def unit_sums_of(readings: Readings, features: Array, units: int) -> Array:
 
 def merged(first: Array, second: Array, sizes: Numbers) -> PairedUnits:
     """Units that add the same to both runs become one pattern."""
-    both, place = np.unique(np.hstack([first, second]), axis=0, return_inverse=True)
-    counted = np.bincount(place.reshape(-1), weights=sizes).astype(np.int64)
+    both, position = np.unique(np.hstack([first, second]), axis=0, return_inverse=True)
+    counted = np.bincount(position.reshape(-1), weights=sizes).astype(np.int64)
     features = first.shape[1]
     return PairedUnits(both[:, :features], both[:, features:], counted)

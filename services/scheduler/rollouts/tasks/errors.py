@@ -11,11 +11,11 @@ class TaskError(DomainError):
 
 
 class InvalidTask(TaskError):
-    """The task {task} is invalid: {place}: {problem}"""
+    """The task {task} is invalid: {location}: {problem}"""
 
     def __init__(self, task: str, file: str, problem: str, key: str = "") -> None:
-        place = f"{file}, {key}" if key else file
-        super().__init__(task=task, place=place, problem=problem, file=file, key=key)
+        location = f"{file}, {key}" if key else file
+        super().__init__(task=task, location=location, problem=problem, file=file, key=key)
 
 
 class UnsupportedTask(TaskError):

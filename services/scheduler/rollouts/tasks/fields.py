@@ -14,7 +14,7 @@ class Fields:
     task: str
     file: str
     values: Mapping[str, object]
-    place: str = ""
+    location: str = ""
 
     def refuse_others(self, *known: str) -> None:
         """Raises InvalidTask for a key that has no meaning here."""
@@ -23,7 +23,7 @@ class Fields:
                 raise self.problem(key, f"there is no such key. There are: {', '.join(known)}.")
 
     def problem(self, key: str, problem: str) -> InvalidTask:
-        return InvalidTask(self.task, self.file, problem, f"{self.place}{key}")
+        return InvalidTask(self.task, self.file, problem, f"{self.location}{key}")
 
     def text(self, key: str, default: str | None = None) -> str:
         """A text; without a default the field must be there."""
@@ -63,14 +63,14 @@ class Fields:
         value = self.values.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.problem(key, "it must be an object.")
-        return Fields(self.task, self.file, value or {}, f"{self.place}{key}.")
+        return Fields(self.task, self.file, value or {}, f"{self.location}{key}.")
 
     def objects(self, key: str) -> list["Fields"]:
         values = self._items(key)
         if not all(isinstance(value, Mapping) for value in values):
             raise self.problem(key, "it must be a list of objects.")
         return [
-            Fields(self.task, self.file, value, f"{self.place}{key}.{number}.")
+            Fields(self.task, self.file, value, f"{self.location}{key}.{number}.")
             for number, value in enumerate(values)
             if isinstance(value, Mapping)
         ]

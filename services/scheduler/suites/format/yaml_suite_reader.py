@@ -53,7 +53,7 @@ def read_suite(files: SuiteFiles, folder: Path, rule: NameRule) -> SuiteReading:
     found = sorted(files.problems, key=lambda problem: (problem.file, problem.line))
     problems = tuple(dict.fromkeys(found))
     if len(problems) > MAX_PROBLEMS:
-        more = SuiteProblem(f"{len(problems) - MAX_PROBLEMS} more problems are not told")
+        more = SuiteProblem(f"{len(problems) - MAX_PROBLEMS} more problems are not listed")
         problems = (*problems[:MAX_PROBLEMS], more)
     return SuiteReading(None if problems else suite, problems)
 

@@ -91,13 +91,13 @@ class RowSource(Protocol):
 class FirstAvailableSource:
     """Tries sources in order. If none has the rows, the error has the reason of each."""
 
-    def __init__(self, own_files: RowSource, hub_places: Sequence[RowSource]) -> None:
+    def __init__(self, own_files: RowSource, hub_sources: Sequence[RowSource]) -> None:
         self._own_files = own_files
-        self._hub_places = tuple(hub_places)
+        self._hub_sources = tuple(hub_sources)
 
     def open(self, reference: RowsReference) -> RowSet:
         reasons = []
-        for source in (self._own_files,) if reference.file is not None else self._hub_places:
+        for source in (self._own_files,) if reference.file is not None else self._hub_sources:
             try:
                 return source.open(reference)
             except RowsMissing as reason:

@@ -213,7 +213,7 @@ async def test_closing_again_changes_nothing(world: World) -> None:
 
 
 async def test_two_replicas_that_close_at_once_list_a_run_once(world: World) -> None:
-    plans = [await world.run(f"p/{place % 3}", right=2) for place in range(6)]
+    plans = [await world.run(f"p/{index % 3}", right=2) for index in range(6)]
     await asyncio.gather(*(world.close(plan) for plan in plans for _ in range(3)))
     assert sorted(run_id for run_id, _ in await world.history()) == sorted(plan.run_id for plan in plans)
     assert [model for model, _ in await world.listed()] == ["p/0", "p/1", "p/2"]
@@ -299,7 +299,7 @@ async def test_a_run_without_a_suite_is_not_listed(world: World) -> None:
 
 
 async def test_pages_of_a_history_follow_the_key(world: World) -> None:
-    plans = [await world.run("p/a", right=place % 4) for place in range(5)]
+    plans = [await world.run("p/a", right=index % 4) for index in range(5)]
     for plan in plans:
         await world.close(plan)
     first = await world.kept.page(HistoryRange(world.suite, "p/a", A_DAY_AGO, NEWEST, 3))

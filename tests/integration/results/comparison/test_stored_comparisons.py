@@ -112,11 +112,11 @@ class BrokenComparePair(ComparePair):
     error: Exception
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, places: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, positions: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         if self.broken_run in [run.plan.run_id for run in runs]:
             raise self.error
-        return await ComparePair.compare(self, runs, choice, places)
+        return await ComparePair.compare(self, runs, choice, positions)
 
 
 def breaking(runs: PairedRuns, run_id: str, error: Exception) -> ComparePeers:
@@ -155,13 +155,13 @@ class StuckComparePair(ComparePair):
     asked: list[frozenset[str]] = field(default_factory=list)
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, places: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, positions: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         ids = frozenset(run.plan.run_id for run in runs)
         self.asked.append(ids)
         if self.stuck_run in ids:
             await asyncio.Event().wait()
-        return await ComparePair.compare(self, runs, choice, places)
+        return await ComparePair.compare(self, runs, choice, positions)
 
 
 def stuck_on(runs: PairedRuns, run_id: str) -> tuple[ComparePeers, list[frozenset[str]]]:

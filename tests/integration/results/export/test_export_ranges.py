@@ -105,13 +105,13 @@ async def test_what_comes_after_some_bytes_is_the_rest_of_the_file(
     assert whole_head.total_bytes == len(whole)
     marks = [at for tag, at, _ in await marks_of(harness, plan) if tag == head.content_tag]
     assert len(marks) > 5
-    places = {0, 1, len(whole) - 1, len(whole), *marks, *random.Random(5).sample(range(len(whole)), 20)}
-    for place in sorted(places):
-        _, rest = await sent(harness, plan, format=form, first_byte=place)
-        assert rest == whole[place:], place
+    positions = {0, 1, len(whole) - 1, len(whole), *marks, *random.Random(5).sample(range(len(whole)), 20)}
+    for index in sorted(positions):
+        _, rest = await sent(harness, plan, format=form, first_byte=index)
+        assert rest == whole[index:], index
 
 
-async def test_a_place_behind_the_end_has_no_bytes(harness: ResultsHarness, plan: RunPlan) -> None:
+async def test_a_position_behind_the_end_has_no_bytes(harness: ResultsHarness, plan: RunPlan) -> None:
     head, rest = await sent(harness, plan, first_byte=10**9)
     assert (rest, head.total_bytes > 0) == (b"", True)
 

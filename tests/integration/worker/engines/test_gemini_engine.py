@@ -51,7 +51,7 @@ async def test_parameters_have_googles_names_and_the_key_a_header(harness: Nativ
     }
 
 
-async def test_turns_have_googles_roles_and_the_system_a_place_of_its_own(harness: NativeStand) -> None:
+async def test_turns_have_googles_roles_and_the_system_a_field_of_its_own(harness: NativeStand) -> None:
     turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
     prompt = Prompt(messages=tuple(ChatMessage(*turn) for turn in turns))
     assert (await harness.asked.generate(harness.model, prompt, SAMPLING)).text == "The answer is two."

@@ -128,7 +128,7 @@ async def test_broken_stream_is_no_answer_and_may_be_asked_for_again(harness: St
 @pytest.mark.parametrize(
     ("status", "failure_class"), [(429, FailureClass.RATE_LIMIT), (503, FailureClass.PROVIDER_ERROR)]
 )
-async def test_error_in_the_place_of_a_stream_is_what_it_always_is(
+async def test_error_instead_of_a_stream_is_what_it_always_is(
     harness: Stand, status: int, failure_class: FailureClass
 ) -> None:
     harness.server.fault = Fault("status", status, retry_after="7")

@@ -170,8 +170,8 @@ async def test_a_published_exercise_is_sound_in_the_form_of_harbor(
     checker: CheckTasks, tmp_path: Path, name: str
 ) -> None:
     source = folder_of("PROCTOR_DATA_DIR") / "agentic" / name
-    for part, place in (("workspace", "environment"), ("tests", "tests"), ("solution", "solution/files")):
-        shutil.copytree(source / part, tmp_path / "a" / place, copy_function=shutil.copyfile)
+    for part, target in (("workspace", "environment"), ("tests", "tests"), ("solution", "solution/files")):
+        shutil.copytree(source / part, tmp_path / "a" / target, copy_function=shutil.copyfile)
     for folder in (tmp_path / "a").rglob("*"):
         folder.chmod(0o755)
     command = json.loads((source / "task.json").read_text())["test_command"]

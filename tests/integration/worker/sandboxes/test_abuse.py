@@ -125,9 +125,9 @@ async def test_writable_folders_are_full_soon(sandbox: Sandbox) -> None:
     fill = """
 import os
 total = 0
-for place in ("/work", "/tmp", "/home", "/dev/shm", "/run", "/var/tmp", "/"):
+for folder in ("/work", "/tmp", "/home", "/dev/shm", "/run", "/var/tmp", "/"):
     try:
-        with open(f"{place}/fill", "wb", 0) as file:
+        with open(f"{folder}/fill", "wb", 0) as file:
             for _ in range(1000):
                 total += file.write(b"x" * (1 << 20))
     except OSError:

@@ -137,7 +137,7 @@ async def test_files_go_in_and_come_out_with_their_modes(sandbox: Sandbox) -> No
     assert read["er/run.sh"].mode == 0o755
 
 
-async def test_files_that_do_not_fit_or_have_no_place_are_refused(sandbox: Sandbox) -> None:
+async def test_files_that_do_not_fit_or_have_no_folder_are_refused(sandbox: Sandbox) -> None:
     with pytest.raises(FilesRefused, match=r"Wrote only|No space left"):
         await sandbox.put("/work", pack({"large": b"x" * (33 * 1024**2)}))
     with pytest.raises(FilesRefused, match="/usr/planted cannot be moved"):

@@ -84,7 +84,7 @@ async def see_adapters(folder: Path) -> Seen:
     bad = {name: await failure_of(vllm.load(f"vllm/{name}")) for name in ("damaged", "absent")}
     names = (BASE, *ADAPTERS)
     answers = await asyncio.gather(*(vllm.generate(name, QUESTION, GREEDY) for name in names * 4))
-    said = {name: {answer.text for answer in answers[place::3]} for place, name in enumerate(names)}
+    said = {name: {answer.text for answer in answers[index::3]} for index, name in enumerate(names)}
     scores = {
         name: (await vllm.score_choices(name, QUESTION, [" positive", " negative"], truncate_left=False))
         for name in names

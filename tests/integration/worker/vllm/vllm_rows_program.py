@@ -52,7 +52,7 @@ def asked(**params: object) -> engine.Sampling:
     return apply_row_params(read, OPEN, 0)
 
 
-def turn(content: str, role: str = "user", fields: Mapping[str, object] | None = None) -> ChatMessage:
+def message(content: str, role: str = "user", fields: Mapping[str, object] | None = None) -> ChatMessage:
     return ChatMessage(role, content, json.dumps(fields) if fields else "")
 
 
@@ -64,14 +64,14 @@ async def observe(folder: Path) -> Seen:
     async def answer(prompt: Prompt, **params: object) -> engine.Generated:
         return await vllm.generate(FIRST, prompt, asked(**params))
 
-    parts = Prompt(messages=(turn("a\nb", fields={"content": [text_part("a"), text_part("b")]}),))
-    image = Prompt(messages=(turn("a", fields={"content": [text_part("a"), {"type": "image_url"}]}),))
+    parts = Prompt(messages=(message("a\nb", fields={"content": [text_part("a"), text_part("b")]}),))
+    image = Prompt(messages=(message("a", fields={"content": [text_part("a"), {"type": "image_url"}]}),))
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     called = Prompt(
         messages=(
-            turn("Go."),
-            turn("", "assistant", {"tool_calls": [call]}),
-            turn("4", "tool", {"tool_call_id": "c"}),
+            message("Go."),
+            message("", "assistant", {"tool_calls": [call]}),
+            message("4", "tool", {"tool_call_id": "c"}),
         )
     )
     too_long = replace(asked(ignore_eos=True, max_tokens=None), truncate_left=True)
@@ -87,7 +87,7 @@ async def observe(folder: Path) -> Seen:
         "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).text,
         "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).text,
         "parts": (await answer(parts, max_tokens=2)).usage.prompt_tokens,
-        "joined": (await answer(Prompt(messages=(turn("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
+        "joined": (await answer(Prompt(messages=(message("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
         "called": (await answer(called, max_tokens=2)).usage.completion_tokens,
         "image": await failure_of(answer(image)),
         "refused": {name: await failure_of(answer(CHAT, **params)) for name, params in REFUSED.items()},

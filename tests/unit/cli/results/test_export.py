@@ -57,7 +57,7 @@ async def test_file_that_came_to_be_in_between_is_kept_as_well(tmp_path: Path) -
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"theirs"]
 
 
-async def test_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+async def test_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot be written: No such file"):
         await write_file(tmp_path / "nowhere" / "run.csv", pieces(b"a"), is_forced=False)
     with pytest.raises(Refused, match="is a folder"):

@@ -54,7 +54,7 @@ def test_a_key_that_stands_for_a_run_over_a_suite_names_it_as_it_is(dataset_id: 
 
 
 @pytest.mark.parametrize("path", ["/admin/benchmarks", "/admin/datasets", "/api/v1/benchmarking/results"])
-def test_a_place_in_a_list_is_a_cursor(path: str) -> None:
+def test_a_position_in_a_list_is_a_cursor(path: str) -> None:
     sentence = "page_token is not one that this list gave. Start again without it."
     detail = reported(path, sentence, "INVALID_PAGE_TOKEN", page_token="x")
     assert detail == "cursor is not one that this list gave. Start again without it."

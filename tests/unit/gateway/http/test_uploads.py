@@ -39,16 +39,16 @@ WHOLE: Sequence[FormItem] = (FormPart("purpose", None), FormPart("file", "a.csv"
 
 
 async def test_form_is_read_alike_wherever_it_is_cut() -> None:
-    for place in range(len(BODY) + 1):
-        assert await found(BODY[:place], BODY[place:]) == list(WHOLE), place
+    for index in range(len(BODY) + 1):
+        assert await found(BODY[:index], BODY[index:]) == list(WHOLE), index
     assert await found(*(bytes([byte]) for byte in BODY)) == list(WHOLE)
 
 
 async def test_form_that_ends_before_its_end_is_refused_wherever_it_ends() -> None:
     end = BODY.rindex(b"--\r\n") + 2
-    for place in range(end):
+    for index in range(end):
         with pytest.raises(MalformedForm):
-            await found(BODY[:place])
+            await found(BODY[:index])
 
 
 async def test_content_that_looks_like_boundaries_comes_in_as_few_pieces_as_the_body() -> None:

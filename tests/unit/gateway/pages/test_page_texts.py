@@ -28,7 +28,7 @@ def test_durations_have_their_two_largest_units(seconds: float, shown: str) -> N
     assert text.duration(seconds) == shown
 
 
-def test_characters_that_turn_or_hide_others_are_shown_by_number_and_long_text_is_cut() -> None:
+def test_characters_that_reorder_or_hide_others_are_shown_by_number_and_long_text_is_cut() -> None:
     assert text.plain("a\u202eb\u200b\x1b[31m\n") == "a⟨U+202E⟩b⟨U+200B⟩⟨U+001B⟩[31m\n"
     assert text.plain("x" * 12, 10) == "xxxxxxxxxx … (2 more characters)"
 

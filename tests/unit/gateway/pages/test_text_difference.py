@@ -40,8 +40,8 @@ def longest_common(first: list[str], second: list[str]) -> int:
     row = [0] * (len(second) + 1)
     for word in first:
         before = row[:]
-        for place, other in enumerate(second):
-            row[place + 1] = before[place] + 1 if word == other else max(before[place + 1], row[place])
+        for index, other in enumerate(second):
+            row[index + 1] = before[index] + 1 if word == other else max(before[index + 1], row[index])
     return row[-1]
 
 

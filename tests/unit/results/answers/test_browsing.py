@@ -105,7 +105,7 @@ def placed(*rows: tuple[int, str, str]) -> list[Placed]:
     return [Placed(position, digest.encode(), name) for position, digest, name in rows]
 
 
-def test_rows_are_paired_by_place_then_name_then_order_and_once_each() -> None:
+def test_rows_are_paired_by_position_then_name_then_order_and_once_each() -> None:
     first = placed((0, "d", "a"), (1, "d", "b"), (2, "d", "c"), (3, "e", "x"), (4, "d", "z"))
     other = placed((0, "d", "b"), (2, "d", "c"), (3, "e", "x"), (5, "d", "q"))
     assert pair_placed(first, other) == {2: 2, 3: 3, 1: 0, 0: 5}

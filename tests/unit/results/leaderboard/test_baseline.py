@@ -87,7 +87,7 @@ def test_metrics_by_length_take_the_chosen_one_too() -> None:
     assert [mean(figure) for figure in found["longest"].values()] == [0.0, 0.0, 0.0]
 
 
-def test_the_majority_of_places_falls_back_to_the_first_where_there_are_fewer_choices() -> None:
+def test_the_majority_of_positions_falls_back_to_the_first_where_there_are_fewer_choices() -> None:
     targets = [choices(2, "a", "b", "c")] * 2 + [choices(0, "a", "b")]
     assert mean(baselines(targets, "acc")["majority"]["acc"]) == 1.0
 

@@ -29,8 +29,8 @@ async def test_closed_runs_are_listed_newest_first_however_they_ended() -> None:
 
 async def test_pages_follow_each_other_without_gap_and_the_last_one_says_so() -> None:
     runs = ClosedRuns()
-    for place in range(6):
-        runs.add(f"p/{place}", 0.5)
+    for index in range(6):
+        runs.add(f"p/{index}", 0.5)
     seen, query = [], HistoryQuery(page_size=2)
     while True:
         history = await runs.list_history.list_page(query)
@@ -39,7 +39,7 @@ async def test_pages_follow_each_other_without_gap_and_the_last_one_says_so() ->
         if not history.next_page_token:
             break
         query = replace(query, page_token=history.next_page_token)
-    assert seen == [f"p/{place}" for place in (5, 4, 3, 2, 1, 0)]
+    assert seen == [f"p/{index}" for index in (5, 4, 3, 2, 1, 0)]
 
 
 async def test_a_history_is_of_a_model_a_suite_and_some_days() -> None:

@@ -25,7 +25,7 @@ from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figu
 QUERY = LeaderboardQuery(SUITE)
 
 
-def places(leaderboard: Leaderboard) -> list[tuple[str, int]]:
+def positions(leaderboard: Leaderboard) -> list[tuple[str, int]]:
     return [(entry.model, entry.rank) for entry in leaderboard.entries]
 
 
@@ -85,7 +85,7 @@ async def test_a_rank_is_the_same_however_few_are_listed() -> None:
     whole = await runs.rank_models.rank(QUERY)
     short = await runs.rank_models.rank(replace(QUERY, limit=2))
     # Distinguished if it were the only pair; not over all three.
-    assert places(short) == places(whole)[:2] == [("p/a", 1), ("p/b", 1)]
+    assert positions(short) == positions(whole)[:2] == [("p/a", 1), ("p/b", 1)]
 
 
 async def test_the_best_run_is_marked_as_selected_unless_it_is_the_latest() -> None:
@@ -116,7 +116,7 @@ async def test_ties_are_reported_pair_by_pair() -> None:
         runs.compared(one, other, p_value)
     leaderboard = await runs.rank_models.rank(QUERY)
     # Two of one rank may differ, and two of different ranks may be tied: a rank is shared with its leader.
-    assert places(leaderboard) == [("p/0.9", 1), ("p/0.89", 1), ("p/0.88", 1), ("p/0.5", 4)]
+    assert positions(leaderboard) == [("p/0.9", 1), ("p/0.89", 1), ("p/0.88", 1), ("p/0.5", 4)]
     assert [entry.tied_with for entry in leaderboard.entries] == [
         ("p/0.89", "p/0.88"),
         ("p/0.9",),
@@ -133,15 +133,15 @@ async def test_pairs_that_was_not_compared_are_compared_on_reading(query: Leader
     best, worse = runs.add("p/a", 0.9), runs.add("p/b", 0.5)
     runs.found_on_reading[frozenset((best.run_id, worse.run_id))] = 1e-6
     leaderboard = await runs.rank_models.rank(query)
-    assert places(leaderboard) == [("p/a", 1), ("p/b", 2)]
+    assert positions(leaderboard) == [("p/a", 1), ("p/b", 2)]
     await runs.rank_models.rank(query)
     assert runs.asked == [(best.run_id, worse.run_id)]
 
 
 async def test_what_one_reading_cannot_compare_is_shown_as_not_compared() -> None:
     runs = ClosedRuns()
-    for place in range(8):
-        runs.add(f"p/{place}", 0.5 + place / 100)
+    for index in range(8):
+        runs.add(f"p/{index}", 0.5 + index / 100)
     leaderboard = await runs.rank_models.rank(QUERY)
     assert len(runs.asked) == MOST_COMPARED < 8 * 7 / 2
     # The leader's pairs come first.
@@ -181,7 +181,7 @@ async def test_a_run_under_other_conditions_is_unranked_with_the_reasons() -> No
     runs.add("p/few", 0.9, replace(WHOLE, missing_tasks=("rte", "wnli"), stand_in_tasks=("qqp",)))
     runs.add("p/none", None)
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert places(leaderboard) == [("p/other", 1), ("p/whole", 1)]
+    assert positions(leaderboard) == [("p/other", 1), ("p/whole", 1)]
     assert unranked(leaderboard) == {
         "p/chat": ("scored by generate",),
         "p/shots": ("5 shots",),
@@ -199,9 +199,9 @@ async def test_the_terms_that_were_asked_for_decide_who_is_ranked() -> None:
     runs.add("p/c", 0.9, replace(WHOLE, scoring_method=ScoringMethod.GENERATE))
     runs.add("p/a", 0.7, replace(WHOLE, num_fewshot=5))
     chat = await runs.rank_models.rank(replace(QUERY, scoring_method=ScoringMethod.GENERATE))
-    assert (places(chat), sorted(unranked(chat))) == ([("p/c", 1)], ["p/a", "p/b"])
+    assert (positions(chat), sorted(unranked(chat))) == ([("p/c", 1)], ["p/a", "p/b"])
     shots = await runs.rank_models.rank(replace(QUERY, num_fewshot=5))
-    assert (places(shots), shots.scoring_method) == ([("p/a", 1)], ScoringMethod.LOGLIKELIHOOD)
+    assert (positions(shots), shots.scoring_method) == ([("p/a", 1)], ScoringMethod.LOGLIKELIHOOD)
     assert unranked(shots)["p/b"] == ("shots as each task says",)
 
 
@@ -211,7 +211,7 @@ async def test_an_older_version_of_a_suite_is_unranked() -> None:
     runs.add("p/b", 0.6, replace(WHOLE, suite_version=1))
     runs.add("p/c", 0.6, replace(WHOLE, suite_version=1))
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert (places(leaderboard), unranked(leaderboard)["p/b"]) == ([("p/a", 1)], ("suite version 1",))
+    assert (positions(leaderboard), unranked(leaderboard)["p/b"]) == ([("p/a", 1)], ("suite version 1",))
 
 
 async def test_a_trend_is_reported_once_the_runs_are_compared() -> None:
@@ -241,8 +241,8 @@ async def test_only_a_shown_difference_is_a_move(
 
 async def test_more_models_than_listed_are_counted() -> None:
     runs = ClosedRuns()
-    for place in range(12):
-        runs.add(f"p/{place}", place / 100)
+    for index in range(12):
+        runs.add(f"p/{index}", index / 100)
     leaderboard = await runs.rank_models.rank(QUERY)
     assert (len(leaderboard.entries), leaderboard.total_models) == (10, 12)
     assert len((await runs.rank_models.rank(replace(QUERY, limit=3))).entries) == 3
@@ -294,7 +294,7 @@ async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
     runs.add("p/a", 0.6, replace(WHOLE, limit=20))
     runs.add("p/b", 0.9, replace(WHOLE, limit=100))
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert (places(leaderboard), leaderboard.total_models) == ([], 0)
+    assert (positions(leaderboard), leaderboard.total_models) == ([], 0)
     assert leaderboard.note == (
         "All runs of letters are limited to the first rows of each task (limit 20, 100), so none is ranked; "
         "include=limited (--include-limited) ranks those of one limit."
@@ -313,11 +313,11 @@ async def test_limited_runs_are_ranked_with_those_of_the_same_limit_where_they_a
     runs.add("p/cut", 0.9, replace(WHOLE, limit=20, is_truncated_left=True))
     runs.add("p/failing", 0.9, replace(WHOLE, limit=20), failing_tasks=("t0",))
     leaderboard = await runs.rank_models.rank(replace(QUERY, includes_limited=True))
-    assert [model for model, _ in places(leaderboard)] == ["p/b", "p/a"]
+    assert [model for model, _ in positions(leaderboard)] == ["p/b", "p/a"]
     assert unranked(leaderboard) == {
         "p/c": ("limit 100",),
         "p/d": ("all rows",),
         "p/cut": ("limit 20", "prompts cut from the left"),
         "p/failing": ("limit 20", "more than 5% failed: t0"),
     }
-    assert places(await runs.rank_models.rank(QUERY)) == [("p/d", 1)]
+    assert positions(await runs.rank_models.rank(QUERY)) == [("p/d", 1)]

@@ -123,7 +123,7 @@ async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pyt
     more = [asyncio.ensure_future(recorder.record([batch(slow.run_id, [said(1, "slow")])])) for _ in range(8)]
 
     await eventually(
-        lambda: [one.run_id for one in recorder.progress.reports] == [quick.run_id], "it is told"
+        lambda: [one.run_id for one in recorder.progress.reports] == [quick.run_id], "it is reported"
     )
     assert not recording.done()
     assert await recorder.record([batch(quick.run_id, [said(1, "c")])]) == Recorded(received=1, written=1)

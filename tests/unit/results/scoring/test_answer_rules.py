@@ -147,9 +147,9 @@ def test_a_target_that_is_no_pattern_or_takes_too_long_fails_the_scoring() -> No
 def test_targets_that_are_slow_patterns_share_one_time_and_quick_ones_go_on() -> None:
     slow_time = SlowTime(seconds=0.1)
     scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (read_metric("regex", "", slow_time),))
-    for place in range(3):
+    for index in range(3):
         with pytest.raises(ScoringImpossible, match="took over"):
-            score_answer(scoring, ScoringTarget(texts=(f"(?:a|b|ab)*[cd{place}]",)), Answer("ab" * 60))
+            score_answer(scoring, ScoringTarget(texts=(f"(?:a|b|ab)*[cd{index}]",)), Answer("ab" * 60))
     assert slow_time.left < 0
     found = score_answer(scoring, ScoringTarget(texts=("c+d",)), Answer("ab ccd"))
     assert found.scores == {"regex": 1.0}

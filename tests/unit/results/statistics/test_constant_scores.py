@@ -42,8 +42,8 @@ def test_passages_that_are_alike_have_no_error_though_their_scores_differ() -> N
 
 
 def one_of_three_right(samples: int) -> Figure:
-    places, rollouts = np.repeat(np.arange(samples), 3), np.tile(np.arange(3), samples)
-    return figure_of("acc", ScoreColumns(np.tile([1.0, 0.0, 0.0], samples), places, rollouts))
+    positions, rollouts = np.repeat(np.arange(samples), 3), np.tile(np.arange(3), samples)
+    return figure_of("acc", ScoreColumns(np.tile([1.0, 0.0, 0.0], samples), positions, rollouts))
 
 
 @pytest.mark.parametrize("samples", range(2, 60))

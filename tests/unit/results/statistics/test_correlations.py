@@ -42,12 +42,12 @@ def test_blocks_make_no_difference(block: int, monkeypatch: pytest.MonkeyPatch) 
         assert astuple(figure_of(metric, columns)) == pytest.approx(astuple(figure), abs=1e-12)
 
 
-def test_places_stand_for_numbers_in_a_rank_correlation() -> None:
-    places = correlations.places_of(NAMED)
-    assert places.dtype == np.uint32
-    assert (np.unique(NAMED)[places] == NAMED).all()
-    of_places = figure_of("spearman", PairColumns(correlations.places_of(GOLD), places))
-    assert of_places == figure_of("spearman", PairColumns(GOLD, NAMED))
+def test_positions_stand_for_numbers_in_a_rank_correlation() -> None:
+    positions = correlations.positions_of(NAMED)
+    assert positions.dtype == np.uint32
+    assert (np.unique(NAMED)[positions] == NAMED).all()
+    of_positions = figure_of("spearman", PairColumns(correlations.positions_of(GOLD), positions))
+    assert of_positions == figure_of("spearman", PairColumns(GOLD, NAMED))
 
 
 def test_unsorted_keys_are_the_same_units(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,11 +81,11 @@ def test_one_rollout_has_no_spread_within_samples() -> None:
     [([7, 8, 8], 1), ([8, 7, 7, 8], 0), ([math.nan, math.nan, 8], 2), ([math.nan, 9, 8], 1)],
 )
 def test_the_most_frequent_vote_wins_and_of_equals_the_first(votes: list[float], row: int) -> None:
-    places = np.arange(len(votes))
-    assert rows_of_majority(np.zeros_like(places), places, np.array(votes)).tolist() == [row]
+    positions = np.arange(len(votes))
+    assert rows_of_majority(np.zeros_like(positions), positions, np.array(votes)).tolist() == [row]
     # The rows may come in any order.
-    back = places[::-1]
-    [chosen] = rows_of_majority(np.zeros_like(places), back, np.array(votes)[back])
+    back = positions[::-1]
+    [chosen] = rows_of_majority(np.zeros_like(positions), back, np.array(votes)[back])
     assert back[chosen] == row
 
 

@@ -360,7 +360,7 @@ async def test_a_close_that_nobody_asks_for_again_leaves_nothing_in_memory(
     assert (await recorder.stores.summaries.find(plan.run_id, 1)) is not None
 
 
-async def test_closes_that_failed_and_are_not_asked_for_again_are_forgotten_in_turn(
+async def test_closes_that_failed_and_are_not_asked_for_again_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(close_run, "MOST_REMEMBERED_FAILURES", 2)

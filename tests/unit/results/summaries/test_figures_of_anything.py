@@ -111,7 +111,7 @@ def test_a_figure_of_any_scores_is_sound(found: list[Figure]) -> None:
 @drawn
 @given(tasks=st.lists(figures(), min_size=1, max_size=4), is_weighted=st.booleans())
 def test_a_group_of_any_tasks_is_sound(tasks: list[list[Figure]], *, is_weighted: bool) -> None:
-    by_task = {f"t{place}": {"metric": found[-1]} for place, found in enumerate(tasks)}
+    by_task = {f"t{index}": {"metric": found[-1]} for index, found in enumerate(tasks)}
     group = TaskGroup("suite", tuple(by_task), (GroupMetric("metric", is_weighted),))
     summary = group_summary(group, by_task)
     for name in ("metric", SCORE):

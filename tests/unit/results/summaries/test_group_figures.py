@@ -17,7 +17,7 @@ POOLED_ERROR = 0.01666441426221464  # √((99·100·0.02² + 49·50·0.03²) / 1
 
 
 def summed_up(metric: str, *figures: Figure, is_weighted: bool = True) -> Figure:
-    names = [f"t{place}" for place in range(len(figures))]
+    names = [f"t{index}" for index in range(len(figures))]
     group = TaskGroup("suite", tuple(names), (GroupMetric(metric, is_weighted),))
     by_task = {name: {metric: figure} for name, figure in zip(names, figures, strict=True)}
     return group_summary(group, by_task).figures[metric]

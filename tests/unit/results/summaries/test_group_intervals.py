@@ -21,7 +21,7 @@ SCALE = (0.31, 0.42, 0.55, 0.63, 0.7, 0.78, 0.85, 0.91, 0.95, 0.99)
 
 def summed_up(figures: Sequence[Figure], name: str = "acc") -> Figure:
     """By size as "acc"; each task the same as "score"."""
-    by_task = {f"t{place}": {"acc": figure} for place, figure in enumerate(figures)}
+    by_task = {f"t{index}": {"acc": figure} for index, figure in enumerate(figures)}
     return group_summary(TaskGroup("suite", tuple(by_task)), by_task).figures[name]
 
 

@@ -112,11 +112,11 @@ async def test_results_that_is_away_while_a_run_is_planned_fails_no_run() -> Non
     assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
 
 
-@pytest.mark.parametrize("place", ["rows", "record"])
-async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incident(place: str) -> None:
+@pytest.mark.parametrize("stage", ["rows", "record"])
+async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incident(stage: str) -> None:
     harness = SchedulerHarness()
     broken = ValueError("nobody foresaw this")
-    if place == "rows":
+    if stage == "rows":
         harness.rows.broken = broken
     else:
         harness.record.refusal = broken

@@ -168,7 +168,7 @@ async def test_run_that_lacked_samples_when_it_was_closed_can_be_cancelled_again
     assert harness.record.records[run.run_id].state is RunState.CANCELLED
 
 
-async def test_run_that_cannot_be_summed_up_gives_its_place_back() -> None:
+async def test_run_that_cannot_be_summed_up_gives_its_slot_back() -> None:
     record = LosingRecord()
     record.lost = BROKEN
     harness = SchedulerHarness(record=record)

@@ -36,12 +36,12 @@ def test_a_limit_that_changes_is_followed(changed: float, seconds: float) -> Non
     assert simulated.provider.refused_share(start, simulated.now) <= 0.02
 
 
-def test_without_a_leader_the_last_grant_holds_and_the_next_leader_takes_it_over() -> None:
+def test_without_a_leader_the_last_quota_holds_and_the_next_leader_takes_it_over() -> None:
     simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
     simulated.run(90)
-    start, granted = simulated.now, simulated.granted
+    start, quota_rate = simulated.now, simulated.quota_rate
     simulated.run(20, has_leader=False)
-    assert simulated.granted == granted
+    assert simulated.quota_rate == quota_rate
     simulated.change_leader()
     simulated.run(100)
     assert simulated.provider.accepted_per_second(start, simulated.now) >= 0.9 * ALLOWED
@@ -61,7 +61,7 @@ def test_a_worker_that_begins_late_comes_up_to_the_others() -> None:
 def test_a_provider_that_refuses_nobody_is_not_limited() -> None:
     simulated = SimulatedRateLimits(1e9, burst=1e9, tells_when=False, workers=2)
     simulated.run(5)
-    assert simulated.granted is None
+    assert simulated.quota_rate is None
 
 
 def measured(rate_limited: int, accepted: float = 100.0, **more: float) -> Measured:

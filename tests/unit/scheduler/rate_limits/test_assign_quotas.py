@@ -67,7 +67,7 @@ async def test_what_was_taken_while_others_were_refused_is_the_limit() -> None:
     assert quota.shares == pytest.approx({"w1": 0.5, "w2": 0.5})
 
 
-async def test_a_new_leader_takes_the_grant_over() -> None:
+async def test_a_new_leader_takes_the_quota_over() -> None:
     harness = Stand(p=RateQuota(requests_per_second=40.0))
     quota = await harness.after(1, *reports(0))
     assert quota is not None
@@ -75,7 +75,7 @@ async def test_a_new_leader_takes_the_grant_over() -> None:
     assert set(quota.shares) == {"w1", "w2"}
 
 
-async def test_a_grant_that_stays_is_said_again_only_now_and_then() -> None:
+async def test_a_quota_that_stays_is_said_again_only_now_and_then() -> None:
     harness = Stand(p=RateQuota(requests_per_second=40.0))
     idle = [RateReport(name, "p", 7, 0, 0) for name in ("w1", "w2")]
     for _ in range(40):
@@ -95,7 +95,7 @@ async def test_what_the_provider_allows_and_when_it_wants_to_be_asked_is_passed_
     assert quota.resume_at == late
 
 
-async def test_a_grant_that_nobody_reported_to_for_ten_minutes_is_dropped() -> None:
+async def test_a_quota_that_nobody_reported_to_for_ten_minutes_is_dropped() -> None:
     harness = Stand(p=RateQuota(requests_per_second=40.0), old=RateQuota(requests_per_second=1.0))
     await harness.after(300, *reports(0))
     assert set(harness.quotas.quotas) == {"p", "old"}

@@ -126,7 +126,7 @@ async def test_upload_that_takes_too_long_is_given_up() -> None:
     assert await uploads.next_is_taken()
 
 
-async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
+async def test_caller_who_falls_silent_gives_his_slot_to_the_next() -> None:
     uploads = Adding(silent_seconds=0.05)
     with pytest.raises(UploadSilent):
         await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
@@ -134,7 +134,7 @@ async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
     assert await uploads.next_is_taken()
 
 
-async def test_caller_who_sends_hardly_a_byte_gives_his_place_to_the_next() -> None:
+async def test_caller_who_sends_hardly_a_byte_gives_his_slot_to_the_next() -> None:
     async def trickling() -> AsyncIterator[bytes]:
         while True:
             yield b" "
@@ -146,7 +146,7 @@ async def test_caller_who_sends_hardly_a_byte_gives_his_place_to_the_next() -> N
     assert await uploads.next_is_taken()
 
 
-async def test_user_with_all_his_places_leaves_those_of_others() -> None:
+async def test_user_with_all_his_slots_leaves_those_of_others() -> None:
     uploads, both_hang = Adding(uploads=3, per_user=2), asyncio.Event()
 
     async def hanging() -> AsyncIterator[bytes]:

@@ -35,9 +35,9 @@ async def seconds_of(limiter: ProviderRateLimiter, requests: int) -> float:
 
 @in_virtual_time
 async def test_nothing_waits_while_no_limit_is_known(limiter: ProviderRateLimiter) -> None:
-    turn = limiter.acquire()
+    acquiring = limiter.acquire()
     with pytest.raises(StopIteration):  # it ended without waiting once
-        turn.send(None)
+        acquiring.send(None)
 
 
 @in_virtual_time

@@ -54,11 +54,11 @@ class Leader:
                 if look % 4 == 0 or limiter.rate_limited > self._limited[limiter.key]:
                     self._report(limiter)
             if look % 2 == 0:
-                grant = quota_for(self._meter, self._limit, CLOCK.monotonic(), CLOCK.now())
+                quota = quota_for(self._meter, self._limit, CLOCK.monotonic(), CLOCK.now())
                 for limiter in self._limiters:
-                    rate = grant.requests_per_second
-                    share = None if rate is None else grant.shares[limiter.key] * rate
-                    limiter.apply_quota(QuotaShare(share, None, grant.resume_at))
+                    rate = quota.requests_per_second
+                    share = None if rate is None else quota.shares[limiter.key] * rate
+                    limiter.apply_quota(QuotaShare(share, None, quota.resume_at))
 
     def _report(self, limiter: ProviderRateLimiter) -> None:
         self._limited[limiter.key] = limiter.rate_limited

@@ -109,20 +109,20 @@ def find_hierarchy(root: Path = Path("/")) -> Hierarchy:
 
 def _mounted(root: Path) -> Hierarchy:
     own = dict(_own_groups(root))
-    places: dict[str, Path] = {}
+    mounts: dict[str, Path] = {}
     unified: Path | None = None
     for line in (root / "proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
         mount_root, mount_point = before.split(" ")[3:5]
-        place = Path(f"{root}{mount_point}")
+        mounted = Path(f"{root}{mount_point}")
         if kind == "cgroup":
             for controller in set(options.split(",")) & set(_NEEDED) & set(own):
-                places[controller] = _below(place, own[controller], mount_root)
+                mounts[controller] = _below(mounted, own[controller], mount_root)
         elif kind == "cgroup2" and "" in own:
-            unified = _below(place, own[""], mount_root)
-    if set(places) == set(_NEEDED):
-        return Hierarchy(places, version=1)
+            unified = _below(mounted, own[""], mount_root)
+    if set(mounts) == set(_NEEDED):
+        return Hierarchy(mounts, version=1)
     if unified is not None and _delegate(unified, own[""]):
         return Hierarchy(dict.fromkeys(_NEEDED, unified), version=2)
     return Hierarchy(problem="no control group of its own with memory, pids and cpu was delegated")
@@ -135,11 +135,11 @@ def _own_groups(root: Path) -> Iterable[tuple[str, str]]:
             yield controller, path
 
 
-def _below(place: Path, path: str, mount_root: str) -> Path:
+def _below(mounted: Path, path: str, mount_root: str) -> Path:
     """A group is named from the root of its hierarchy, of which only a part may be mounted."""
     relative = path.removeprefix(mount_root.rstrip("/")).lstrip("/")
-    inside = place / relative
-    return inside if inside.is_dir() else place
+    inside = mounted / relative
+    return inside if inside.is_dir() else mounted
 
 
 def _delegate(folder: Path, path: str) -> bool:

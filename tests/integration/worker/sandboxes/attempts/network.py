@@ -11,8 +11,8 @@ ATTEMPTS = (
     Attempt(
         "reaches other machines",
         """
-        for place in (("1.1.1.1", 53), ("169.254.169.254", 80), ("10.0.0.1", 80), ("172.17.0.1", 80)):
-            attempt(place, lambda: socket.create_connection(place, 1))
+        for address in (("1.1.1.1", 53), ("169.254.169.254", 80), ("10.0.0.1", 80), ("172.17.0.1", 80)):
+            attempt(address, lambda: socket.create_connection(address, 1))
         datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         attempt("datagram", lambda: datagrams.sendto(b"x", ("1.1.1.1", 53)))
         attempt("names", lambda: socket.getaddrinfo("example.com", 80))

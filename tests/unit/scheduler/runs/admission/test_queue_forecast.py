@@ -64,13 +64,13 @@ def test_no_run_takes_longer_than_its_deadline() -> None:
     assert estimate(forecast([soon], [run("b")], {RunId("a"): at(60)}), "b") == TimeEstimate(15, 10, 15)
 
 
-def test_a_run_that_gave_way_has_less_to_do() -> None:
+def test_a_run_that_was_preempted_has_less_to_do() -> None:
     preempted = run("b", planned_epoch=1, total=100)
     reported = forecast([running("a")], [preempted, run("c")], {RunId("a"): at(100), RunId("b"): at(90)})
     assert estimate(reported, "c") == TimeEstimate(5, 2.5, 10)
 
 
-def test_a_run_ends_its_own_time_after_its_turn() -> None:
+def test_a_run_ends_its_own_time_after_its_start() -> None:
     waiting = run("b")
     reported = forecast([running("a")], [waiting], {RunId("a"): at(60)})
     assert reported.seconds_to_end(waiting) == 20 + 50

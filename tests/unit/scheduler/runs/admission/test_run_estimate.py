@@ -49,12 +49,12 @@ def test_the_measured_speed_counts_and_the_history_gives_the_band() -> None:
     assert outcomes_estimate(50, [], seconds_per_outcome=0.2) == TimeEstimate(10, 5, 20)
 
 
-def test_a_free_place_is_had_at_once() -> None:
+def test_a_free_slot_is_had_at_once() -> None:
     assert start_estimates([exactly(9), exactly(5)], [exactly(1)], slots=3) == [NOW]
     assert start_estimates([None, None], [None], slots=3) == [NOW]
 
 
-def test_each_takes_the_place_that_gets_free_first() -> None:
+def test_each_takes_the_slot_that_gets_free_first() -> None:
     """Places get free at 5, 7 and 9; the waiting ones last 5, 10, 20 and 10 seconds."""
     waiting = [exactly(seconds) for seconds in (5, 10, 20, 10, 1)]
     starts = start_estimates([exactly(9), exactly(5), exactly(7)], waiting, slots=3)

@@ -48,7 +48,7 @@ def settle(
     return settled
 
 
-def test_free_places_go_to_the_first_in_order() -> None:
+def test_free_slots_go_to_the_first_in_order() -> None:
     slot_requests = [request(name) for name in ("b1", "c1", "d1")]
     assert settle([slot("a1", 0)], slot_requests) == moves("b1 c1")
 
@@ -67,13 +67,13 @@ def test_equal_shares_stay_as_they_are() -> None:
     assert settle(slots, [request("a2"), request("b2")]) == moves("")
 
 
-def test_user_without_a_place_takes_turns_with_those_who_have_one() -> None:
+def test_user_without_a_slot_alternates_with_those_who_have_one() -> None:
     slots = [slot("a1", 100), slot("b1", 200), slot("c1", 300)]
     slot_requests = [request("d1"), request("e1")]
     assert settle(slots, slot_requests) == moves("d1 e1", "c1 b1")
 
 
-def test_no_equal_takes_a_place_before_the_stay_is_over() -> None:
+def test_no_equal_takes_a_slot_before_the_minimum_run_time_is_over() -> None:
     slots = [slot("a1", 59), slot("a2", 59), slot("a3", 59)]
     assert settle(slots, [request("b1")]) == moves("")
 
@@ -83,28 +83,28 @@ def test_planning_is_not_broken_off_for_an_equal() -> None:
     assert settle(slots, [request("b1")]) == moves("b1", "a2")
 
 
-def test_more_urgent_run_takes_the_place_of_the_least_urgent_at_once() -> None:
+def test_more_urgent_run_takes_the_slot_of_the_least_urgent_at_once() -> None:
     slots = [slot("a1", 0, Priority.LOW, planned=False), slot("b1", 0), slot("c1", 0)]
     assert settle(slots, [request("a2", Priority.HIGH)]) == moves("a2", "a1")
 
 
-def test_urgent_run_of_a_user_with_many_places_is_urgent_all_the_same() -> None:
+def test_urgent_run_of_a_user_with_many_slots_is_urgent_all_the_same() -> None:
     slots = [slot("a1", 0, Priority.HIGH), slot("a2", 0, Priority.HIGH), slot("b1", 0)]
     assert settle(slots, [request("a3", Priority.HIGH)]) == moves("a3", "b1")
 
 
-def test_less_urgent_run_takes_no_place_however_long_it_waits() -> None:
+def test_less_urgent_run_takes_no_slot_however_long_it_waits() -> None:
     slots = [slot(name, 10_000, Priority.HIGH) for name in ("a1", "a2", "a3")]
     assert settle(slots, [request("b1")]) == moves("")
 
 
-def test_what_is_admitted_now_gives_no_place_away_now() -> None:
+def test_what_is_admitted_now_gives_no_slot_away_now() -> None:
     limits = QueueLimits(max_running=3, min_run_time=timedelta(0))
     settled = settle([slot("a1"), slot("a2")], [request("a3"), request("b1"), request("c1")], limits)
     assert settled == moves("a3 b1 c1", "a1 a2")
 
 
-def test_lowered_limit_takes_no_place_away_and_gives_none_beyond_those_there_are() -> None:
+def test_lowered_limit_takes_no_slot_away_and_gives_none_beyond_those_there_are() -> None:
     """They change hands as ever: what is urgent is not shut out until all that runs has ended."""
     limits = QueueLimits(max_running=1, min_run_time=timedelta(0))
     slots = [slot("a1", 9, Priority.LOW), slot("a2", 8, Priority.LOW), slot("b1", 7, Priority.LOW)]
@@ -113,7 +113,7 @@ def test_lowered_limit_takes_no_place_away_and_gives_none_beyond_those_there_are
     assert settle(slots[:2], [request("a3", Priority.LOW)], limits) == moves("")
 
 
-def test_user_with_few_places_gives_none_while_one_with_more_could() -> None:
+def test_user_with_few_slots_gives_none_while_one_with_more_could() -> None:
     slots = [slot("a1", 300, planned=False), slot("a2", 300, planned=False), slot("b1", 900)]
     assert settle(slots, [request("c1")]) == moves("")
     late = LONGEST_PLANNING.total_seconds()
@@ -131,9 +131,10 @@ def test_what_is_foreseen_is_what_happens() -> None:
     """The latest estimated time is the first at which the slots are given."""
     chance = random.Random(3)
     for _ in range(300):
-        planned, stays = chance.choices([True, False], k=3), chance.choices(range(700), k=3)
+        planned, run_times = chance.choices([True, False], k=3), chance.choices(range(700), k=3)
         slots = [
-            slot(f"{chance.choice('ab')}{index}", stays[index], planned=planned[index]) for index in range(3)
+            slot(f"{chance.choice('ab')}{index}", run_times[index], planned=planned[index])
+            for index in range(3)
         ]
         first = next(expected_slots(slots, [request("c1")], LIMITS, START), None)
         assert first is not None

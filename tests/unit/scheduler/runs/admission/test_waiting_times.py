@@ -16,7 +16,7 @@ from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START
 
 MIN_RUN_TIME = 60.0
-PLACES = 3
+SLOTS = 3
 HEAVY_USERS, RUNS_OF_A_HEAVY_USER, LONG_SECONDS = 5, 10, 1200.0
 LIGHT_USERS = 45
 # What a run loses each time it gets a slot: its driver looks for what is missing before it sends.
@@ -63,7 +63,7 @@ class Queue:
     """The scheduler's own admission, on a clock that jumps from one event to the next."""
 
     def __init__(self, min_run_time: timedelta, look_again: float = MIN_RUN_TIME) -> None:
-        limits = QueueLimits(max_running=PLACES, min_run_time=min_run_time, run_time_limit=timedelta(days=1))
+        limits = QueueLimits(max_running=SLOTS, min_run_time=min_run_time, run_time_limit=timedelta(days=1))
         self.runs = InMemoryRuns(limits=InMemoryLimits(limits))
         self.fencing_token = self.runs.begin_term()
         self.look_again = look_again
@@ -113,7 +113,7 @@ class Queue:
             job.waited = self.now - job.arrives if job.waited is None else job.waited
             self.done_at[run_id] = round(self.now + job.left + START_SECONDS, 3)
             self.placed_at[run_id] = self.now
-        assert await self.runs.count_running() <= PLACES
+        assert await self.runs.count_running() <= SLOTS
 
 
 async def waits(min_run_time: timedelta, seed: int = 7) -> list[Job]:
@@ -135,7 +135,7 @@ def table(jobs: list[Job], title: str) -> list[str]:
     ]
 
 
-async def test_short_run_of_a_light_user_waits_for_turns_and_not_for_long_runs() -> None:
+async def test_short_run_of_a_light_user_waits_for_a_few_runs_and_not_for_long_runs() -> None:
     without = await waits(timedelta.max)
     giving_way = await waits(timedelta(seconds=MIN_RUN_TIME))
     head = f"\n{'seconds':46} {'median':>8} {'p95':>8} {'longest':>8}\n"
@@ -144,7 +144,7 @@ async def test_short_run_of_a_light_user_waits_for_turns_and_not_for_long_runs()
     light = [job for job in giving_way if job.user.startswith("light")]
     for job in light:
         # Before it come those who were before it, and once more those who had the slots then.
-        rounds = -(-(job.position + PLACES) // PLACES)
+        rounds = -(-(job.position + SLOTS) // SLOTS)
         assert job.waited is not None
         assert job.waited <= rounds * MIN_RUN_TIME, job
     assert median(job.delay for job in light) <= 2 * MIN_RUN_TIME
@@ -155,7 +155,7 @@ async def test_short_run_of_a_light_user_waits_for_turns_and_not_for_long_runs()
     assert last <= 1.1 * max(job.ended for job in without)
 
 
-async def test_runs_get_on_however_short_the_stay_is_set() -> None:
+async def test_runs_get_on_however_short_the_minimum_run_time_is() -> None:
     """At every look two users take the one slot from each other: each stay has to be worth its start."""
     queue = Queue(timedelta(), look_again=0.05)
     queue.runs.limits.now = replace(queue.runs.limits.now, max_running=1)

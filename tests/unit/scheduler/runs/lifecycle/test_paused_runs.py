@@ -103,7 +103,7 @@ async def test_new_leader_goes_on_with_a_resumed_run() -> None:
     assert sorted(harness.asked) == list(range(200))
 
 
-async def test_run_that_is_paused_before_its_first_place_waits_again_when_resumed() -> None:
+async def test_run_that_is_paused_before_its_first_slot_waits_again_when_resumed() -> None:
     harness = SchedulerHarness()
     run = await harness.submit()
     paused = await harness.changing.pause(run.run_id, OPERATOR)
@@ -176,7 +176,7 @@ async def test_urgent_run_overtakes_between_the_shards_of_another() -> None:
     assert len(harness.asked) == len(set(harness.asked)) == 200 - recorded
 
 
-async def test_run_that_gave_way_while_it_was_planned_is_planned_again() -> None:
+async def test_run_that_was_preempted_while_it_was_planned_is_planned_again() -> None:
     harness = SchedulerHarness()
     await harness.runs.limits.change(LimitChanges(max_running=1), by())
     low, _ = await harness.start(toy_order(priority=Priority.LOW))

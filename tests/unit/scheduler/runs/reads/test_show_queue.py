@@ -34,7 +34,7 @@ async def crowded(most: int = 1) -> SchedulerHarness:
     return harness
 
 
-async def test_the_next_run_is_held_by_the_places() -> None:
+async def test_the_next_run_is_held_by_the_slots() -> None:
     harness = await crowded()
     run = await submitted(harness)
     assert (await wait_of(harness, run)).blocked_by == "1 of at most 1 runs are running"
@@ -57,7 +57,7 @@ async def test_a_run_behind_others_says_who_they_are() -> None:
     assert (await wait_of(harness, later)).position < (await wait_of(harness, last)).position
 
 
-async def test_a_run_whose_turn_has_come_says_that_it_starts() -> None:
+async def test_a_run_that_is_next_says_that_it_starts() -> None:
     harness = SchedulerHarness()
     wait = await wait_of(harness, await submitted(harness))
     assert wait.blocked_by == "0 of at most 3 runs are running: a slot is free, it starts in a moment"
@@ -76,14 +76,14 @@ async def test_a_run_whose_pool_has_no_worker_says_so_too() -> None:
     assert await harness.forecasts.seconds_to_end(run) is None
 
 
-async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
+async def test_a_slot_that_has_to_be_given_away_is_counted_on() -> None:
     harness = await crowded(most=2)
     harness.clock.seconds += 20
     first, second = [await submitted(harness, "bob") for _ in range(2)]
-    stay = harness.runs.limits.now.min_run_time.total_seconds()
+    min_run_seconds = harness.runs.limits.now.min_run_time.total_seconds()
     reported = (await wait_of(harness, first)).estimate
     assert reported is not None
-    assert reported.seconds == pytest.approx(stay - 20, abs=0.1)
+    assert reported.seconds == pytest.approx(min_run_seconds - 20, abs=0.1)
     # Then each user has one slot, and no run is preempted.
     assert (await wait_of(harness, second)).estimate is None
 

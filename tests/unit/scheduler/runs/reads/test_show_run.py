@@ -17,7 +17,7 @@ from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
-async def test_pending_run_says_its_place_and_what_holds_it() -> None:
+async def test_pending_run_says_its_position_and_what_holds_it() -> None:
     harness = SchedulerHarness()
     for _ in range(3):
         await harness.submit()
@@ -46,9 +46,9 @@ async def test_pending_run_says_for_how_long_where_earlier_runs_tell() -> None:
     assert ended.started_at
     assert ended.finished_at
     lasted = (ended.finished_at - ended.started_at).total_seconds()
-    by_place = [await _seconds_to_wait(harness, run.run_id) for run in waiting]
+    by_position = [await _seconds_to_wait(harness, run.run_id) for run in waiting]
     # Three places are free; the next three runs wait for one round, the last for two.
-    assert by_place == [0.0] * 3 + [lasted] * 3 + [2 * lasted]
+    assert by_position == [0.0] * 3 + [lasted] * 3 + [2 * lasted]
 
 
 async def test_steps_follow_what_happens() -> None:
@@ -124,8 +124,8 @@ async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
     assert (listed.progress.completed, listed.progress.total) == (100, 200)
     assert (listed.progress.samples_per_second, listed.progress.eta_seconds) == (20, 5)
     elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
-    [untold] = (await elsewhere.showing.page(RunFilter(), 10, None)).snapshots
-    assert untold.progress.completed == 100
+    [unreported] = (await elsewhere.showing.page(RunFilter(), 10, None)).snapshots
+    assert unreported.progress.completed == 100
 
 
 async def test_list_tells_runs_over_suites_from_those_over_data_sets() -> None:

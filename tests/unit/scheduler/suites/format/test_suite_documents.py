@@ -173,7 +173,7 @@ def test_examples_must_come_from_somewhere(more: str, problem: str) -> None:
     assert problem in reported
 
 
-def test_examples_come_from_one_place() -> None:
+def test_examples_come_from_one_source() -> None:
     [(_, line, key, reported)] = problems_of(TASK + "fewshot_config: {samples: [{a: 1}]}")
     assert (line, key) == (9, "fewshot_config.samples")
     assert "not from both" in reported
@@ -319,7 +319,7 @@ def test_of_very_many_problems_the_first_are_reported() -> None:
     many_tasks = "suite: mine\ntasks:\n" + "".join(f"- {{task: t{number}}}\n" for number in range(300))
     found = problems_of(many_tasks)
     assert len(found) == 201
-    assert found[-1][3] == "1600 more problems are not told"
+    assert found[-1][3] == "1600 more problems are not listed"
 
 
 def test_a_document_that_is_too_large_is_refused_unread() -> None:

@@ -15,7 +15,7 @@ def test_one_generator_is_kept_over_the_documents() -> None:
     draws = FewshotDraws("task", FewshotRule(num_fewshot=2, drops_document=False), POOL)
     expected = Random(SEED)
     for document in POOL:
-        assert [POOL[place] for place in draws.draw(document)] == expected.sample(POOL, 2)
+        assert [POOL[index] for index in draws.draw(document)] == expected.sample(POOL, 2)
 
 
 def test_a_document_is_left_out_of_one_more_than_asked_for() -> None:
@@ -23,7 +23,7 @@ def test_a_document_is_left_out_of_one_more_than_asked_for() -> None:
     expected = Random(SEED)
     for document in POOL:
         drawn = [row for row in expected.sample(POOL, 3) if row != document][:2]
-        assert [POOL[place] for place in draws.draw(document)] == drawn
+        assert [POOL[index] for index in draws.draw(document)] == drawn
 
 
 def test_a_document_that_stands_in_the_pool_often_is_left_out_of_a_second_draw() -> None:
@@ -36,7 +36,7 @@ def test_a_document_that_stands_in_the_pool_often_is_left_out_of_a_second_draw()
         drawn = [row for row in expected.sample(pool, 3) if row != document][:2]
         if len(drawn) < 2:
             drawn, seconds = expected.sample(POOL[:4], 2), seconds + 1
-        assert [pool[place] for place in draws.draw(document)] == drawn
+        assert [pool[index] for index in draws.draw(document)] == drawn
     assert 0 < seconds < 20
 
 
@@ -48,14 +48,14 @@ def test_a_pool_that_is_mostly_the_document_is_too_small() -> None:
 
 def test_the_seed_is_that_of_the_task() -> None:
     draws = FewshotDraws("task", FewshotRule(num_fewshot=3, drops_document=False, seed=7), POOL)
-    assert [POOL[place] for place in draws.draw({})] == Random(7).sample(POOL, 3)
+    assert [POOL[index] for index in draws.draw({})] == Random(7).sample(POOL, 3)
 
 
 def test_all_examples_of_the_file_can_be_asked_for() -> None:
     rule = FewshotRule(num_fewshot=10, samples=tuple(POOL))
     assert sorted(FewshotDraws("task", rule, POOL).draw({})) == list(range(10))
     fewer = FewshotRule(num_fewshot=4, samples=tuple(POOL))
-    drawn = [POOL[place] for place in FewshotDraws("task", fewer, POOL).draw({})]
+    drawn = [POOL[index] for index in FewshotDraws("task", fewer, POOL).draw({})]
     assert drawn == Random(SEED).sample(POOL, 5)[:4]
 
 

@@ -81,16 +81,16 @@ def test_a_line_that_is_no_row_is_reported_with_its_number(tmp_path: Path, line:
         next(rows)
 
 
-def test_the_first_place_that_has_the_rows_gives_them(tmp_path: Path) -> None:
+def test_the_first_source_that_has_the_rows_gives_them(tmp_path: Path) -> None:
     source = mirror(tmp_path, "  - {id: org/set, config: one, split: validation, file: rows.jsonl}\n")
-    places = FirstAvailableSource(FileRows(), [Nowhere("not here"), source, Nowhere("never asked")])
-    assert places.open(HUB).provenance.source == "mirror"
+    chain = FirstAvailableSource(FileRows(), [Nowhere("not here"), source, Nowhere("never asked")])
+    assert chain.open(HUB).provenance.source == "mirror"
 
 
-def test_rows_that_are_nowhere_are_reported_in_one_sentence_that_names_every_place() -> None:
-    places = FirstAvailableSource(FileRows(), [MirrorRows(None), Nowhere("the hub cannot be reached")])
+def test_rows_that_are_nowhere_are_reported_in_one_sentence_that_names_every_source() -> None:
+    chain = FirstAvailableSource(FileRows(), [MirrorRows(None), Nowhere("the hub cannot be reached")])
     with pytest.raises(DatasetUnavailable) as raised:
-        places.open(HUB)
+        chain.open(HUB)
     assert str(raised.value) == (
         "Failed to load GLUE dataset: org/set (config 'one', split 'validation'): "
         "no local mirror is set (PROCTOR_DATA_DIR); the hub cannot be reached."
@@ -98,11 +98,11 @@ def test_rows_that_are_nowhere_are_reported_in_one_sentence_that_names_every_pla
 
 
 def test_a_missing_file_of_a_suite_is_reported(tmp_path: Path) -> None:
-    places = FirstAvailableSource(FileRows(), [])
+    chain = FirstAvailableSource(FileRows(), [])
     with pytest.raises(
         DatasetUnavailable, match=r"Failed to load OWN dataset: .*gone.jsonl: the file cannot"
     ):
-        places.open(RowsReference("own", file=tmp_path / "gone.jsonl"))
+        chain.open(RowsReference("own", file=tmp_path / "gone.jsonl"))
 
 
 @pytest.mark.parametrize(

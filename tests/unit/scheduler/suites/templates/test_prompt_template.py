@@ -74,7 +74,7 @@ def test_patterns_are_those_of_python(pattern: str, replacement: str, text: str)
     assert template.text({"said": "one two.", "pattern": pattern, "replacement": replacement}) == text
 
 
-def test_only_as_many_places_are_replaced_as_asked() -> None:
+def test_only_as_many_occurrences_are_replaced_as_asked() -> None:
     assert compile_template("{{ 'aaa' | regex_replace('a', 'b', count=2) }}").text({}) == "bba"
 
 

@@ -86,7 +86,7 @@ def test_message_keeps_its_text_and_all_else_that_it_has(
     assert merged == {"content": None, **message}
 
 
-def test_digest_is_of_request_and_target_whatever_the_id_the_place_and_the_order_of_keys() -> None:
+def test_digest_is_of_request_and_target_whatever_the_id_the_position_and_the_order_of_keys() -> None:
     first = row_of({"messages": [USER], "temperature": 0, "seed": 1}, target="two", metadata={"a": 1})
     same = {
         "target": "two",
