@@ -12,7 +12,7 @@ from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
 from services.common.checked_fields import checked_choice, checked_id, invalid_field
 from services.common.grpc.server import RpcContext
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun

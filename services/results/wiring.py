@@ -36,7 +36,7 @@ from services.results.leaderboard.postgres import (
     add_closed_run,
 )
 from services.results.leaderboard.wiring import make_add_baselines, make_compare_peers, make_leaderboard_api
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse

@@ -20,6 +20,7 @@ from services.scheduler.runs.lifecycle import change_state, submit_run
 from services.scheduler.runs.lifecycle.errors import RunNotFound
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
+from services.scheduler.runs.reads.grpc_api import RunReads
 from services.scheduler.runs.reads.proto import (
     brief_to_proto,
     cursor_from_token,
@@ -28,7 +29,6 @@ from services.scheduler.runs.reads.proto import (
     token_behind,
 )
 from services.scheduler.runs.reads.run_list import RunFilter
-from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.suites.grpc_api import suite_to_proto
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.workers import list_models
@@ -46,7 +46,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     submit: submit_run.SubmitRun
     change: change_state.ChangeState
     delete: change_state.DeleteRun
-    show: ShowRun
+    reads: RunReads
     suites: SuiteCatalogue
     models: list_models.ListModels
     aliases: Aliases
@@ -65,22 +65,22 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             request_id=checked_request_id(request.request_id),
         )
         run = await self.submit.submit(submission)
-        forecast = await self.show.forecast(run)
+        forecast = await self.reads.forecast_run.forecast(run)
         return messages.SubmitRunResponse(
-            run=snapshot_to_proto(await self.show.show(run.run_id)),
+            run=snapshot_to_proto(await self.reads.show_run.show(run.run_id)),
             estimated_seconds=forecast.seconds,
             estimated_cost=forecast.cost,
         )
 
     async def GetRun(self, request: messages.GetRunRequest, context: RpcContext) -> messages.GetRunResponse:
-        snapshot = await self.show.show(_run_id(request.run_id))
+        snapshot = await self.reads.show_run.show(_run_id(request.run_id))
         return messages.GetRunResponse(run=snapshot_to_proto(snapshot))
 
     async def ListRuns(
         self, request: messages.ListRunsRequest, context: RpcContext
     ) -> messages.ListRunsResponse:
         size = checked_page_size(request.page_size)
-        page = await self.show.page(_filter(request), size, cursor_from_token(request.page_token))
+        page = await self.reads.list_runs.page(_filter(request), size, cursor_from_token(request.page_token))
         is_last = len(page.snapshots) < size
         return messages.ListRunsResponse(
             runs=[brief_to_proto(snapshot) for snapshot in page.snapshots],
@@ -92,7 +92,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self, request: messages.ListModelNamesRequest, context: RpcContext
     ) -> messages.ListModelNamesResponse:
         refuse(nul_problem("model", request.model))
-        return messages.ListModelNamesResponse(models=await self.show.lists.model_names(request.model))
+        return messages.ListModelNamesResponse(models=await self.reads.list_runs.model_names(request.model))
 
     async def CancelRun(
         self, request: messages.CancelRunRequest, context: RpcContext
@@ -122,7 +122,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self, change: Callable[[RunId, Principal], Awaitable[Run]], run_id: str, context: RpcContext
     ) -> run_pb2.Run:
         run = await change(_run_id(run_id), principal_of(context.invocation_metadata()))
-        return snapshot_to_proto(await self.show.show(run.run_id))
+        return snapshot_to_proto(await self.reads.show_run.show(run.run_id))
 
     async def DeleteRun(
         self, request: messages.DeleteRunRequest, context: RpcContext
@@ -133,7 +133,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def WatchRun(
         self, request: messages.WatchRunRequest, context: RpcContext
     ) -> AsyncIterator[messages.WatchRunResponse]:
-        async for snapshot in self.show.watch(_run_id(request.run_id)):
+        async for snapshot in self.reads.watch_run.watch(_run_id(request.run_id)):
             yield messages.WatchRunResponse(run=snapshot_to_proto(snapshot))
 
     async def ListSuites(

@@ -215,7 +215,7 @@ class SchedulerParts:
             submit=runs.submit,
             change=runs.change,
             delete=runs.delete,
-            show=runs.show,
+            reads=runs.reads,
             suites=self._suites.catalogue,
             models=self.workers.list_models,
             aliases=self._pools.aliases,

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -109,3 +110,24 @@ def test_docstrings_begin_with_the_thing_they_describe() -> None:
         if (text := ast.get_docstring(node)) and text.split(maxsplit=1)[0] in PREPOSITIONS
     ]
     assert dangling == []
+
+
+def test_a_file_of_a_use_case_defines_what_its_name_says() -> None:
+    """Its own name, as a class or a function, or its verb with several nouns: `ShowFile`, `ShowDataset`."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    grammar = next(each for each in contracts if each["type"] == "file_grammar")
+    misnamed = []
+    for path in own_files(*(name.replace(".", "/") for name in grammar["services"])):
+        verb = path.stem.partition("_")[0]
+        if verb not in grammar["verbs"] or set(path.parent.parts) & set(grammar["technologies"]):
+            continue
+        defined = [
+            node.name
+            for node in parsed(path).body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        own = {path.stem, path.stem.title().replace("_", "")}
+        of_verb = [name for name in defined if re.match(rf"(?i:{verb})(_|[A-Z])", name)]
+        if not own & set(defined) and len(of_verb) < 2:
+            misnamed.append(f"{path.relative_to(ROOT)}: {', '.join(defined)}")
+    assert misnamed == []

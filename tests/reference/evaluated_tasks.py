@@ -26,7 +26,7 @@ from services.scheduler.planning.grpc_results import task_to_proto
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource, RowsReference
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition

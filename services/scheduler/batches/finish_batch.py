@@ -29,7 +29,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.ports import FileStore, ObjectStore
-from services.scheduler.uploads.storage.store_parts import ByteWriter, LoadRows
+from services.scheduler.uploads.storage.store_parts import LoadRows, StoreBytes
 from services.scheduler.uploads.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
 
 log = get_logger()
@@ -123,7 +123,7 @@ class FinishBatch:
 
     async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int | None:
         """The size in bytes; None if results has no such run."""
-        parts = ByteWriter(self.objects, bytes_prefix(file_id))
+        parts = StoreBytes(self.objects, bytes_prefix(file_id))
         try:
             async for piece in pieces:
                 await asyncio.to_thread(parts.add, piece)
@@ -138,7 +138,7 @@ class FinishBatch:
     def _write_unasked(
         self, run: Run, content: DatasetContent, missing: MissingLines, file_id: FileId
     ) -> int:
-        parts = ByteWriter(self.objects, bytes_prefix(file_id))
+        parts = StoreBytes(self.objects, bytes_prefix(file_id))
         rows = LoadRows(self.objects).rows_from(content, 0)
         for piece in unrequested_lines(run.run_id, rows, missing):
             parts.add(piece)

@@ -9,7 +9,7 @@ from services.scheduler.batches.stored_batch import Batch, BatchAlreadyEnded, Ba
 from services.scheduler.requests import check_owner
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
-from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.count_runs import CountRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class BatchViews:
 @dataclass(frozen=True, slots=True)
 class ShowBatch:
     batches: BatchStore
-    runs: ShowRun
+    counting: CountRuns
 
     async def get(self, batch_id: BatchId) -> BatchView:
         return await self.shown(await self.batches.get(batch_id))
 
     async def shown(self, batch: Batch) -> BatchView:
-        return BatchView(batch, await self.runs.counts(batch.run) if batch.run else None)
+        return BatchView(batch, await self.counting.count(batch.run) if batch.run else None)
 
     async def page(self, size: int, after: BatchId | None) -> BatchViews:
         # One more than is shown tells whether there are more.
         found = await self.batches.page(size + 1, after)
-        counts = await self.runs.counts_of_all([batch.run for batch in found[:size] if batch.run])
+        counts = await self.counting.count_all([batch.run for batch in found[:size] if batch.run])
         shown = [
             BatchView(batch, counts.get(batch.run.run_id) if batch.run else None) for batch in found[:size]
         ]

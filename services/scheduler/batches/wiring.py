@@ -42,7 +42,7 @@ def make_batches(
             controls=runs.controls,
             clock=clock,
         ),
-        show=ShowBatch(batches=batches, runs=runs.show),
+        show=ShowBatch(batches=batches, counting=runs.reads.count_runs),
         cancel=CancelBatch(batches=batches, runs=runs.change),
     )
     finishing = FinishBatch(

@@ -1,6 +1,6 @@
 """Joins the parts of changes."""
 
-from services.scheduler.changes.delete_changes import DeleteOldChanges
+from services.scheduler.changes.delete_old_changes import DeleteOldChanges
 from services.scheduler.changes.grpc_api import GrpcChangeApi
 from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.postgres import Connections

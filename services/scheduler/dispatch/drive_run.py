@@ -41,7 +41,7 @@ class _CurrentRun:
         return self.row
 
 
-class RunDriver:
+class DriveRun:
     """Lives for one term of the leader and one run. The stores hold everything that matters."""
 
     def __init__(
@@ -85,7 +85,7 @@ class RunDriver:
             return True
         # The run lost its slot. Its driver ends here; the next admission starts a new one.
         if run.state in (RunState.PENDING, RunState.PAUSED):
-            await self._context.finisher.withdraw_work(run)
+            await self._context.closer.withdraw_work(run)
             return True
         if run.state.is_final:
             return await self._close(run)
@@ -171,17 +171,17 @@ class RunDriver:
         now = self._context.clock.monotonic()
         # Work is withdrawn first, so that the wait below sees the last outcomes and no new ones.
         if self._stopped_since is None:
-            await self._context.finisher.withdraw_work(run)
+            await self._context.closer.withdraw_work(run)
             self._stopped_since = now = self._context.clock.monotonic()
         is_late = now - self._stopped_since >= self._context.timings.outcomes_seconds
-        if not is_late and not await self._context.finisher.are_outcomes_in(run):
+        if not is_late and not await self._context.closer.are_outcomes_in(run):
             return False
         try:
-            return await self._context.finisher.close_stopped(self._token, run)
+            return await self._context.closer.close(self._token, run)
         except Exception as error:  # noqa: BLE001  # closes the run or is raised again
             problem = self._run_error(run, error, "summed up")
         log.error("run closed without a summary", run=run.run_id, reason=problem.reason)
-        await self._context.finisher.close_with(self._token, run, None)
+        await self._context.closer.close_without_counts(self._token, run)
         return True
 
     def _run_error(self, run: Run, error: Exception, done: str) -> RunError:

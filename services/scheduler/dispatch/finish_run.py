@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 
 from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunCounts, RunState
 from services.common.clock import Clock
-from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
+from services.scheduler.dispatch.close_stopped_run import count_end
+from services.scheduler.dispatch.ports import ClosableRecord
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.metrics import RUN_COST, RUNS_ENDED
 from services.scheduler.planning.ports import ClosingProgress
-from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError
 
@@ -17,7 +16,6 @@ from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, R
 class FinishRun:
     runs: LedRunStore
     record: ClosableRecord
-    stream: ShardStream
     controls: RunControls
     clock: Clock
     max_failed_share: float = USUAL_MAX_FAILED_SHARE
@@ -45,40 +43,14 @@ class FinishRun:
         await self.runs.set_step(token, run, "")
 
     async def fail(self, token: FencingToken, run: Run, error: RunError) -> None:
-        """Ends a run with what it has; `close_stopped` sums that up."""
+        """Ends a run with what it has; `CloseStoppedRun` sums that up."""
         await self._end(token, run, RunEnding(RunState.FAILED, self.clock.now(), error))
-
-    async def withdraw_work(self, run: Run) -> None:
-        """Announces that the run is not running, and removes its work from the stream."""
-        await self.controls.announce(run)
-        await self.stream.purge_work(run)
-
-    async def are_outcomes_in(self, run: Run) -> bool:
-        return not await self.stream.pending_outcomes(run.run_id)
-
-    async def close_stopped(self, token: FencingToken, run: Run) -> bool:
-        """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened.
-
-        Returns False while its figures are computed.
-        """
-        counts = await self.record.close_run(run, run.state, allow_partial=True)
-        if isinstance(counts, ClosingProgress):
-            return False
-        await self.close_with(token, run, counts)
-        return True
-
-    async def close_with(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
-        """Closes a run that has ended; without counts where results cannot say any."""
-        await self.runs.mark_closed(token, run, counts)
-        # After the write: a close that is repeated by a new leader is counted by the one that stored it.
-        _count(run, run.state, counts)
-        await self.controls.announce(run)
 
     async def _end(self, token: FencingToken, run: Run, ending: RunEnding) -> None:
         # False: the run was cancelled meanwhile, and its user has the last word.
         if await self.runs.finish(token, run, ending):
             if ending.counts is not None:
-                _count(replace(run, error=ending.error), ending.state, ending.counts)
+                count_end(replace(run, error=ending.error), ending.state, ending.counts)
             await self.controls.announce(replace(run, state=ending.state))
 
     async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
@@ -91,11 +63,3 @@ class FinishRun:
             f"most of them by {main_class.replace('_', ' ')}"
         )
         return RunError("TOO_MANY_FAILURES", f"{message}: {example}" if example else f"{message}.")
-
-
-def _count(run: Run, state: RunState, counts: RunCounts | None) -> None:
-    """Once for each end of a run: when it is closed."""
-    RUNS_ENDED.labels(state, run.error.reason if run.error else "").inc()
-    cost = cost_of(run, counts)
-    if run.price is not None and cost is not None:
-        RUN_COST.labels(run.pool, run.price.currency).inc(cost)

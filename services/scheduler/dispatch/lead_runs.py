@@ -11,7 +11,7 @@ from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.common.traces import is_tracing, span
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
-from services.scheduler.dispatch.drive_run import RunDriver
+from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.metrics import QUEUE_WAIT
@@ -22,7 +22,7 @@ from services.scheduler.runs.lifecycle.run import RunEnding, deadline_error
 
 log = get_logger()
 
-NewDriver = Callable[[FencingToken, RunId, Callable[[str], PoolLoad]], RunDriver]
+NewDriver = Callable[[FencingToken, RunId, Callable[[str], PoolLoad]], DriveRun]
 
 # Reports that arrive within this time are handled in one step.
 _GATHER_SECONDS = 0.04
@@ -64,7 +64,7 @@ class _LedRuns:
         self._lead = lead
         self._token = token
         self._group = group
-        self._drivers: dict[RunId, RunDriver] = {}
+        self._drivers: dict[RunId, DriveRun] = {}
         self._stream_generation = ""
         self._swept_at = 0.0
         self._leftovers: frozenset[RunId] = frozenset()
@@ -114,12 +114,12 @@ class _LedRuns:
                 self._drivers[run_id] = driver
                 self._group.create_task(self._drive(run_id, driver), name=f"run {run_id}")
 
-    async def _drive(self, run_id: RunId, driver: RunDriver) -> None:
+    async def _drive(self, run_id: RunId, driver: DriveRun) -> None:
         trace = await self._lead.runs.trace(run_id) if is_tracing() else ""
         with span("run", parent=trace, attributes={"proctor.run_id": run_id}):
             await self._drive_to_end(run_id, driver)
 
-    async def _drive_to_end(self, run_id: RunId, driver: RunDriver) -> None:
+    async def _drive_to_end(self, run_id: RunId, driver: DriveRun) -> None:
         tracker, clock = self._lead.tracker, self._lead.clock
         try:
             is_done = False
@@ -137,7 +137,7 @@ class _LedRuns:
             # Wakes those who watch the run, and the admission: a slot may be free.
             tracker.touch(run_id, clock.monotonic())
 
-    async def _advance(self, run_id: RunId, driver: RunDriver) -> bool:
+    async def _advance(self, run_id: RunId, driver: DriveRun) -> bool:
         try:
             return await driver.advance()
         except LeadershipLost:

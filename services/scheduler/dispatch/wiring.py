@@ -6,9 +6,10 @@ from functools import partial
 
 from proctor.values.providers.pool import Pool
 from services.common.process import release
+from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
-from services.scheduler.dispatch.drive_run import RunDriver
+from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
@@ -51,7 +52,7 @@ def make_run_leader(settings: SchedulerSettings, connections: Connections, led: 
         controls=led.runs.controls,
         tracker=led.signals.tracker,
         clock=connections.clock,
-        new_driver=partial(RunDriver, context),
+        new_driver=partial(DriveRun, context),
         pools=tuple(pool.name for pool in led.pools),
     )
 
@@ -85,11 +86,11 @@ def _driver_context(
         finisher=FinishRun(
             runs=led_runs,
             record=record,
-            stream=stream,
             controls=led.runs.controls,
             clock=clock,
             max_failed_share=settings.max_failed_share,
         ),
+        closer=CloseStoppedRun(runs=led_runs, record=record, stream=stream, controls=led.runs.controls),
         controls=led.runs.controls,
         registry=registry,
         tracker=tracker,

@@ -9,8 +9,8 @@ from services.scheduler.rollouts.stored_order import (
     RolloutsOrderStore,
     StoredOrder,
 )
+from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
-from services.scheduler.runs.reads.show_run import ShowRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class OrderViews:
 @dataclass(frozen=True, slots=True)
 class ShowOrders:
     orders: RolloutsOrderStore
-    showing: ShowRun
+    listing: ListRuns
 
     async def get(self, order_id: str) -> OrderView:
         """Raises `RolloutsNotFound`."""
@@ -44,7 +44,7 @@ class ShowOrders:
         return OrderViews(await self._with_runs(page.orders), page.total)
 
     async def _with_runs(self, orders: Sequence[StoredOrder]) -> Sequence[OrderView]:
-        snapshots = await self.showing.briefly(await self.orders.runs(orders))
+        snapshots = await self.listing.briefly(await self.orders.runs(orders))
         by_id = {snapshot.run.run_id: snapshot for snapshot in snapshots}
         return [
             OrderView(order, [by_id[run_id] for run_id in order.run_ids if run_id in by_id])

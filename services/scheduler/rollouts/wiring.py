@@ -15,4 +15,5 @@ def make_rollout_api(connections: Connections, *, suites: SuiteParts, runs: RunP
     submit = SubmitRollouts(
         read=read_order, write=write_suite, suites=suites.api.add, orders=orders, submitting=runs.submit
     )
-    return GrpcRolloutApi(submit=submit, show=runs.show, orders=ShowOrders(orders=orders, showing=runs.show))
+    show = ShowOrders(orders=orders, listing=runs.reads.list_runs)
+    return GrpcRolloutApi(submit=submit, show=runs.reads.show_run, orders=show)

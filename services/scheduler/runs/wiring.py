@@ -15,18 +15,22 @@ from services.scheduler.postgres import Connections
 from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.rate_limits.rate_meter import RetryBudget
+from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
-from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
-from services.scheduler.runs.reads.grpc_api import GrpcQueueApi
+from services.scheduler.runs.reads.count_runs import CountRuns
+from services.scheduler.runs.reads.forecast_run import ForecastRun
+from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, RunReads
+from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.run_list import RecordedCounts
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.watch_run import WatchRun
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.workers.worker import WorkerRegistry
@@ -65,7 +69,7 @@ class RunParts:
     submit: SubmitRun
     change: ChangeState
     delete: DeleteRun
-    show: ShowRun
+    reads: RunReads
     report_queue: ReportQueue
     forecasts: ForecastQueue
     queue_api: GrpcQueueApi
@@ -87,7 +91,7 @@ def make_runs(
         budget=signals.retry_budget,
         clock=clock,
     )
-    show = _make_show(connections, store=store, limits=limits, signals=signals, record=record)
+    reads = _make_reads(connections, store=store, limits=limits, signals=signals, record=record)
     return RunParts(
         store=store,
         slots=PostgresSlots(session, limits=limits),
@@ -106,23 +110,27 @@ def make_runs(
         ),
         change=ChangeState(runs=store, controls=controls, clock=clock),
         delete=DeleteRun(runs=store, record=record, clock=clock),
-        show=show,
-        forecasts=show.forecasts,
+        reads=reads,
+        forecasts=reads.show_run.forecasts,
         report_queue=ReportQueue(depths=PostgresQueue(session), limits=limits, clock=clock),
         queue_api=GrpcQueueApi(
-            show=show, change=ChangeLimits(limits), limits=limits, changes=show.changes, clock=clock
+            list_runs=reads.list_runs,
+            change=ChangeLimits(limits),
+            limits=limits,
+            changes=reads.show_run.changes,
+            clock=clock,
         ),
     )
 
 
-def _make_show(
+def _make_reads(
     connections: Connections,
     *,
     store: PostgresRuns,
     limits: PostgresLimits,
     signals: RunSignals,
     record: RecordedCounts,
-) -> ShowRun:
+) -> RunReads:
     session, clock = connections.postgres, connections.clock
     forecasts = ForecastQueue(
         store=PostgresQueue(session),
@@ -131,13 +139,13 @@ def _make_show(
         registry=signals.registry,
         clock=clock,
     )
-    return ShowRun(
-        runs=store,
-        lists=PostgresRunLists(session),
-        record=record,
-        tracker=signals.tracker,
-        registry=signals.registry,
-        clock=clock,
-        forecasts=forecasts,
-        changes=PostgresChanges(session),
+    lists = PostgresRunLists(session)
+    count = CountRuns(record=record, tracker=signals.tracker, registry=signals.registry, clock=clock)
+    show = ShowRun(runs=store, counting=count, forecasts=forecasts, changes=PostgresChanges(session))
+    return RunReads(
+        count_runs=count,
+        show_run=show,
+        watch_run=WatchRun(showing=show, tracker=signals.tracker, clock=clock),
+        list_runs=ListRuns(lists=lists, counting=count, forecasts=forecasts, registry=signals.registry),
+        forecast_run=ForecastRun(lists=lists, forecasts=forecasts),
     )

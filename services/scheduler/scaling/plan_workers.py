@@ -11,7 +11,7 @@ from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
-from services.scheduler.runs.admission.show_forecast import ForecastQueue, QueueForecast
+from services.scheduler.runs.admission.forecast_queue import ForecastQueue, QueueForecast
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.scaling.pool_demand import PoolDemand, PoolMoment, ScalingRule, next_demand
 from services.scheduler.scaling.ports import DemandStore

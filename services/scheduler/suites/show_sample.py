@@ -8,7 +8,7 @@ from services.common.checked_fields import InvalidParameter
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
 from services.scheduler.suites.ports import SuiteCatalogue
-from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource
 from services.scheduler.suites.suite import TaskDefinition

@@ -27,7 +27,7 @@ from services.scheduler.uploads.quotas.storage_use import (
     StorageSource,
     StorageUse,
 )
-from services.scheduler.uploads.storage.store_parts import ByteWriter
+from services.scheduler.uploads.storage.store_parts import StoreBytes
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileHeader,
@@ -61,7 +61,7 @@ class CheckBatchFile:
         self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId, quota: StorageQuota = NO_QUOTA
     ) -> CheckedBatchFile:
         """Raises `FileTooLarge` or `StorageQuotaExceeded`."""
-        parts = ByteWriter(self.objects, bytes_prefix(file_id))
+        parts = StoreBytes(self.objects, bytes_prefix(file_id))
         stored = self._stored(header.name, _within(quota, chunks), parts)
         checked = self._checked(header, stored, file_id, quota)
         for _ in stored:
@@ -71,7 +71,7 @@ class CheckBatchFile:
         faults = FileFaults(checked.faults, checked.fault_count)
         return CheckedBatchFile(parts.size, _content_of(checked, file_id), faults)
 
-    def _stored(self, name: str, chunks: Iterable[bytes], parts: ByteWriter) -> Iterator[bytes]:
+    def _stored(self, name: str, chunks: Iterable[bytes], parts: StoreBytes) -> Iterator[bytes]:
         for chunk in chunks:
             if parts.size + len(chunk) > self.max_bytes:
                 raise FileTooLarge(name=name, limit=self.max_bytes, when="")

@@ -8,7 +8,7 @@ from services.worker.consumer.in_flight import Abandoned, ShardMessage
 from services.worker.consumer.ports import ShardSource
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel
-from services.worker.models.load_models import ModelLoader
+from services.worker.models.model_loader import ModelLoader
 
 # A round costs one request to NATS; a shorter one would not start a model sooner, which loads for minutes.
 _SELECT_MODEL_SECONDS = 1.0

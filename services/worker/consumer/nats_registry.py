@@ -18,7 +18,7 @@ from services.worker.consumer.execute_shard import ConcurrencyLimit
 from services.worker.consumer.ports import PeerWorker
 from services.worker.consumer.process_shard import WorkerContext
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
-from services.worker.models.load_models import ModelLoader
+from services.worker.models.model_loader import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters
 
 # A machine's clock that is off by less is not reported.

@@ -11,7 +11,7 @@ from services.common.traces import SpanKind, span
 from services.worker.consumer.execute_shard import ExecuteShard, Execution, record
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch
-from services.worker.execution.batch_outcomes import OutcomeBatcher
+from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Outcome
 from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from services.common.clock import Clock
 from services.worker.consumer.ports import Backlog, PeerWorker, ShardSource, WorkerRegistry
-from services.worker.models.load_models import ModelLoader
+from services.worker.models.model_loader import ModelLoader
 
 # After so many the others of a large pool go first, and the next look decides.
 _CLAIMS_AT_ONCE = 3

@@ -32,11 +32,11 @@ from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.engines.engine import Engine, EngineCache
 from services.worker.engines.wiring import engines_by_url
-from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.nats import NatsOutcomePublisher, ServerTime, follow_run_states
+from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.models.load_models import ModelLoader
+from services.worker.models.model_loader import ModelLoader
 from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits

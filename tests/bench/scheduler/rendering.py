@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import RowsReference
 from services.scheduler.suites.suite import TaskDefinition

@@ -20,7 +20,7 @@ from services.scheduler.suites.format.suite_document import (
     SuiteDocument,
 )
 from services.scheduler.suites.format.yaml_suite_reader import read_document
-from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES

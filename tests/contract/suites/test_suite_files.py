@@ -4,7 +4,7 @@ import pytest
 
 from proctor.values.sample import Target
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.suite import TaskDefinition
 from tests.reference.evaluated_tasks import suites

@@ -8,9 +8,10 @@ from uuid import uuid4
 
 from proctor.values.run import RunId
 from services.scheduler.changes.user_change import ChangePage, ObjectKind
+from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
-from services.scheduler.dispatch.drive_run import RunDriver
+from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
@@ -20,12 +21,17 @@ from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import OpenableRecord
 from services.scheduler.pricing.prices import PriceList, ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.runs.admission.show_forecast import ForecastQueue
+from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.reads.count_runs import CountRuns
+from services.scheduler.runs.reads.forecast_run import ForecastRun
+from services.scheduler.runs.reads.list_runs import ListRuns
+from services.scheduler.runs.reads.run_snapshot import RunForecast
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.watch_run import WatchRun
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.worker import Worker
@@ -104,7 +110,10 @@ class SchedulerHarness:
         )
         self.changing = ChangeState(self.runs, self.controls, self.clock)
         self.deleting = DeleteRun(self.runs, self.record, self.clock)
-        self.showing = self.showing_by(self.forecasts)
+        self.counting = CountRuns(self.record, self.tracker, self.registry, self.clock)
+        self.showing = ShowRun(self.runs, self.counting, self.forecasts, NoChanges())
+        self.listing = self.listing_by(self.forecasts)
+        self.watching = WatchRun(self.showing, self.tracker, self.clock)
         self.tools = self._tools()
 
     def forecasting(self, max_age_seconds: float) -> ForecastQueue:
@@ -112,17 +121,11 @@ class SchedulerHarness:
             self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, max_age_seconds
         )
 
-    def showing_by(self, forecasts: ForecastQueue) -> ShowRun:
-        return ShowRun(
-            runs=self.runs,
-            lists=self.runs,
-            record=self.record,
-            tracker=self.tracker,
-            registry=self.registry,
-            clock=self.clock,
-            forecasts=forecasts,
-            changes=NoChanges(),
-        )
+    def listing_by(self, forecasts: ForecastQueue) -> ListRuns:
+        return ListRuns(self.runs, self.counting, forecasts, self.registry)
+
+    async def forecast(self, run: Run) -> RunForecast:
+        return await ForecastRun(self.runs, self.forecasts).forecast(run)
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
         submission = Submission(RunId(str(uuid4())), order or toy_order(), user)
@@ -131,16 +134,16 @@ class SchedulerHarness:
     async def admit(self) -> None:
         await self.runs.admit(self.fencing_token, self.clock.now())
 
-    async def start(self, order: RunOrder | None = None) -> tuple[Run, RunDriver]:
+    async def start(self, order: RunOrder | None = None) -> tuple[Run, DriveRun]:
         """A run that is admitted, with its driver."""
         run = await self.submit(order)
         await self.admit()
         return await self.runs.get(run.run_id), self.driver(run.run_id)
 
-    def driver(self, run_id: RunId) -> RunDriver:
-        return RunDriver(self.tools, self.fencing_token, run_id, lambda _: PoolLoad(1, math.inf))
+    def driver(self, run_id: RunId) -> DriveRun:
+        return DriveRun(self.tools, self.fencing_token, run_id, lambda _: PoolLoad(1, math.inf))
 
-    async def advance(self, driver: RunDriver, steps: int = 1) -> bool:
+    async def advance(self, driver: DriveRun, steps: int = 1) -> bool:
         """Steps with a second between them; True when the driver says that it is done."""
         for _ in range(steps):
             self.clock.seconds += 1
@@ -159,7 +162,7 @@ class SchedulerHarness:
         self.tracker.record(await self.record.counts(run_id), self.clock.monotonic())
         return answered
 
-    async def finish(self, run_id: RunId, driver: RunDriver, failure_of: FailureOf = lambda _: "") -> Run:
+    async def finish(self, run_id: RunId, driver: DriveRun, failure_of: FailureOf = lambda _: "") -> Run:
         """Drives and answers until the run is over."""
         for _ in range(200):
             if await self.advance(driver):
@@ -185,7 +188,8 @@ class SchedulerHarness:
             planner=self.planner(self.record),
             dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
             reconciler=ReconcileShards(self.runs, self.record, self.stream, self.tracker, self.clock),
-            finisher=FinishRun(self.runs, self.record, self.stream, self.controls, self.clock),
+            finisher=FinishRun(self.runs, self.record, self.controls, self.clock),
+            closer=CloseStoppedRun(self.runs, self.record, self.stream, self.controls),
             controls=self.controls,
             registry=self.registry,
             tracker=self.tracker,

@@ -16,9 +16,9 @@ from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, Que
 from services.scheduler.planning.ports import ShardStore
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import QUERIES
+from services.scheduler.runs.admission.forecast_queue import QueueStore
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotStore
-from services.scheduler.runs.admission.show_forecast import QueueStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run

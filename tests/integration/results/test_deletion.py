@@ -9,7 +9,7 @@ import pytest_asyncio
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.postgres import DELETED_AT_A_TIME
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA

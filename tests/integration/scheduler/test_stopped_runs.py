@@ -10,6 +10,7 @@ import pytest_asyncio
 from proctor.v1 import results_service_pb2
 from proctor.values.run import RunState
 from services.common.grpc.client import open_channel
+from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
@@ -52,7 +53,8 @@ def on_results(harness: SchedulerHarness, record: GrpcRunRecord) -> None:
     harness.tools = replace(
         harness.tools,
         planner=harness.planner(record),
-        finisher=FinishRun(harness.runs, record, harness.stream, harness.controls, harness.clock),
+        finisher=FinishRun(harness.runs, record, harness.controls, harness.clock),
+        closer=CloseStoppedRun(harness.runs, record, harness.stream, harness.controls),
     )
 
 

@@ -12,7 +12,7 @@ from proctor.values.run import Principal
 from services.common.clock import SystemClock
 from services.common.grpc.principal import principal_metadata
 from services.common.postgres import PostgresSession, connect_pool
-from services.scheduler.changes.delete_changes import DeleteOldChanges
+from services.scheduler.changes.delete_old_changes import DeleteOldChanges
 from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.postgres import QUERIES, SCHEMA
 from tests.fakes.principals import OPERATOR_METADATA

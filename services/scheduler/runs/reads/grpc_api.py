@@ -22,8 +22,12 @@ from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
+from services.scheduler.runs.reads.count_runs import CountRuns
+from services.scheduler.runs.reads.forecast_run import ForecastRun
+from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.watch_run import WatchRun
 from services.scheduler.workers.proto import WORKER
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
@@ -78,13 +82,24 @@ def _priority(each: messages.UserPriority) -> Priority:
     return highest
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReads:
+    """The use cases that read runs."""
+
+    show_run: ShowRun
+    list_runs: ListRuns
+    watch_run: WatchRun
+    count_runs: CountRuns
+    forecast_run: ForecastRun
+
+
 @dataclass(frozen=True, kw_only=True)
 class GrpcQueueApi(
     queue_service_pb2_grpc.QueueServiceServicer, request_count_service_pb2_grpc.RequestCountServiceServicer
 ):
     """The queue, and the limits that order it."""
 
-    show: ShowRun
+    list_runs: ListRuns
     change: ChangeLimits
     limits: LimitStore
     changes: ChangeList
@@ -97,7 +112,7 @@ class GrpcQueueApi(
     async def GetQueue(
         self, request: messages.GetQueueRequest, context: RpcContext
     ) -> messages.GetQueueResponse:
-        queue = await self.show.queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
+        queue = await self.list_runs.queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
         return messages.GetQueueResponse(
             running=[brief_to_proto(run) for run in queue.running],
             waiting=[brief_to_proto(run) for run in queue.waiting],

@@ -32,7 +32,7 @@ from services.scheduler.uploads.faults import (
 )
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
-from services.scheduler.uploads.storage.store_parts import RowWriter
+from services.scheduler.uploads.storage.store_parts import StoreRows
 
 # A packed file may expand to so much, or to so many times its size.
 FREE_UNPACKED_BYTES = 64 * 1024 * 1024
@@ -91,7 +91,7 @@ class CheckFile:
         unpacked = _Measured(
             _no_bomb(decompressed_chunks(uploaded), uploaded), self.limits.unpacked_bytes, " unpacked"
         )
-        rows = _QuotaRows(RowWriter(self.objects, prefix), quota)
+        rows = _QuotaRows(StoreRows(self.objects, prefix), quota)
         checking = _Checking(rows, self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
@@ -155,7 +155,7 @@ def _no_bomb(chunks: Iterable[bytes], uploaded: _Measured) -> Iterator[bytes]:
 class _QuotaRows:
     """Stores rows while they fit. Raises `StorageQuotaExceeded`."""
 
-    def __init__(self, writer: RowWriter, quota: StorageQuota) -> None:
+    def __init__(self, writer: StoreRows, quota: StorageQuota) -> None:
         self.writer = writer
         self._quota = quota
         self._checked_bytes = 0

@@ -71,7 +71,7 @@ def parts_from(size: int, first_byte: int, part_bytes: int = PART_BYTES) -> Iter
         first_byte += length
 
 
-class ByteWriter:
+class StoreBytes:
     """Stores the bytes of a file part by part. Blocks, so it is called in a thread."""
 
     def __init__(self, objects: ObjectStore, prefix: str) -> None:
@@ -130,7 +130,7 @@ def index_key(prefix: str) -> str:
     return f"{prefix}/index.json"
 
 
-class RowWriter:
+class StoreRows:
     """Compresses lines and stores them part by part; holds the frames of at most one part. Blocks.
 
     `row_count` and `stored_bytes` are of the frames that are complete, and of the index in the end.

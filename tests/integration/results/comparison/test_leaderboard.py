@@ -24,7 +24,7 @@ from services.results.leaderboard.ports import (
     Work,
 )
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan

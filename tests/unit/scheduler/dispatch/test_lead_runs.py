@@ -10,7 +10,7 @@ import pytest
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from services.scheduler.dispatch.dispatch_shards import CreditRule, PoolLoad
-from services.scheduler.dispatch.drive_run import RunDriver
+from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
 from services.scheduler.limits.queue_limits import LimitChanges
@@ -21,8 +21,8 @@ from tests.fakes.suites.toy_suites import ToyRows
 
 
 def leading(harness: SchedulerHarness) -> LeadRuns:
-    def new_driver(token: FencingToken, run_id: RunId, load_of: Callable[[str], PoolLoad]) -> RunDriver:
-        return RunDriver(harness.tools, token, run_id, load_of)
+    def new_driver(token: FencingToken, run_id: RunId, load_of: Callable[[str], PoolLoad]) -> DriveRun:
+        return DriveRun(harness.tools, token, run_id, load_of)
 
     return LeadRuns(
         harness.runs,

@@ -9,8 +9,8 @@ from proctor.values.scoring import ScoringMethod
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
+from services.scheduler.runs.admission.forecast_queue import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
-from services.scheduler.runs.admission.show_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.scaling.plan_workers import PlanWorkers

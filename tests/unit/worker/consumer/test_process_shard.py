@@ -14,8 +14,8 @@ from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFligh
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.engines.engine import EngineCache, EngineDied, ModelCannotLoad, ModelRefused
-from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
+from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff

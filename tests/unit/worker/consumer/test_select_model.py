@@ -7,7 +7,7 @@ from proctor.values.priority import Priority
 from services.worker.consumer.in_flight import ShardMessage
 from services.worker.consumer.ports import Backlog, PeerWorker
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
-from services.worker.models.load_models import ModelLoader
+from services.worker.models.model_loader import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 A, B, C = "vllm/a", "vllm/b", "vllm/c"

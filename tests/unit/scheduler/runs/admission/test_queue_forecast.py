@@ -7,9 +7,9 @@ from datetime import timedelta
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.limits.queue_limits import QueueLimits
+from services.scheduler.runs.admission.forecast_queue import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns, TimeEstimate
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
-from services.scheduler.runs.admission.show_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.surroundings import START

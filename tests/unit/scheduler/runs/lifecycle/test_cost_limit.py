@@ -157,4 +157,4 @@ async def test_an_order_is_reported_what_it_will_cost_once_runs_like_it_have_end
     harness = priced_stand()
     ended = await drive_to_end(harness, max_cost=1e9)
     submission = await harness.submit()
-    assert (await harness.showing.forecast(submission)).cost == pytest.approx(ended.total)
+    assert (await harness.forecast(submission)).cost == pytest.approx(ended.total)

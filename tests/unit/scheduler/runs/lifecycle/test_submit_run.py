@@ -325,12 +325,12 @@ async def test_estimate_is_distinguished_from_runs_before_and_missing_without_an
     harness = SchedulerHarness()
     submission = Submission(RunId("one"), toy_order(), "local")
     first = await harness.submitting.submit(submission)
-    assert (await harness.showing.forecast(first)).seconds is None
+    assert (await harness.forecast(first)).seconds is None
     await harness.admit()
     await harness.finish(RunId("one"), harness.driver(RunId("one")))
     later = await harness.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
     past = (await harness.runs.past_runs("toy", "openai/fake"))[0]
-    assert (await harness.showing.forecast(later)).seconds == pytest.approx(2 * past.seconds)
+    assert (await harness.forecast(later)).seconds == pytest.approx(2 * past.seconds)
 
 
 async def _submit(harness: SchedulerHarness, run_id: str, request_id: str) -> Run:

@@ -120,11 +120,11 @@ async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
     await harness.advance(driver, 2)
     harness.clock.seconds += 5
     await harness.work(run.run_id)
-    [listed] = (await harness.showing.page(RunFilter(), 10, None)).snapshots
+    [listed] = (await harness.listing.page(RunFilter(), 10, None)).snapshots
     assert (listed.progress.completed, listed.progress.total) == (100, 200)
     assert (listed.progress.samples_per_second, listed.progress.eta_seconds) == (20, 5)
     elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
-    [unreported] = (await elsewhere.showing.page(RunFilter(), 10, None)).snapshots
+    [unreported] = (await elsewhere.listing.page(RunFilter(), 10, None)).snapshots
     assert unreported.progress.completed == 100
 
 
@@ -135,7 +135,7 @@ async def test_list_tells_runs_over_suites_from_those_over_data_sets() -> None:
     dataset = await harness.runs.add(replace(suite, run_id=RunId(str(uuid4())), order=order), "")
 
     async def listed(wanted: RunFilter) -> list[RunId]:
-        page = await harness.showing.page(wanted, 10, None)
+        page = await harness.listing.page(wanted, 10, None)
         return [snapshot.run.run_id for snapshot in page.snapshots]
 
     assert await listed(RunFilter(kind=RunKind.SUITE)) == [suite.run_id]
@@ -159,7 +159,7 @@ async def test_watch_shows_the_run_at_once_at_changes_and_ends_with_it() -> None
     seen: list[RunSnapshot] = []
 
     async def watch() -> None:
-        async for snapshot in harness.showing.watch(run.run_id):
+        async for snapshot in harness.watching.watch(run.run_id):
             seen.append(snapshot)  # noqa: PERF401  # what was seen so far is looked at meanwhile
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -177,10 +177,10 @@ async def test_list_is_newest_first_and_filtered() -> None:
     harness.clock.seconds += 1
     second = await harness.submit()
     await harness.changing.cancel(first.run_id, OPERATOR)
-    page = await harness.showing.page(RunFilter(), 10, None)
+    page = await harness.listing.page(RunFilter(), 10, None)
     assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
     assert [snapshot.wait.position if snapshot.wait else None for snapshot in page.snapshots] == [1, None]
-    cancelled = await harness.showing.page(RunFilter(state=RunState.CANCELLED), 10, None)
+    cancelled = await harness.listing.page(RunFilter(state=RunState.CANCELLED), 10, None)
     assert (len(cancelled.snapshots), cancelled.total) == (1, 1)
 
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from services.scheduler.suites.errors import FewshotPoolTooSmall
-from services.scheduler.suites.rendering.render_samples import SEED, FewshotDraws
+from services.scheduler.suites.rendering.render_task import SEED, FewshotDraws
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler
 
 POOL = [{"text": str(number)} for number in range(10)]

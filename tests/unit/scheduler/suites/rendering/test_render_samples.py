@@ -9,7 +9,7 @@ import pytest
 
 from proctor.values.sample import Target
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
-from services.scheduler.suites.rendering.render_samples import (
+from services.scheduler.suites.rendering.render_task import (
     MAX_SAMPLE_BYTES,
     RenderedTask,
     open_task,

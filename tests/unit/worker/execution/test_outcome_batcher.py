@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proctor.values.outcome import Failure, FailureClass
-from services.worker.execution.batch_outcomes import OutcomeBatcher, OutcomeBatchLimits
+from services.worker.execution.outcome_batcher import OutcomeBatcher, OutcomeBatchLimits
 from services.worker.execution.shard import Outcome, Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.held_message import HeldBackPublisher, a_shard

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from services.worker.engines.engine import ModelCannotLoad
-from services.worker.models.load_models import ModelLoader
+from services.worker.models.model_loader import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 

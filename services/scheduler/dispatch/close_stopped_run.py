@@ -1,0 +1,57 @@
+"""Closes a run that has failed or was cancelled: its work is withdrawn, and what it has is summed up."""
+
+from dataclasses import dataclass
+
+from proctor.values.run import RunCounts, RunState
+from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.metrics import RUN_COST, RUNS_ENDED
+from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.runs.lifecycle.cost_limit import cost_of
+from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
+from services.scheduler.runs.lifecycle.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class CloseStoppedRun:
+    runs: LedRunStore
+    record: ClosableRecord
+    stream: ShardStream
+    controls: RunControls
+
+    async def withdraw_work(self, run: Run) -> None:
+        """Announces that the run is not running, and removes its work from the stream."""
+        await self.controls.announce(run)
+        await self.stream.purge_work(run)
+
+    async def are_outcomes_in(self, run: Run) -> bool:
+        return not await self.stream.pending_outcomes(run.run_id)
+
+    async def close(self, token: FencingToken, run: Run) -> bool:
+        """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened.
+
+        Returns False while its figures are computed.
+        """
+        counts = await self.record.close_run(run, run.state, allow_partial=True)
+        if isinstance(counts, ClosingProgress):
+            return False
+        await self._close(token, run, counts)
+        return True
+
+    async def close_without_counts(self, token: FencingToken, run: Run) -> None:
+        """Closes a run whose counts results cannot say."""
+        await self._close(token, run, None)
+
+    async def _close(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
+        await self.runs.mark_closed(token, run, counts)
+        # After the write: a close that is repeated by a new leader is counted by the one that stored it.
+        count_end(run, run.state, counts)
+        await self.controls.announce(run)
+
+
+def count_end(run: Run, state: RunState, counts: RunCounts | None) -> None:
+    """Once for each end of a run: when it is closed."""
+    RUNS_ENDED.labels(state, run.error.reason if run.error else "").inc()
+    cost = cost_of(run, counts)
+    if run.price is not None and cost is not None:
+        RUN_COST.labels(run.pool, run.price.currency).inc(cost)

@@ -1,0 +1,72 @@
+"""Lists runs with their progress: a page of all, or the whole queue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.values.run import RunState
+from services.scheduler.limits.queue_limits import QueueLimits
+from services.scheduler.runs.admission.forecast_queue import ForecastQueue
+from services.scheduler.runs.admission.run_queue import UserRunCounts
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.reads.count_runs import CountRuns
+from services.scheduler.runs.reads.run_list import RunCursor, RunFilter, RunLists
+from services.scheduler.runs.reads.run_snapshot import RunSnapshot
+from services.scheduler.workers.worker import Worker, WorkerRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPage:
+    snapshots: Sequence[RunSnapshot]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    running: Sequence[RunSnapshot]
+    waiting: Sequence[RunSnapshot]
+    waiting_total: int
+    paused: Sequence[RunSnapshot]
+    workers: Sequence[Worker]
+    limits: QueueLimits
+    users: Sequence[UserRunCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class ListRuns:
+    lists: RunLists
+    counting: CountRuns
+    forecasts: ForecastQueue
+    registry: WorkerRegistry
+
+    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
+        page = await self.lists.page(wanted, size, after)
+        return SnapshotPage(await self.briefly(page.runs), page.total)
+
+    async def briefly(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
+        """Some of many runs: without the progress of their tasks and without their changes."""
+        waits = await self.forecasts.waits([run for run in runs if run.state is RunState.PENDING])
+        counts = await self.counting.count_all(runs)
+        return [self.counting.snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in runs]
+
+    async def model_names(self, name: str) -> Sequence[str]:
+        """Full names of ordered models that have the name, with their provider or without."""
+        return await self.lists.model_names(name)
+
+    async def queue(self, size: int) -> QueueView:
+        """Returns at most `size` waiting and as many paused runs, and all running ones."""
+        forecast = await self.forecasts.forecast()
+        queue = forecast.moment.queue
+        return QueueView(
+            running=[self.counting.snapshot(run, self.counting.known(run)) for run in queue.running],
+            waiting=[
+                self.counting.snapshot(
+                    each.run, self.counting.known(each.run), forecast.wait(each.run.run_id)
+                )
+                for each in queue.waiting[:size]
+            ],
+            waiting_total=queue.waiting_total,
+            paused=[self.counting.snapshot(run, self.counting.known(run)) for run in queue.paused[:size]],
+            workers=self.registry.workers(),
+            limits=forecast.moment.limits,
+            users=queue.users,
+        )
