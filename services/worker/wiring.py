@@ -19,6 +19,7 @@ from services.worker.engines.wiring import make_engine, make_rate_limiters
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.settings import WorkerSettings
 
+# For outcomes that are finished and not stored yet, after the drain itself.
 _PUBLISH_SECONDS = 5.0
 
 log = get_logger()

@@ -7,7 +7,9 @@ from typing import NoReturn, Protocol
 from services.common.clock import Clock
 from services.common.lifecycle import every
 
+# They are kept for a year: an hour more does not matter.
 EVERY_SECONDS = 3600.0
+# Short statements, so that no lock is held long.
 AT_A_TIME = 5000
 
 

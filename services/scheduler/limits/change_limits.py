@@ -11,6 +11,7 @@ from services.scheduler.changes.user_change import Author
 from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 from services.scheduler.requests import user_problem
 
+# Bounds against slips of the hand; all of them leave sums below 2**63.
 _MOST_RUNNING = 10_000
 _MOST_PENDING = 100_000
 _MOST_REQUESTS = 1_000_000
@@ -19,6 +20,7 @@ _MOST_BYTES = 2**50
 _MOST_FILES = 10_000_000
 _MOST_ROWS = 2**50
 _LONGEST = timedelta(seconds=MAX_TIME_LIMIT_SECONDS)
+# All of them are read with the limits, at each admission.
 _MOST_PRIORITIES = 1000
 
 

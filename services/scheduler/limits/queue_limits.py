@@ -11,7 +11,9 @@ from proctor.values.run import EVERYBODY
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.changes.user_change import Author
 
+# The largest number of an int32 of a message.
 UNLIMITED = 2**31 - 1
+# One line of the list of changes.
 _MAX_TEXT = 1024
 
 

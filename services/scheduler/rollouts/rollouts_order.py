@@ -10,9 +10,11 @@ from services.common.checked_fields import InvalidParameter
 from services.scheduler.rollouts.tasks.errors import TaskError
 from services.scheduler.runs.lifecycle.run import Run
 
+# Each model makes a run of its own.
 MAX_MODELS = 20
 # Base64 in a document of three times that, which has room for the instructions too.
 MAX_BUNDLE_BYTES = 2 * 1024 * 1024
+# Each step sends the whole history again: cost grows with the square of the steps.
 MAX_STEPS = 1000
 MAX_COMMAND_SECONDS = 3600.0
 MAX_TOKENS = 100_000_000

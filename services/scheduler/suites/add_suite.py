@@ -13,7 +13,9 @@ from services.scheduler.suites.format.suite_document import SuiteDocument, Suite
 from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition
 
+# Threads for files of users, which may be made to take long; planning has threads of its own.
 AT_A_TIME = 2
+# Below the time limit of the gateway's call, so that the caller gets the reason.
 LIMIT_SECONDS = 20.0
 
 

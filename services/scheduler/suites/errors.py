@@ -5,6 +5,7 @@ from pathlib import Path
 
 from services.common.errors import DomainError, ErrorKind
 
+# A sentence of a few lines; the error travels in a header of 8 KiB.
 LISTED_LETTERS = 600
 
 

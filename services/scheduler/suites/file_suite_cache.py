@@ -12,6 +12,7 @@ from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.own_folder import make_own_folder
 from services.scheduler.suites.suite import SuiteDefinition
 
+# Bounds the memory; a suite that is pushed out is read again when it is needed.
 MAX_CACHED = 200
 
 

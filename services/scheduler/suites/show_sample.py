@@ -13,6 +13,7 @@ from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource
 from services.scheduler.suites.suite import TaskDefinition
 
+# As for adding a suite: threads that hostile templates may keep busy.
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
 # Few-shot draws depend on earlier rows, so all rows before are rendered too.

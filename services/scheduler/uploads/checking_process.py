@@ -27,7 +27,9 @@ from services.scheduler.uploads.errors import CheckEnded, ObjectStoreUnavailable
 Checked = TypeVar("Checked")
 Check = Callable[[Iterable[bytes]], Checked]
 
+# See decision 0022; a check that needs more is ended, with a sentence.
 MEMORY_BYTES = 4 * 1024 * 1024 * 1024
+# The check of an upload runs after the scheduler's own loops.
 _NICENESS = 5
 # Of a message of the process: more than any object or result has.
 _MOST_BYTES = 512 * 1024 * 1024

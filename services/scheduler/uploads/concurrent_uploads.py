@@ -13,6 +13,7 @@ from services.scheduler.uploads.errors import (
     UploadTooSlow,
 )
 
+# Uploads take minutes; an earlier attempt rarely finds room.
 RETRY_AFTER_SECONDS = 30
 # What a sender sends at least in `silent_seconds` of waiting for it.
 LEAST_BYTES = 64 * 1024

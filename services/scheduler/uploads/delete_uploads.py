@@ -16,8 +16,11 @@ from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNot
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
 from services.scheduler.uploads.stored_file import FileId
 
+# Their objects are deleted one after the other.
 EXPIRED_AT_A_TIME = 100
+# How late an expired file is gone; readers refuse it from its second on.
 EXPIRY_SECONDS = 60.0
+# A sweep lists all prefixes of the store.
 COLLECT_SECONDS = 600.0
 
 

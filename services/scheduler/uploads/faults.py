@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 MAX_SHOWN_LETTERS = 60
+# The first ones show what is wrong; the others are counted.
 MAX_NAMED_FAULTS = 20
 MAX_FAULT_LETTERS = 300
 

@@ -23,6 +23,7 @@ from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, Upl
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
 
+# The gateway and the client send this; larger ones would only hold more memory for each upload.
 MAX_CHUNK_BYTES = 1024 * 1024
 FAULT = Codec(DatasetFault, datasets.DatasetFault, unpaired={"kind"})
 # The name of the list in its page tokens.

@@ -12,6 +12,7 @@ from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStor
 from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_key, parts_from
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
+# A page of rows stays far below a message; the first row is shown in any case.
 MAX_SHOWN_BYTES = 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 

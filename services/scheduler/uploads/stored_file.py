@@ -13,6 +13,7 @@ from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 FileId = NewType("FileId", str)
 
+# Both are bounds of the OpenAI protocol (`expires_after`).
 LEAST_EXPIRY_SECONDS = 3600
 MOST_EXPIRY_SECONDS = 30 * 24 * 3600
 _FILE_ID = re.compile(r"file-[0-9a-f]{32}")

@@ -12,6 +12,7 @@ from services.worker.metrics import LOAD_SECONDS, LOADING
 
 log = get_logger()
 
+# The kernel frees the memory of a dead engine's GPU within seconds.
 _TRIES_OF_SERVED = 3
 
 
@@ -82,6 +83,7 @@ class ModelLoader:
         finally:
             self.is_loading, self.switching_to = False, None
         LOAD_SECONDS.labels("loaded" if loaded else "refused").observe(self.clock.monotonic() - began)
+        # A model that is loaded anew after its engine died keeps its residency.
         if not set(loaded) & set(self._ready):
             self._ready_since = self.clock.monotonic()
         self._ready = loaded

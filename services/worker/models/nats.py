@@ -16,6 +16,7 @@ from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Engine, EngineFailure
 
+# With names of this length below the 8 MiB of a NATS message.
 _MOST_MODELS = 2000
 _LONGEST_NAME = 512
 log = get_logger()

@@ -16,6 +16,7 @@ _EXPECTED = {AgentKind.ORACLE: 1.0, AgentKind.NONE: 0.0}
 _LOOKS_LIKE_SOLUTION = re.compile(
     r"(^|/)\.?(solution|oracle|answer|reference|golden)s?(/|\.|$)", re.IGNORECASE
 )
+# Shorter files, such as an empty `__init__.py`, are equal by chance.
 _LEAST_BYTES = 40
 
 

@@ -23,9 +23,12 @@ from services.worker.verification.bundles import inflated
 
 SOLUTION = "/solution"
 _SOLVE = f"{SOLUTION}/solve.sh"
+# Above what the model is shown (`_LONGEST_OUTPUT`): the middle is cut out of this.
 _OUTPUT_BYTES = 60_000
+# In a row: a model that does not find the form by then mostly never does.
 _FORMAT_ERRORS_ALLOWED = 3
 _LENGTH = "length"
+# What a shell returns for a command that it cannot run.
 _REFUSED = 126
 
 
@@ -62,6 +65,7 @@ class ExecuteAgent:
         # count: calls have limits of their own, and a call that fails ends the rollout without a score.
         seconds_left = rollout.task.limits.agent_seconds
         for _ in range(rollout.agent.max_steps):
+            # Before the next answer, whose length is not known yet.
             if transcript.usage.total_tokens >= rollout.agent.max_tokens:
                 return AgentEnd.TOKEN_LIMIT
             try:

@@ -17,6 +17,7 @@ from services.worker.verification.bundles import inflated
 from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout
 
+# Enough for builds in parallel, and an end for a bomb of forks.
 _PROCESSES = 128
 # For the start, the collection of files, and waits for a provider, which are not the agent's time.
 _WAITS_SECONDS = 3 * 3600.0
@@ -63,6 +64,7 @@ class ExecuteRollout:
         try:
             await sandbox.put(rollout.task.workdir, workspace)
             end = await self.agents.execute(sandbox, rollout, performance.ask, transcript)
+            # Before the files are taken: nothing may change them meanwhile.
             await sandbox.stop_processes()
             try:
                 return end, await _collected(sandbox, rollout.task), ""
@@ -70,6 +72,7 @@ class ExecuteRollout:
                 # The agent left more than is taken out: that is its own doing.
                 return end, b"", str(refused)
         finally:
+            # Shielded: a rollout that is cancelled leaves no sandbox.
             await asyncio.shield(sandbox.close())
 
 

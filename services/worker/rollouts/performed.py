@@ -13,6 +13,7 @@ from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
 _LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
+# A difference of larger files takes seconds and is not read.
 _LONGEST_FILE = 200_000
 
 

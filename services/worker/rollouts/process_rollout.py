@@ -15,6 +15,7 @@ from services.worker.rollouts.ports import ContextFull
 from services.worker.rollouts.transcript import cut
 from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 
+# It is shown in a table; the transcript has the whole.
 _LONGEST_DETAIL = 300
 
 

@@ -19,6 +19,7 @@ ENVIRONMENT = {
     "PIP_PROGRESS_BAR": "off",
     "TQDM_DISABLE": "1",
 }
+# As in mini-swe-agent: more fills the context with what is rarely read.
 _LONGEST_OUTPUT = 10_000
 _FENCED = re.compile(r"^```(?:bash|sh|shell)[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SYSTEM = f"""You solve a task in a Linux sandbox by shell commands.

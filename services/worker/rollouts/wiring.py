@@ -15,6 +15,7 @@ from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
 from services.worker.verification.verify_solution import VerifySolution
 
+# A rollout waits for its model most of the time.
 _PER_CORE = 4
 
 

@@ -14,6 +14,7 @@ from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.sandbox import TarLimits
 
 DEFAULT_MODE = 0o644
+# PATH_MAX of Linux.
 _LONGEST_NAME = 4096
 
 

@@ -10,6 +10,7 @@ from services.worker.sandboxes.errors import CannotIsolate, SandboxLost, Sandbox
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
 
+# A sandbox may be lost by chance, as when the launcher is restarted; code that fails is not tried again.
 _TRIES = 3
 # Time on the clock is no measure of a program on a machine with other work.
 _WALL_PER_CPU_SECOND = 5
@@ -19,6 +20,7 @@ _SPEC = SandboxSpec(
     limits=SandboxLimits(cpus=1.0, memory_bytes=512 * _MIB, disk_bytes=64 * _MIB, processes=32),
     lifetime_seconds=900.0,
 )
+# 128 + SIGXCPU.
 _CPU_TIME_IS_OVER = 128 + 24
 _DETAIL_CHARACTERS = 300
 

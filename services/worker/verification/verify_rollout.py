@@ -25,7 +25,9 @@ from services.worker.verification.verifier_result import RubricScore, VerifierRe
 from services.worker.verification.verify_solution import RUNNER, VerifySolution
 
 _LOGS = "/logs/verifier"
+# Twice those of the agent: tests start servers and many workers.
 _PROCESSES = 256
+# Long enough for the summaries of large test suites, which stand at the end.
 _OUTPUT_BYTES = 100_000
 _LOG_LIMITS = TarLimits(total_bytes=1024**2, members=100)
 _SUMMARY = "short test summary info"

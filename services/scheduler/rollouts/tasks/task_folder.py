@@ -10,8 +10,10 @@ from types import MappingProxyType
 
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
 
+# A folder is read into memory whole, and is sent with each rollout.
 MAX_FILES = 5000
 MAX_BYTES = 64 * 1024 * 1024
+# A quarter of PATH_MAX: the sandbox puts folders of its own before it.
 _MAX_PATH_BYTES = 1024
 _PROGRAM_MODE, _FILE_MODE = 0o755, 0o644
 

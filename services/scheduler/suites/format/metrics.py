@@ -24,6 +24,7 @@ Fields = Mapping[str, object]
 NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
 # Short names of metrics over free text.
 DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+# Each metric is scored for each answer, and corrected for in each comparison.
 MOST_METRICS = 20
 
 

@@ -13,7 +13,9 @@ from yaml.resolver import Resolver
 
 from services.scheduler.suites.format.suite_document import KeyPath
 
+# Recursion of Python ends at a thousand frames; values of suites are a few levels deep.
 MAX_DEPTH = 50
+# Python reads long numbers in square time.
 MAX_NUMBER_LETTERS = 100
 # Aliases count as often as they are used.
 MAX_NODES = 200_000

@@ -12,6 +12,7 @@ from services.scheduler.suites.format.suite_document import (
 )
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, read_yaml
 
+# Tasks of lm-evaluation-harness build on a few files; circles are reported apart.
 MAX_LAYERS = 20
 
 # Reads a file of the suite's folder by its relative path; raises OSError.

@@ -11,6 +11,7 @@ from services.scheduler.suites.format.yaml_files import Declaration, Layer, Loca
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation, read_task
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 
+# A run has a task for each, and its summary has to fit a message.
 MAX_TASKS = 1000
 _KEYS = frozenset({"group", "group_alias", "task", "tag", "aggregate_metric_list", "metadata"})
 

@@ -25,6 +25,7 @@ from services.scheduler.suites.format.yaml_suite_draft import (
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation
 from services.scheduler.suites.suite import SuiteDefinition
 
+# An author mends them file by file; the answer must stay within a message.
 MAX_PROBLEMS = 200
 ROOT = "suite.yaml"
 

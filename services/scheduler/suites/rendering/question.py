@@ -12,7 +12,9 @@ from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.templates.prompt_template import PromptTemplate, RowProblem
 
+# Written in Python's syntax, whose parser takes many times the memory of its text.
 MAX_LIST_CHARACTERS = 1024 * 1024
+# More digits are a text and no index of a choice.
 _MAX_INDEX_DIGITS = 6
 
 

@@ -24,6 +24,7 @@ from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDef
 from services.scheduler.suites.templates.prompt_template import RowProblem
 
 SEED = FewshotRule().seed
+# A sample travels in one message: NATS takes 8 MiB here, gRPC 16.
 MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 
 

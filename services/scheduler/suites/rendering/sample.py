@@ -11,6 +11,7 @@ from proctor.values.sample import Sample, Target
 from services.scheduler.suites.rows.row_source import SourceRow
 
 DIGEST_FORMAT = "proctor-sample-1"
+# The largest signed integer of 64 bits; orjson refuses what needs more.
 _LARGEST_INTEGER = 2**63 - 1
 
 

@@ -21,6 +21,7 @@ from services.scheduler.suites.rows.row_source import (
 )
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
+# A data set with larger files is not downloaded: it would fill the disk of a scheduler.
 DEFAULT_MAX_BYTES = 8 * 1024**3
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from services.scheduler.suites.rows.row_source import SourceRow
 
 
+# Few, since rows of images or long texts have megabytes.
 ROWS_AT_ONCE = 256
+# Both bound what one reading unpacks: a file of a kilobyte may hold a gigabyte.
 MAX_PART_BYTES = 64 * 1024 * 1024
 MAX_GROUP_BYTES = 1024 * 1024 * 1024
 # Equal values compress to nothing, so a row has a limit of values, and so has a part.

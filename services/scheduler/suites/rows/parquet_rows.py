@@ -22,6 +22,7 @@ from services.scheduler.suites.rows.parquet_process import (
 )
 from services.scheduler.suites.rows.row_source import SourceRow
 
+# The length comes from a process that reads hostile files.
 _MOST_FRAME_BYTES = 1024 * 1024 * 1024
 _KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
 

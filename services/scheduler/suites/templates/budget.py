@@ -11,9 +11,12 @@ from jinja2.utils import Namespace
 
 from services.common.pattern_size import check_pattern_size
 
+# Some seconds of a rendering; real templates take hundreds of steps.
 MAX_STEPS = 1_000_000
+# Eight times the largest sample, since a template handles parts of it several times.
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_REGEX_SECONDS = 1.0
+# One multiplication is one step, and of large numbers takes minutes.
 MAX_INTEGER_BITS = 10_000
 
 # How many characters (or items) a call may create, computed from its arguments before the call.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
+# Jinja compiles before the budget counts: these bound the compiler.
 MAX_SOURCE_CHARACTERS = 256 * 1024
 MAX_PARTS = 5_000
 MAX_DEPTH = 100

@@ -36,6 +36,7 @@ from services.scheduler.uploads.storage.store_parts import StoreRows
 
 # A packed file may expand to so much, or to so many times its size.
 FREE_UNPACKED_BYTES = 64 * 1024 * 1024
+# Text packs to a tenth or so, repeated rows to a hundredth: more is a bomb.
 MOST_EXPANSION = 200
 _NUL = rb"\u0000"
 

@@ -13,6 +13,7 @@ from services.scheduler.uploads.checking.text_readers import BOM
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.faults import BrokenFile
 
+# Unpacked at a time, whatever the packed chunk holds.
 CHUNK_BYTES = 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"

@@ -17,6 +17,7 @@ from services.scheduler.uploads.checking.compression import beginning
 from services.scheduler.uploads.checking.text_readers import NumberedValue, check_columns, value_of_cells
 from services.scheduler.uploads.faults import BrokenFile, LineFault
 
+# For files of tens of gigabytes; a file that makes the library hang ends here.
 _CPU_SECONDS = 3600
 _MARK = b"PAR1"
 _MARK_OF_ENCRYPTED = b"PARE"

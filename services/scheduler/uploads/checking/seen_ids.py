@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RUN_IDS = 256 * 1024
 # Runs are read back in this many ranges of digests.
 _RANGES = 256
+# Two different ids among 50 million are equal with a chance of 1 in 10**23.
 _DIGEST_BYTES = 16
 # The digest and the line: three words.
 _RECORD = struct.Struct("=16sQ")

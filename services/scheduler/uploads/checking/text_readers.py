@@ -13,6 +13,7 @@ from services.scheduler.uploads.faults import BrokenFile, FaultKind, LineFault, 
 BOM = b"\xef\xbb\xbf"
 # Limit of a row in one work message, and so of a line.
 MAX_ROW_BYTES = 4 * 1024 * 1024
+# A file of line feeds packs to nothing and would be read for minutes.
 MAX_BLANK_LINES = 100_000
 
 # A line number with its value, or with the `LineFault` of the line.

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from services.scheduler.uploads.errors import StorageQuotaExceeded
 
+# The largest of a bigint and of an int64 of a message.
 _UNLIMITED = 2**63 - 1
 
 

@@ -17,6 +17,7 @@ from services.scheduler.uploads.errors import ObjectStoreUnavailable
 log = get_logger()
 
 _SCHEMES = ("s3", "gs", "az")
+# A store that is away is reported within the time that a caller waits.
 _CONNECT = timedelta(seconds=5)
 _REQUEST = timedelta(seconds=60)
 _PATIENCE = timedelta(seconds=30)

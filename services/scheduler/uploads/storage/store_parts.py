@@ -13,9 +13,11 @@ from zstandard import ZstdCompressor, ZstdDecompressor
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow, row_from_line
 from services.scheduler.uploads.ports import ObjectStore
 
+# Each upload holds one part in memory; smaller parts would be many requests to the store.
 PART_BYTES = 8 * 1024 * 1024
 # Smaller chunks are joined: an object of two bytes takes fifty.
 _SMALL_BYTES = 4096
+# A frame is unpacked whole to read one of its rows.
 FRAME_ROWS = 1000
 FRAME_BYTES = 1024 * 1024
 # Fastest: level 2 saves a twentieth of the space, and costs as much as a third of the whole check.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from services.worker.rate_limits.limiter import AdvertisedLimits
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
+# Providers count per minute, some of OpenAI's limits per second.
 _MINUTE = 60.0
 _SECOND = 1.0
 # How far off a window may look: values are rounded, and other requests come in between.

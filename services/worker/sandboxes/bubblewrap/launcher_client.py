@@ -20,6 +20,7 @@ _START = (
     "from services.worker.sandboxes.bubblewrap.launcher.program import main; main()"
 )
 _GONE = "the process that holds the sandboxes of this worker ended."
+# Above `_LAST_SECONDS` of the launcher, in which it removes what its sandboxes left.
 _STOP_SECONDS = 5.0
 
 Reply = dict[str, Any]
@@ -117,6 +118,7 @@ class LauncherClient:
             files.frombytes(sent[: len(sent) - len(sent) % files.itemsize])
         reply = json.loads(content)
         waiting = self._waiting.get(reply["id"])
+        # The caller has given up: the files that came along would stay open for ever.
         if waiting is None or waiting.done():
             for file in files:
                 os.close(file)

@@ -4,7 +4,9 @@ import asyncio
 import os
 from collections import deque
 
+# What a pipe of Linux holds by default.
 _READ_BYTES = 65536
+# The most that an unprivileged process can make a pipe hold (fs/pipe-max-size).
 _PIPE_BYTES = 1024 * 1024
 
 
@@ -32,6 +34,7 @@ class KeptOutput:
             return
         self._tail.append(part)
         self._tail_bytes += len(part)
+        # A part goes only where the others are enough without it.
         while self._tail_bytes - len(self._tail[0]) >= self._most_tail:
             self._tail_bytes -= len(self._tail.popleft())
 

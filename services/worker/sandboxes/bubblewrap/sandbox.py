@@ -23,7 +23,9 @@ from services.worker.sandboxes.sandbox import (
 )
 from services.worker.sandboxes.tar_files import check_tar
 
+# 128 + SIGKILL, as a shell reports it.
 _KILLED = 137
+# For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
 _FILE_SECONDS = 120.0
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 

@@ -13,6 +13,7 @@ from typing import Any
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
 from services.worker.sandboxes.bubblewrap.launcher.cgroups import Group
 
+# As in `_PASSWD` below; programs refuse to work, or work otherwise, as root.
 USER = 1000
 # It ignores what a terminal sends, holds no file of ours, and never ends.
 _FIRST_PROCESS = (
@@ -20,6 +21,7 @@ _FIRST_PROCESS = (
 )
 # They are in memory, as are the writable ones that are ordered.
 OWN_FOLDERS = ("/tmp", "/home", "/dev/shm")  # noqa: S108  # inside
+# A start takes some ten milliseconds; on a machine without memory it may hang.
 _START_SECONDS = 10.0
 _MIB = 1024**2
 _PASSWD = b"root:x:0:0:root:/root:/bin/sh\nsandbox:x:1000:1000:sandbox:/home:/bin/bash\n"
@@ -84,6 +86,7 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
             raise BoxFailed(_message(errors))
         if group is not None:
             group.add(holder, first)
+        # Only now may its first process run: it is in its control group.
         os.write(block[1], b".")
         if _read(output[0], deadline, least=6) != b"ready\n":
             raise BoxFailed(_message(errors))
@@ -95,6 +98,7 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
         return Box(*held, request["limits"], ends_at, [*request["writable"], *OWN_FOLDERS])
     finally:
         if not is_open:
+            # Its first process dies with it (`--die-with-parent`).
             os.kill(holder, signal.SIGKILL)
             os.waitpid(holder, 0)
         for file in (info[0], block[1], output[0], errors):
@@ -157,7 +161,9 @@ def limit_resources(limits: dict[str, Any]) -> None:
     """`data_bytes` bounds one process where no control group bounds all of them."""
     bounds = {
         resource.RLIMIT_CORE: 0,
+        # Not less than 1 GiB: files in memory, as of compilers, may be sparse.
         resource.RLIMIT_FSIZE: max(int(limits["disk_bytes"]), 1024 * _MIB),
+        # The usual soft limit of Linux, which programs expect.
         resource.RLIMIT_NOFILE: 1024,
         resource.RLIMIT_MEMLOCK: 64 * 1024,
         resource.RLIMIT_MSGQUEUE: 0,

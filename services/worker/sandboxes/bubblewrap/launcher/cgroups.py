@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PREFIX = "proctor-sandbox-"
+# The kernel's default: long enough that few switches are made, short enough that a pause is not felt.
 _PERIOD_MICROSECONDS = 100_000
 _NEEDED = ("memory", "pids", "cpu")
 
@@ -154,6 +155,7 @@ def _delegate(folder: Path, path: str) -> bool:
             return True
         if not _is_delegated(folder, path):
             return False
+        # Version 2 allows processes only in groups without groups below them.
         leaf = folder / "proctor-services"
         leaf.mkdir(exist_ok=True)
         for process in _processes(folder):
@@ -178,6 +180,7 @@ def _is_delegated(folder: Path, path: str) -> bool:
 
 
 def _settings(limits: GroupLimits, version: int) -> dict[str, list[tuple[str, str]]]:
+    # The kernel takes no less than a millisecond.
     quota = max(1000, int(limits.cpus * _PERIOD_MICROSECONDS))
     memory = str(limits.memory_bytes)
     if version == 1:
@@ -227,4 +230,5 @@ def _start_time(process: int) -> int:
         line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return -1
+    # Field 22 of stat, counted behind the name, which may hold spaces.
     return int(line.rpartition(")")[2].split()[19])

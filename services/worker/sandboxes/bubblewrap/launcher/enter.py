@@ -18,8 +18,11 @@ from typing import Any
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
 from services.worker.sandboxes.bubblewrap.launcher.box import USER, Box, limit_resources
 
+# From linux/nsfs.h: _IO(0xb7, 0x2).
 _NS_GET_PARENT = 0xB702
+# Code of models runs after the worker's own loops, which keep requests and ack deadlines going.
 _NICE = 10
+# `RLIMIT_NOFILE` of the sandbox: no file of the launcher is numbered higher.
 _MOST_FILES = 1024
 _KINDS = (
     syscalls.CLONE_NEWNS
@@ -133,14 +136,18 @@ def _wait(process: int) -> None:
 
 def _become_command(request: dict[str, Any], groups: Sequence[int], program: bytes, processes: int) -> None:
     """Ends as the command, or with 126 and a sentence on standard error."""
+    # The limit of last resort where no control group counts processes.
     resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+    # The inner process joins its control group itself: 0 means the writer.
     for group in groups:
         os.write(group, b"0")
     os.setsid()
     try:
         os.chdir(request["cwd"])
+        # Everything beyond the three of the command: no file of ours gets inside.
         os.closerange(3, max(_MOST_FILES, *groups, 3) + 1)
         syscalls.drop_capabilities()
+        # Last: the filter refuses some of the calls above.
         syscalls.install_filter(program)
         os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606  # inside
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from services.worker.sandboxes.bubblewrap.launcher.box import Box
 
+# A process fills some hundred megabytes in that time; each look reads all its processes.
 LOOK_SECONDS = 0.05
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -57,5 +58,6 @@ def _private_bytes(root: Path) -> int:
                 pages = Path(entry.path, "statm").read_bytes().split()
             except OSError:
                 continue
+            # Resident less shared: libraries count for none, files in memory are counted by their folders.
             total += (int(pages[1]) - int(pages[2])) * _PAGE_BYTES
     return total

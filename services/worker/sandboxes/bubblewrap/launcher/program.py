@@ -32,9 +32,13 @@ from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen
 from services.worker.sandboxes.bubblewrap.launcher.memory_watch import LOOK_SECONDS, can_look, excess
 from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
 
+# A SOCK_SEQPACKET message is one piece; the client refuses requests beyond half of this.
 PACKET_BYTES = 256 * 1024
+# Standard input, output and error of a command.
 _MOST_FILES = 3
+# Without sandboxes to watch only their lifetimes are looked after.
 _IDLE_SECONDS = 1.0
+# Below `_STOP_SECONDS` of the client, which then kills the launcher.
 _LAST_SECONDS = 2.0
 _FIRST_UID, _UIDS = 200_000, 1_000_000_000
 # Where this process is in a user namespace with few of them.
@@ -64,6 +68,7 @@ class Launcher:
             woken, wake = socket.socketpair()
             for end in (woken, wake):
                 end.settimeout(0)
+            # A child that ends between two looks wakes the `select`, which a signal alone does not do.
             signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
             signal.signal(signal.SIGCHLD, lambda *_: None)
             selector.register(self._control, selectors.EVENT_READ)

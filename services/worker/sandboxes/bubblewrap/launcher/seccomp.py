@@ -8,16 +8,20 @@ cover (AF_VSOCK reaches the host of a virtual machine).
 import errno
 import struct
 
+# Instructions of classic BPF (linux/bpf_common.h) with constant operands.
 _LOAD = 0x20
 _JUMP_EQUAL = 0x15
 _JUMP_AT_LEAST = 0x35
 _JUMP_ANY_BIT = 0x45
 _RETURN = 0x06
+# Answers of a filter (linux/seccomp.h); an error number is added to the last one.
 _ALLOW = 0x7FFF_0000
 _KILL_PROCESS = 0x8000_0000
 _REFUSE = 0x0005_0000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+# Numbers with this bit are those of the x32 ABI, by which a list of x86_64 could be passed by.
 _X32_BIT = 0x4000_0000
+# All flags CLONE_NEW… of clone together.
 _NEW_NAMESPACES = 0x7E02_0000
 
 ARCHITECTURES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}

@@ -3,6 +3,7 @@
 import ctypes
 import os
 
+# From linux/prctl.h and linux/seccomp.h.
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
@@ -10,6 +11,7 @@ PR_CAPBSET_DROP = 24
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
 
+# From linux/sched.h.
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWCGROUP = 0x0200_0000
 CLONE_NEWUTS = 0x0400_0000
@@ -18,6 +20,7 @@ CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
 CLONE_NEWNET = 0x4000_0000
 
+# From linux/capability.h: two words of 32 bits, of which today's kernels use 41.
 _CAPABILITY_VERSION_3 = 0x2008_0522
 _MOST_CAPABILITIES = 64
 
