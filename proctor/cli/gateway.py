@@ -28,6 +28,7 @@ from proctor.stack.options import DEFAULT_GATEWAY_GRPC, default_state_dir
 from proctor.stack.state import StackState, read_stack_state
 
 _NAME = "proctor"
+# The command's own version is shown in any case.
 _VERSION_SECONDS = 2.0
 # Either an async function of a session, or any function that typer takes.
 Command = Callable[..., Awaitable[ExitCode | None] | None]

@@ -26,6 +26,7 @@ from proctor.v1 import run_pb2
 from proctor.values.providers.pool import Pool
 from proctor.values.providers.pools_file import parse_pools
 
+# As a shell reports a command that the signal ended.
 TERMINATED = 128 + signal.SIGTERM
 
 

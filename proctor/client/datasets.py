@@ -12,6 +12,7 @@ from proctor.client.errors import Refused
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 
+# Half of what one message of an upload may hold (`MAX_CHUNK_BYTES`).
 _CHUNK_BYTES = 512 * 1024
 # Namespace of the request ids that are derived from the content of a file.
 _CONTENT_NAMESPACE = uuid.UUID("21c458b7-8c4e-406e-b6ba-52ee3300f041")

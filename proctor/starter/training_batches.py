@@ -23,7 +23,9 @@ _CHAT_TEMPLATE = (
 )
 
 
+# The `ignore_index` of PyTorch's cross entropy by default.
 IGNORED = -100
+# The first of the tokenizer's special tokens.
 PAD_ID = 0
 _CHAT_SHARE = 0.12
 _FEWSHOT_SHARE = 0.08

@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeGuard
 
+# All choices of a row are one outcome, in one message.
 MOST_CHOICES = 8
+# The bound of the OpenAI protocol.
 MOST_TOP_LOGPROBS = 20
 MOST_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.

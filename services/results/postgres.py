@@ -16,6 +16,7 @@ SCHEMA = "results"
 MIGRATIONS = Path(__file__).parent / "migrations"
 QUERIES = load_queries(*sorted(Path(__file__).parent.glob("*/queries.sql")))
 
+# A client that repeats at once would only wait for the same slots again.
 RETRY_AFTER_SECONDS = 2
 
 T = TypeVar("T")

@@ -61,7 +61,9 @@ from services.results.summaries.postgres import PostgresSummaries
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
+# Unused sets are kept for hours (`KEEP_UNUSED`): minutes more do not matter.
 SWEEP_SECONDS = 300.0
+# Both are often, since the pages of a run that just ended show them; a look is one query.
 BASELINE_SECONDS = 2.0
 COMPARE_SECONDS = 1.0
 # Comparisons and baselines of closed runs take one each, those that users wait for the others.

@@ -26,6 +26,7 @@ DatasetIdArgument = Annotated[
 ]
 
 
+# `ds_` and 32 digits: an id that is folded cannot be copied.
 _ID_WIDTH = 35
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+# A UUID as text.
 RUN_ID_WIDTH = 36
 _WIDE = 100
 

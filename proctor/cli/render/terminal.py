@@ -32,6 +32,7 @@ _SHOWN_CONTROLS = (
 
 
 EXIT_CODES_HELP = f"Exit codes: {' · '.join(f'{code:d} {code.meaning}' for code in ExitCode)}."
+# Rich would take 80 columns where it finds no terminal; files hold longer lines.
 _PLAIN_WIDTH = 120
 _CODE_OF_STATE = {
     run_pb2.RUN_STATE_COMPLETED: ExitCode.OK,

@@ -20,6 +20,7 @@ from proctor.exit_codes import ExitCode
 
 _READ = (sys.executable, "-m", "services.scheduler.rollouts.tasks")
 _CHECK = (sys.executable, "-m", "services.worker.rollouts")
+# What the reading of tasks exits with for a folder that it refuses.
 _REFUSED = 2
 _SAYS = {"oracle": "its solution", "none": "no work"}
 

@@ -68,6 +68,7 @@ _DETAILS = {
     "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
     "QUEUE_FULL": "Queue is full. Please try again later.",
 }
+# Where the service names no time: a full queue lasts, a restart takes a second or two.
 _DEFAULT_RETRY_SECONDS = {429: 30, 503: 2}
 
 log = get_logger()

@@ -23,6 +23,7 @@ from pydantic_core import CoreSchema
 from services.gateway.errors.api_errors import run_id_of
 from services.gateway.errors.gateway_errors import RunNotFound
 
+# Counts are int32 in the contract: protobuf refuses larger ones without naming the field.
 INT32_MAX = 2**31 - 1
 # The largest integer that every reader of JSON has exactly (RFC 8259, section 6).
 JSON_INT_MAX = 2**53 - 1

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from services.gateway.pages.page import PageOf
 
+# Browsers keep no cookie for longer than 400 days.
 _YEAR_SECONDS = 365 * 24 * 3600
 
 router = APIRouter(include_in_schema=False)

@@ -7,6 +7,7 @@ from datetime import datetime
 from services.common.errors import DomainError, ErrorKind
 from services.results.outcomes.outcome import OutcomeKey
 
+# As uploads take ids (`MAX_ID_LETTERS`): an exported test file can be uploaded again.
 MOST_ID_CHARACTERS = 512
 
 

@@ -9,6 +9,7 @@ from services.results.answers.ports import GoldenStore
 from services.results.runs.ports import RunRecordStore
 
 _LIST = "mark changes"
+# Numbers of changes are a bigint; asyncpg refuses larger ones with an error of its own.
 _END_OF_NUMBERS = 2**63
 
 

@@ -32,7 +32,9 @@ _LIST = "outcomes"
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100
+# Where many match, one window makes the page; where few do, the next one is larger.
 FIRST_WINDOW = 512
+# Bounds one statement: between statements the time is looked at.
 MOST_WINDOW = 8192
 
 

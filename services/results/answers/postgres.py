@@ -16,6 +16,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import sample_from_row
 
 MOST_ROWS = 1000
+# They say how heavy the answers of the task are, from which the next size follows.
 FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
 

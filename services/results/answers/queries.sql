@@ -60,6 +60,7 @@ FROM (
                 WHEN jsonb_typeof(o.scores -> ($8::text[])[o.task_index + 1]) = 'number'
                     THEN (o.scores ->> ($8::text[])[o.task_index + 1])::double precision
             END AS score,
+            -- Without the row itself: the first one is judged however long it is.
             coalesce(sum(
                 octet_length(o.answer_text) + CASE WHEN $7::text = '' THEN 0 ELSE octet_length(o.body_json) END
                 + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
@@ -79,6 +80,7 @@ FROM (
             FROM samples
             WHERE set_id = t.set_id AND position = asked.sample - t.first_sample
             LIMIT 1
+        -- Prompts are read only where a part of a text is looked for.
         ) AS s ON $6::text <> '' OR $7::text <> ''
     ) AS weighed
 ) AS judged;
@@ -149,6 +151,7 @@ CROSS JOIN LATERAL (
     SELECT position, row_name(row_id, doc_id) AS name
     FROM samples
     WHERE sample_key(set_id, digest) = sample_key($1::uuid, asked.digest)
+    -- As the index samples_of_key is written: it gives the first rows in this order.
     ORDER BY sample_key(set_id, digest), position::bigint
     LIMIT $3::integer
 ) AS s
@@ -186,6 +189,7 @@ LIMIT 1;
 -- name: add_golden: Mark answers as golden and record who did; marks that exist stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
 WITH added AS (
     INSERT INTO golden_answers (run_id, sample, rollout, username)
+    -- In the order of the key: two that mark the same answers at once cannot deadlock.
     SELECT $1::uuid, sample, rollout, $4::text
     FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
     ORDER BY sample, rollout

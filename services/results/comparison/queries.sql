@@ -90,8 +90,10 @@ WITH first_answers AS (
     WHERE run_id = $2::uuid AND sample >= $4::bigint AND sample < $6::bigint AND status <> 'failed'
     GROUP BY sample
 ), first_samples AS (
+    -- The n-th of equal samples is paired with the n-th, as in read_pairs.
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
     FROM samples
+    -- Equal sets are paired by position: then nothing is read here.
     WHERE set_id = $7::uuid AND $7::uuid <> $8::uuid
 ), second_samples AS (
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth

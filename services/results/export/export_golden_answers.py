@@ -22,6 +22,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 
+# As many as are shown side by side (`list_side_by_side`).
 MOST_RUNS = 6
 MARKS_AT_A_TIME = 5000
 # Of whole answers, which may be heavy: then fewer.

@@ -34,6 +34,7 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
 
+# A resumed download renders at most so much again before its first byte.
 MARK_BYTES = 4 * 1024 * 1024
 
 

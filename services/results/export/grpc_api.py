@@ -36,6 +36,7 @@ GOLDEN_FORMS: dict[int, GoldenForm] = {
     pb.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,
     pb.GOLDEN_FORM_TEST: GoldenForm.TEST,
 }
+# A chunk with one long row may be larger than gRPC takes.
 MESSAGE_BYTES = 1024 * 1024
 
 

@@ -24,6 +24,7 @@ IN_FLIGHT = 2
 # The first bytes come soon, then chunks are as large as they are cheap to hold.
 FIRST_SAMPLES = 64
 MOST_SAMPLES = 8192
+# A window of short texts says little about the next one.
 MOST_GROWTH = 8
 CHUNK_BYTES = 1024 * 1024
 # Where texts are suddenly much longer than those before.
@@ -104,6 +105,7 @@ class PostgresExportRows:
                 if chunk is not None:
                     yield chunk
         finally:
+            # All are cancelled before the first is awaited: they end side by side.
             for window in reading.ahead:
                 window.rows.cancel()
             for window in reading.ahead:

@@ -39,6 +39,7 @@ FROM (
         AND sample < $5::bigint
         AND (status <> 'failed' OR epoch = $2::integer)
 ) AS measured
+-- The row that passes the bytes is still returned: one that is larger than all of them makes a chunk.
 WHERE size_bytes - bytes < $6::bigint
 ORDER BY sample, rollout;
 
@@ -130,4 +131,5 @@ LIMIT 1;
 INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
 SELECT $1::uuid, $2::integer, $3::text, $4::bigint, $5::bigint, $6::integer, $7::boolean
 WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen)
+-- Two downloads of the same file mark the same places.
 ON CONFLICT DO NOTHING;

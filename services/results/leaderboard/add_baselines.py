@@ -26,8 +26,10 @@ from services.results.scoring.score_answer import AnswerScorer, ScoringRecipe, s
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.summarize_run import find_label_count
 
+# At the first try, so that a large run does not hold up others; the second is given more.
 RUN_SECONDS = 60.0
 SLOW_RUN_SECONDS = 600.0
+# Bounds what is held of a large set, whose targets may be long.
 SAMPLES_AT_A_TIME = 1000
 
 log = get_logger()

@@ -21,6 +21,7 @@ from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 RANDOM = "random"
 MAJORITY = "majority"
 LONGEST = "longest"
+# Bounds the memory: the texts of a task with free answers may all be different.
 MOST_TEXTS = 10_000
 
 # Baseline, then metric. A figure is undefined where the baseline makes no sense for the task.

@@ -16,7 +16,9 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metrics import SCORE
 
+# A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
 MOST_RIVALS = 50
+# At the first try, so that a slow pair does not hold up other runs; the second is given more.
 PAIR_SECONDS = 10.0
 SLOW_PAIR_SECONDS = 120.0
 

@@ -7,6 +7,7 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.statistics.metrics import SCORE, is_right_or_wrong
 
+# They are shown as one line; longer ones are distinguished by their digest.
 _MOST_LETTERS = 120
 
 # A metric by name, and its options as words; "" for none.

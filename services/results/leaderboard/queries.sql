@@ -17,6 +17,7 @@ SELECT suites.suite, models.model, c.closed_at, c.run_id
 FROM closed_runs AS c
 JOIN run_records AS r USING (run_id)
 CROSS JOIN LATERAL (
+    -- A row for each list that the run is in, where '' stands for all: a list is read by its key alone.
     VALUES (c.suite), (CASE WHEN r.dataset_name = '' THEN '*suite' ELSE '*dataset' END), ('')
 ) AS suites (suite)
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
@@ -26,6 +27,7 @@ WHERE c.run_id = $1::uuid;
 INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
 SELECT c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean
 FROM closed_runs AS c
+-- One row for the project and one for the leaderboard of all projects.
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
 CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (conditions, metric, mean)
 WHERE c.run_id = $1::uuid AND c.state = 'completed';
@@ -143,6 +145,7 @@ INSERT INTO closed_run_claims AS claimed (run_id, work, epoch, tries, claimed_un
 SELECT waiting.run_id, $1::text, waiting.epoch, 1, now() + make_interval(secs => $2::double precision)
 FROM (
     (
+        -- A run with a claim of this epoch is left to the third part, which knows how often it was tried.
         SELECT run_id, epoch, 0 AS tries
         FROM run_records AS r
         WHERE $1::text = 'comparison' AND state = 'completed' AND compared_epoch < epoch

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 SIZE_BYTES = 8
+# A call beyond it fails with a MemoryError, and the service goes on.
 MEMORY_BYTES = 4 * 1024**3
 
 
@@ -26,6 +27,7 @@ def answer_requests(answer: Callable[[Any], object], memory_bytes: int) -> None:
     # What a library prints must not be taken for a reply.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # Data alone: libraries reserve addresses far beyond what they use.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     # Of a terminal: the service ends first, and this process with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

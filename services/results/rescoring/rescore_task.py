@@ -29,6 +29,7 @@ from services.results.summaries.show_summary import ShowSummary
 from services.results.summaries.summarize_run import find_label_count
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
+# The first ones show what is wrong; the others are counted.
 MOST_NAMED = 20
 _NO_TARGET = ScoringImpossible("it has no target")
 

@@ -26,6 +26,7 @@ from services.results.runs.run_plan import (
 )
 from services.results.samples.errors import SampleSetNotFound
 
+# Each is dropped in a transaction of its own; the rest comes with the next sweep.
 SETS_AT_A_TIME = 100
 # How columns of JSON are written and read.
 SCORING = TypeAdapter(TaskScoring)

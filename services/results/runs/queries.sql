@@ -1,4 +1,5 @@
 -- name: hold_sample_set: Return whether a set can be read, and keep it from being dropped before this transaction ends ($1 set)
+-- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
 SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
 
 -- name: add_run_record: Store the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
@@ -10,6 +11,7 @@ VALUES (
     $1::uuid, $2::integer, $3::integer, $4::text, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
     $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text, $18::double precision
 )
+-- No row where the run is known: then its epoch is opened.
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
@@ -104,6 +106,7 @@ LIMIT $2::integer;
 SELECT set_id
 FROM sample_sets
 WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
+-- A run that is being opened holds the row (hold_sample_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 
 -- name: drop_unused_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
@@ -116,5 +119,6 @@ WITH swept AS (
 )
 INSERT INTO dropped_sample_sets (set_id)
 SELECT set_id FROM swept
+-- An update that changes nothing: DO NOTHING would return no row.
 ON CONFLICT (set_id) DO UPDATE SET set_id = EXCLUDED.set_id
 RETURNING set_id;

@@ -20,6 +20,7 @@ from services.results.samples.sample import SampleSet, StoredSample
 from services.results.scoring.answer import ScoringTarget
 
 SETS_AT_A_TIME = 100
+# Short statements: no locks are held long, and vacuum can follow.
 SAMPLES_AT_A_TIME = 5000
 
 
@@ -34,6 +35,7 @@ class PostgresSampleSets:
             await transaction.execute("stage_sample_set", staging_id)
             if await _lock(transaction, staging_id) is not None:
                 raise SampleSetCommitted(sample_set_id=staging_id)
+            # COPY knows no conflict: what a repeated chunk replaces is deleted before.
             await transaction.execute("unstage_samples", staging_id, [one.position for one in samples])
             await transaction.connection.copy_records_to_table(
                 "samples", columns=rows[0].keys(), records=[tuple(row.values()) for row in rows]

@@ -1,4 +1,5 @@
 -- name: stage_sample_set: Store the row of a set that is being staged, or note that it still is ($1 set)
+-- The touch keeps a set that is still being staged from the sweep.
 INSERT INTO sample_sets (set_id) VALUES ($1::uuid) ON CONFLICT (set_id) DO UPDATE SET touched_at = now();
 
 -- name: lock_sample_set: Return whether a set is still staged; calls for the same set wait for each other ($1 set)
@@ -21,6 +22,7 @@ FROM samples
 WHERE set_id = $1::uuid;
 
 -- name: lock_digest: Let commits of equal sets wait for each other until their transactions end ($1 digest)
+-- No lock of a row: the set that both would commit may not exist yet.
 SELECT pg_advisory_xact_lock(hashtextextended(encode($1::bytea, 'hex'), 0));
 
 -- name: touch_sample_set_of_digest: Return the committed set of a digest, which is not collected for a while ($1 digest)

@@ -14,7 +14,9 @@ from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
 from services.results.scoring.text_metrics import check_target
 
+# SHA-256.
 DIGEST_BYTES = 32
+# As many as the scheduler asks for at a time (`_MAX_POSITIONS`).
 MOST_POSITIONS = 1024
 SampleForm = TypeVar("SampleForm")
 

@@ -28,6 +28,7 @@ _FIGURES_SECONDS = 3.0
 _RETRY_SECONDS = 1.0
 # A page that is loaded again finds the points of its charts.
 _LINGER_SECONDS = 8.0
+# A watch lasts as long as pages are open: the usual timeout of a call would cut it off.
 _DAY_SECONDS = 24 * 3600.0
 # As many as a chart is wide in small steps; older ones are thinned out.
 _POINTS = 300
