@@ -65,6 +65,7 @@ FROM (
                 octet_length(o.answer_text) + CASE WHEN $7::text = '' THEN 0 ELSE octet_length(o.body_json) END
                 + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
             ) OVER (ORDER BY asked.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+        -- The limits keep the planner from joining whole tables: each key is looked up.
         FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, ordinal)
         LEFT JOIN LATERAL (
             SELECT status, failure_class, epoch, task_index, answer_text, prediction, scores, body_json
