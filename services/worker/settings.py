@@ -1,6 +1,7 @@
 """Settings of a worker, read from environment variables."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings
@@ -59,6 +60,12 @@ class WorkerSettings(BaseSettings):
     """Time until a model that could not be loaded is tried again."""
     list_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
+    sandbox: Literal["process", "docker"] = "process"
+    """Engine of the sandboxes in which code runs: `process` (bubblewrap) or `docker` (Docker or podman)."""
+    sandbox_socket: Path = Path("/var/run/docker.sock")
+    """Socket of the container engine; podman's service usually has /run/podman/podman.sock."""
+    sandbox_image: str = Field(default="docker.io/library/python:3.13-slim", min_length=1)
+    """Image of the containers of sandboxes: a shell, tar and python3 are needed in it."""
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     rollout_slots: int = Field(default=0, ge=0)

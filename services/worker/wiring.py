@@ -16,7 +16,7 @@ from services.worker.consumer.nats_registry import NatsHeartbeat, WorkerIdentity
 from services.worker.consumer.wiring import WorkerParts, WorkerResources, connect_parts, start_loops
 from services.worker.engines.pools_file import read_pool
 from services.worker.engines.wiring import make_engine, make_rate_limiters
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.wiring import make_sandboxes, sweep
 from services.worker.settings import WorkerSettings
 
 # For outcomes that are finished and not stored yet, after the drain itself.
@@ -64,8 +64,9 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(NatsAccess.of(settings), worker_id)
         opened.push_async_callback(connection.close)
-        sandboxes = BubblewrapEngine(find_bubblewrap())
+        sandboxes = make_sandboxes(settings)
         opened.push_async_callback(sandboxes.close)
+        await sweep(sandboxes)
         resources = WorkerResources(
             settings=settings,
             identity=WorkerIdentity(worker_id=worker_id, pool=pool, pod=settings.pod_name),

@@ -64,7 +64,7 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
         machine.examine_data_folder(environ, current),
         machine.examine_disk(environ, current),
         machine.examine_memory(),
-        machine.examine_sandbox(),
+        *machine.examine_sandboxes(),
         local_models.examine_vllm(environ, current),
         local_models.examine_gpu(environ, current),
         local_models.examine_starter_model(environ),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
@@ -138,19 +139,33 @@ def nearest(folder: Path) -> Path:
     return next(each for each in (folder, *folder.parents) if each.exists())
 
 
-def examine_sandbox() -> Finding:
+def examine_sandboxes() -> list[Finding]:
     """Asked of the worker's own program, in a process: nothing here imports a service."""
     command = (sys.executable, "-m", "services.worker.sandboxes")
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_SANDBOX_SECONDS, check=True)
-        isolation = json.loads(answer.stdout)
+        found = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return warning("sandbox", f"it cannot be examined: {type(error).__name__}", _INSTALL)
+        return [warning("sandbox", f"it cannot be examined: {type(error).__name__}", _INSTALL)]
+    selected = [_selected_sandbox(each) for each in found if each["is_selected"]]
+    return [*selected, *(_other_sandbox(each) for each in found if not each["is_selected"])]
+
+
+def _selected_sandbox(isolation: Mapping[str, Any]) -> Finding:
     if isolation["problem"]:
         runs = "code that models write cannot be run here"
         return warning("sandbox", f"{runs}: {isolation['problem']}", "see docs/operations/sandboxes.md")
-    limits = isolation["facts"]["limits"]
+    facts = isolation["facts"]
     if isolation["unlimited"]:
-        says = f"isolates; not limited: {'; '.join(isolation['unlimited'])} ({limits})"
+        says = f"isolates; not limited: {'; '.join(isolation['unlimited'])} ({facts['limits']})"
         return warning("sandbox", says, "give the worker control groups: see docs/operations/sandboxes.md")
-    return fine("sandbox", f"isolates and limits ({limits}, {isolation['facts']['bubblewrap']})")
+    return fine(
+        "sandbox", f"{isolation['engine']} isolates and limits ({facts['limits']}, {facts['program']})"
+    )
+
+
+def _other_sandbox(isolation: Mapping[str, Any]) -> Finding:
+    """None is missing: one engine is enough."""
+    setting = f"PROCTOR_WORKER_SANDBOX={isolation['engine']}"
+    says = isolation["problem"] or "it isolates here too"
+    return fine(f"sandbox {isolation['engine']}", f"not selected ({setting}): {says}")

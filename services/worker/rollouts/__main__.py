@@ -18,7 +18,8 @@ from services.common.clock import SystemClock
 from services.worker.rollouts.check_tasks import CheckTasks
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.wiring import make_sandboxes
+from services.worker.settings import WorkerSettings
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
 from services.worker.verification.verify_solution import VerifySolution
@@ -34,7 +35,7 @@ def read_tasks(stream: BinaryIO) -> Iterator[RolloutTask]:
 
 
 async def check() -> int:
-    engine = BubblewrapEngine(find_bubblewrap())
+    engine = make_sandboxes(WorkerSettings())
     clock = SystemClock()
     try:
         isolation = await engine.check()

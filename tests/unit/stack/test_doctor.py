@@ -170,7 +170,7 @@ async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[
     [
         ({"problem": "no user namespaces."}, Severity.WARNING, "cannot be run here: no user namespaces."),
         ({"unlimited": ["CPU time"]}, Severity.WARNING, "not limited: CPU time (by watch)"),
-        ({}, Severity.OK, "isolates and limits (by watch, /usr/bin/bwrap)"),
+        ({}, Severity.OK, "process isolates and limits (by watch, /usr/bin/bwrap)"),
     ],
 )
 def test_what_a_sandbox_cannot_hold_is_reported(
@@ -180,16 +180,22 @@ def test_what_a_sandbox_cannot_hold_is_reported(
     severity: Severity,
     says: str,
 ) -> None:
-    facts = {"limits": "by watch", "bubblewrap": "/usr/bin/bwrap"}
-    said = json.dumps({"problem": "", "unlimited": [], "facts": facts, **isolation})
+    facts = {"limits": "by watch", "program": "/usr/bin/bwrap"}
+    own = {"engine": "process", "is_selected": True, "problem": "", "unlimited": [], "facts": facts}
+    other = {**own, "engine": "docker", "is_selected": False, "problem": "no engine answers."}
+    said = json.dumps([other, own | isolation])
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    finding = machine.examine_sandbox()
+    finding, another = machine.examine_sandboxes()
     assert finding.severity is severity
     assert says in finding.says
+    assert (another.name, another.severity) == ("sandbox docker", Severity.OK)
+    assert another.says == "not selected (PROCTOR_WORKER_SANDBOX=docker): no engine answers."
 
 
 def test_this_machine_is_asked_by_the_worker_s_own_program() -> None:
-    assert "cannot be examined" not in machine.examine_sandbox().says
+    selected, *others = machine.examine_sandboxes()
+    assert "cannot be examined" not in selected.says
+    assert [each.name for each in others] == ["sandbox docker"]

@@ -54,7 +54,11 @@ class BubblewrapEngine:
         return Isolation(NAME, "", _unlimited(described, reply), _facts(described, self.program))
 
     async def sweep(self) -> int:
+        """The launcher is started anew for the first sandbox: a worker without any needs none."""
+        was_running = self.launcher.process is not None
         reply, _ = await self.launcher.ask({"do": "sweep"})
+        if not was_running:
+            await self.launcher.close()
         return int(reply["swept"])
 
     async def open(self, spec: SandboxSpec) -> BubblewrapSandbox:
@@ -101,7 +105,7 @@ def _unlimited(described: Reply, opened: Reply) -> tuple[str, ...]:
 def _facts(described: Reply, program: str) -> dict[str, str]:
     groups = f"control groups version {described['cgroups']}"
     return {
-        "bubblewrap": program,
+        "program": program,
         "user": "one of its own for each sandbox" if described["is_root"] else "the worker's own",
         "limits": groups if described["cgroups"] else f"per process; {described['problem']}",
     }

@@ -10,8 +10,10 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
-from services.worker.sandboxes.bubblewrap.output import KeptOutput, PipeReader
-from services.worker.sandboxes.errors import CommandRefused, FilesRefused, SandboxLost
+from services.worker.sandboxes.bubblewrap.pipe_reader import PipeReader
+from services.worker.sandboxes.command_files import get_files, put_files
+from services.worker.sandboxes.errors import CommandRefused, SandboxLost
+from services.worker.sandboxes.output import KeptOutput
 from services.worker.sandboxes.sandbox import (
     DEFAULT_PATH,
     Command,
@@ -21,12 +23,9 @@ from services.worker.sandboxes.sandbox import (
     SandboxSpec,
     TarLimits,
 )
-from services.worker.sandboxes.tar_files import check_tar
 
 # 128 + SIGKILL, as a shell reports it.
 _KILLED = 137
-# For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
-_FILE_SECONDS = 120.0
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
@@ -38,7 +37,9 @@ class BubblewrapSandbox:
         self._is_closed = False
 
     async def run(self, command: Command) -> CommandResult:
-        kept = KeptOutput(command.output_bytes)
+        return await self.run_into(command, KeptOutput(command.output_bytes))
+
+    async def run_into(self, command: Command, kept: KeptOutput) -> CommandResult:
         started = time.monotonic()
         reply, is_timed_out = await self._run(command, kept)
         ended = _ended(reply, is_timed_out=is_timed_out)
@@ -47,27 +48,10 @@ class BubblewrapSandbox:
         )
 
     async def put(self, path: str, tar: bytes) -> None:
-        unpack = 'mkdir -p -- "$1" && exec tar -x -f - -C "$1" --no-same-owner'
-        command = Command(
-            ("sh", "-c", unpack, "sh", path), stdin=tar, timeout_seconds=_FILE_SECONDS, output_bytes=2000
-        )
-        result = await self.run(command)
-        if not result.is_success:
-            raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
+        await put_files(self, path, tar)
 
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
-        kept, start = _Spooled(into, limits.stream_bytes), into.tell()
-        pack = 'exec tar -c -f - -C "$1" --sort=name --ignore-failed-read . 2>/dev/null'
-        command = Command(("sh", "-c", pack, "sh", path), timeout_seconds=_FILE_SECONDS)
-        reply, is_timed_out = await self._run(command, kept)
-        if kept.total > limits.stream_bytes:
-            raise FilesRefused(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
-        if is_timed_out or reply["exit"] not in (0, 1):
-            reason = "it took too long." if is_timed_out else "tar could not read them."
-            raise FilesRefused(path=path, problem=reason)
-        into.seek(start)
-        await asyncio.to_thread(check_tar, into, path, limits)
-        into.seek(start)
+        await get_files(self, path, into, limits)
 
     async def stop_processes(self) -> None:
         await self._ask({"do": "kill"})
@@ -130,19 +114,6 @@ class BubblewrapSandbox:
             return reply, not done
 
 
-class _Spooled(KeptOutput):
-    """Writes all of it to a file, until it is too much."""
-
-    def __init__(self, into: BinaryIO, most_bytes: int) -> None:
-        super().__init__(0)
-        self._into, self._most = into, most_bytes
-
-    def add(self, part: bytes) -> None:
-        self.total += len(part)
-        if self.total <= self._most:
-            self._into.write(part)
-
-
 def _sealed(content: bytes) -> int:
     """A file in memory, not to be written by those who get it. Empty input needs none."""
     if not content:
@@ -172,8 +143,3 @@ def _ended(reply: Reply, *, is_timed_out: bool) -> Ended:
     if reply["excess"] == "memory" or (reply["exit"] == _KILLED and reply["oom_kills"]):
         return Ended.OUT_OF_MEMORY
     return Ended.EXITED
-
-
-def _first_line(result: CommandResult) -> str:
-    lines = result.text.strip().splitlines()
-    return lines[0][:200] if lines else ""

@@ -1,5 +1,5 @@
 """Every engine that runs on this machine. The process engine runs twice: as the root that has control groups,
-and as a user who has nothing.
+and as a user who has nothing. The docker engine runs against podman's service.
 """
 
 import os
@@ -13,8 +13,10 @@ import pytest
 
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient
+from services.worker.sandboxes.docker.engine import DockerEngine
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
+from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, podman_service, problem
 
 MIB = 1024**2
 # A small one: what is tried in it is to meet its limits soon.
@@ -33,7 +35,9 @@ def readable_root() -> Iterator[str]:
     """The launcher's code where any user may read it, wherever the checkout lies."""
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder, *_PACKAGE)
-        shutil.copytree(Path(__file__).parents[4].joinpath(*_PACKAGE), copied)
+        package = Path(__file__).parents[4].joinpath(*_PACKAGE)
+        shutil.copytree(package, copied)
+        shutil.copy(package.parents[1] / "refused_calls.py", copied.parents[1])
         Path(folder).chmod(0o755)
         yield folder
 
@@ -45,12 +49,23 @@ def make_engine(kind: str, root: str) -> BubblewrapEngine:
     return BubblewrapEngine(program)
 
 
-ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("process without rights",)
+PROCESS_ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("process without rights",)
+ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
+
+
+@pytest.fixture(scope="session")
+def podman() -> Iterator[Podman]:
+    with tempfile.TemporaryDirectory() as folder, podman_service(Path(folder)) as running:
+        yield running
 
 
 @pytest.fixture(params=ENGINES)
-async def engine(request: pytest.FixtureRequest, readable_root: str) -> AsyncIterator[SandboxEngine]:
-    made = make_engine(request.param, readable_root)
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
+    made: SandboxEngine
+    if request.param == "docker":
+        made = DockerEngine(request.getfixturevalue("podman").socket, BASE_IMAGE)
+    else:
+        made = make_engine(request.param, request.getfixturevalue("readable_root"))
     yield made
     await made.close()
 

@@ -1,42 +1,14 @@
-"""The output of a command, read to its end, of which the first and the last part are kept."""
+"""The output of a command, read from a pipe that its background processes may hold open."""
 
 import asyncio
 import os
-from collections import deque
+
+from services.worker.sandboxes.output import KeptOutput
 
 # What a pipe of Linux holds by default.
 _READ_BYTES = 65536
 # The most that an unprivileged process can make a pipe hold (fs/pipe-max-size).
 _PIPE_BYTES = 1024 * 1024
-
-
-class KeptOutput:
-    """Reads a pipe. A command that writes gigabytes costs time and no memory."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.head = bytearray()
-        self.total = 0
-        self._most_head = self._most_tail = most_bytes // 2
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
-
-    @property
-    def tail(self) -> bytes:
-        return b"".join(self._tail)[-self._most_tail :] if self._most_tail else b""
-
-    def add(self, part: bytes) -> None:
-        self.total += len(part)
-        room = self._most_head - len(self.head)
-        if room > 0:
-            self.head += part[:room]
-            part = part[room:]
-        if not part:
-            return
-        self._tail.append(part)
-        self._tail_bytes += len(part)
-        # A part goes only where the others are enough without it.
-        while self._tail_bytes - len(self._tail[0]) >= self._most_tail:
-            self._tail_bytes -= len(self._tail.popleft())
 
 
 class PipeReader:

@@ -1,0 +1,52 @@
+"""Files into a sandbox and out of it, by tar in a command that runs inside: the same for all engines."""
+
+import asyncio
+from typing import BinaryIO, Protocol
+
+from services.worker.sandboxes.errors import FilesRefused
+from services.worker.sandboxes.output import KeptOutput, SpooledOutput
+from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
+from services.worker.sandboxes.tar_files import check_tar
+
+# For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
+_SECONDS = 120.0
+_UNPACK = 'mkdir -p -- "$1" && exec tar -x -f - -C "$1" --no-same-owner'
+# GNU's tar leaves out what it cannot read, and says so by its exit code; busybox's has no such options.
+_PACK = """
+if tar --ignore-failed-read --version >/dev/null 2>&1
+then exec tar -c -f - -C "$1" --sort=name --ignore-failed-read . 2>/dev/null
+else exec tar -c -f - -C "$1" . 2>/dev/null
+fi
+"""
+
+
+class RunsCommands(Protocol):
+    async def run_into(self, command: Command, kept: KeptOutput) -> CommandResult:
+        """Runs a command as `Sandbox.run` does; its output goes to `kept`."""
+        ...
+
+
+async def put_files(sandbox: RunsCommands, path: str, tar: bytes) -> None:
+    command = Command(("sh", "-c", _UNPACK, "sh", path), stdin=tar, timeout_seconds=_SECONDS)
+    result = await sandbox.run_into(command, KeptOutput(2000))
+    if not result.is_success:
+        raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
+
+
+async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: TarLimits) -> None:
+    kept, start = SpooledOutput(into, limits.stream_bytes), into.tell()
+    command = Command(("sh", "-c", _PACK, "sh", path), timeout_seconds=_SECONDS)
+    result = await sandbox.run_into(command, kept)
+    if kept.total > limits.stream_bytes:
+        raise FilesRefused(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
+    if result.ended is Ended.TIMED_OUT or result.exit_code not in (0, 1):
+        reason = "it took too long." if result.ended is Ended.TIMED_OUT else "tar could not read them."
+        raise FilesRefused(path=path, problem=reason)
+    into.seek(start)
+    await asyncio.to_thread(check_tar, into, path, limits)
+    into.seek(start)
+
+
+def _first_line(result: CommandResult) -> str:
+    lines = result.text.strip().splitlines()
+    return lines[0][:200] if lines else ""

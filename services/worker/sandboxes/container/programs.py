@@ -1,0 +1,124 @@
+"""Programs of ours that run inside containers: the first process, the start of commands, the relay.
+
+They need a shell. The first process and the relay need python3; without it a bomb of forks may end the
+container.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from services.worker.sandboxes.sandbox import DEFAULT_PATH, Command
+
+# Programs of ours write it when they have started; what is written before is the engine's own complaint.
+STARTED = b"\0"
+KILL = b"\n"
+HOME = "/home"
+
+# It holds the container for as long as its standard input is open, which ends with the worker, and for no
+# longer than its lifetime. A byte there orders it to kill all others, which needs no fork. None can trace it.
+_FIRST = """
+import ctypes, os, select, signal, sys, time
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+for ignored in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(ignored, signal.SIG_IGN)
+end = time.monotonic() + float(sys.argv[1])
+os.write(1, b"\\0")
+while (left := end - time.monotonic()) > 0:
+    if select.select([0], [], [], left)[0]:
+        if not os.read(0, 1):
+            break
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.write(1, b"\\0")
+os._exit(0)
+"""
+_FIRST_WITHOUT_PYTHON = """
+trap '' HUP INT TERM
+printf '\\000'
+while read -r _; do kill -9 -1; printf '\\000'; done
+"""
+_FIRST_OF_ANY = """
+if command -v python3 >/dev/null; then exec python3 -I -S -c "$1" "$3"; fi
+eval "$2"
+"""
+
+# Standard input cannot be closed for its half over all engines, so its length goes along.
+_START = """
+exec 2>&1
+printf '\\000'
+cd -- "$1" || exit 126
+size=$2
+shift 2
+if [ "$size" = 0 ]; then exec env -i "$@" </dev/null; fi
+head -c "$size" | env -i "$@"
+"""
+
+# Frames: number of the connection, length, content; no content ends the connection.
+_RELAY = """
+import asyncio, struct, sys
+async def main():
+    loop, writers, numbers = asyncio.get_running_loop(), {}, 0
+    own = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(own), sys.stdin.buffer)
+    sending = asyncio.Lock()
+    def written(data):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    async def send(number, content):
+        async with sending:
+            data = struct.pack("!II", number, len(content)) + content
+            await loop.run_in_executor(None, written, data)
+    async def serve(reader, writer):
+        nonlocal numbers
+        numbers += 1
+        number = numbers
+        if len(writers) >= 64:
+            writer.close()
+            return
+        writers[number] = writer
+        try:
+            while content := await reader.read(65536):
+                await send(number, content)
+        except OSError:
+            pass
+        finally:
+            await send(number, b"")
+    await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
+    written(b"\\0")
+    while True:
+        number, length = struct.unpack("!II", await own.readexactly(8))
+        content = await own.readexactly(length)
+        writer = writers.get(number)
+        if writer is None:
+            continue
+        try:
+            if content:
+                writer.write(content)
+                await writer.drain()
+            else:
+                del writers[number]
+                writer.close()
+        except OSError:
+            pass
+try:
+    asyncio.run(main())
+except asyncio.IncompleteReadError:
+    pass
+"""
+
+
+def first_process(lifetime_seconds: float) -> list[str]:
+    return ["/bin/sh", "-c", _FIRST_OF_ANY, "sh", _FIRST, _FIRST_WITHOUT_PYTHON, f"{lifetime_seconds:g}"]
+
+
+def start_of(command: Command, cwd: str, image: Mapping[str, str]) -> Sequence[str]:
+    """The command with its variables, those of the image, and no others."""
+    variables = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8", **image, "HOME": HOME, **command.env}
+    given = [f"{name}={value}" for name, value in variables.items()]
+    called = ["sh", "-c", 'exec "$@"', "sh", *command.argv]
+    return ["/bin/sh", "-c", _START, "sh", cwd, str(len(command.stdin)), *given, *called]
+
+
+def relay_process(port: int) -> list[str]:
+    return ["python3", "-I", "-c", _RELAY, str(port)]

@@ -1,0 +1,96 @@
+"""The worker's side of a model port: what connects to the relay beside a sandbox is connected again here."""
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+
+from services.worker.sandboxes.container.ports import Execution
+from services.worker.sandboxes.errors import SandboxLost
+
+_HEADER = struct.Struct("!II")
+_READ_BYTES = 65536
+_LONGEST_FRAME = 1024 * 1024
+
+
+class ModelRelay:
+    """The relay's frames are read as those of a stranger: their size is bounded."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._buffer = bytearray()
+        self._address: tuple[str, int] = ("", 0)
+        self._writers: dict[int, asyncio.StreamWriter] = {}
+        self._answers: dict[int, asyncio.Task[None]] = {}
+        self._pump: asyncio.Task[None] | None = None
+
+    def listen(self) -> socket.socket:
+        """The worker's own socket, on its loopback: its caller asks those who connect for a token."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        self._address = listening.getsockname()
+        self._pump = asyncio.create_task(self._run(), name="relay a model port")
+        return listening
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._pump, *self._answers.values()) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        await self._execution.close()
+
+    async def _run(self) -> None:
+        with suppress(EOFError, SandboxLost):
+            while True:
+                number, content = await self._frame()
+                if content:
+                    await self._pass(number, content)
+                elif writer := self._writers.pop(number, None):
+                    writer.close()
+
+    async def _pass(self, number: int, content: bytes) -> None:
+        try:
+            writer = self._writers.get(number) or await self._connect(number)
+            writer.write(content)
+            await writer.drain()
+        except OSError:
+            self._writers.pop(number, None)
+            await self._send(number, b"")
+
+    async def _connect(self, number: int) -> asyncio.StreamWriter:
+        reader, writer = await asyncio.open_connection(*self._address)
+        self._writers[number] = writer
+        answer = asyncio.create_task(self._answer(number, reader), name="relay an answer")
+        self._answers[number] = answer
+        answer.add_done_callback(lambda _: self._answers.pop(number, None))
+        return writer
+
+    async def _answer(self, number: int, reader: asyncio.StreamReader) -> None:
+        with suppress(SandboxLost):
+            with suppress(OSError):
+                while content := await reader.read(_READ_BYTES):
+                    await self._send(number, content)
+            await self._send(number, b"")
+
+    async def _send(self, number: int, content: bytes) -> None:
+        await self._execution.write(_HEADER.pack(number, len(content)) + content)
+
+    async def _frame(self) -> tuple[int, bytes]:
+        """Raises EOFError at the end, and where it is no frame of the relay."""
+        await self._fill(_HEADER.size)
+        number, length = _HEADER.unpack_from(self._buffer)
+        if length > _LONGEST_FRAME:
+            raise EOFError
+        await self._fill(_HEADER.size + length)
+        content = bytes(self._buffer[_HEADER.size : _HEADER.size + length])
+        del self._buffer[: _HEADER.size + length]
+        return number, content
+
+    async def _fill(self, size: int) -> None:
+        while len(self._buffer) < size:
+            part = await self._execution.read()
+            if not part:
+                raise EOFError
+            self._buffer += part

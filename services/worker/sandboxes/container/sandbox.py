@@ -1,0 +1,234 @@
+"""A sandbox in a container, the same for all engines that have containers."""
+
+import asyncio
+import re
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+from services.worker.sandboxes.command_files import get_files, put_files
+from services.worker.sandboxes.container.ports import Container, Execution
+from services.worker.sandboxes.container.programs import STARTED, start_of
+from services.worker.sandboxes.container.relay import ModelRelay
+from services.worker.sandboxes.errors import CommandRefused, SandboxLost
+from services.worker.sandboxes.output import KeptOutput
+from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, Network, SandboxSpec, TarLimits
+
+_KILLED, _NOT_STARTED = 137, 126
+# The kernel's limit of one argument.
+_MOST_ARGUMENT_BYTES = 128 * 1024 - 1
+_MOST_ARGUMENTS_BYTES = 1024 * 1024
+_START_SECONDS = 60.0
+_KILLS, _KILL_SECONDS = 3, 5.0
+_END_SECONDS = 10.0
+_LOOK_SECONDS = (0.25, 2.0)
+_WRITE_BYTES = 256 * 1024
+_AGAIN_SECONDS = 0.02
+_OOM_KILLS = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
+_GROUPS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+_CLOSED = "it was closed."
+
+
+class ContainerSandbox:
+    """`forget` is called once, when it is closed."""
+
+    def __init__(
+        self, container: Container, spec: SandboxSpec, forget: Callable[["ContainerSandbox"], None]
+    ) -> None:
+        self._container = container
+        self._spec = spec
+        self._forget = forget
+        # Engines start a command by a program of several threads, which count as processes of the sandbox.
+        self._starting = asyncio.Lock()
+        self._problem = ""
+        self._oom_kills = 0
+        self._relays: list[ModelRelay] = []
+        self._expiring = asyncio.get_running_loop().call_later(spec.lifetime_seconds, self._expire)
+        self._expired: asyncio.Task[None] | None = None
+
+    async def run(self, command: Command) -> CommandResult:
+        return await self.run_into(command, KeptOutput(command.output_bytes))
+
+    async def run_into(self, command: Command, kept: KeptOutput) -> CommandResult:
+        _check(command)
+        self._check_open()
+        began = time.monotonic()
+        execution: Execution | None = None
+        try:
+            async with self._starting:
+                execution = await self._execute(command)
+                first = await self._first_output(execution)
+            if not first.startswith(STARTED):
+                return await self._refusal(execution, first, time.monotonic() - began)
+            kept.add(first[len(STARTED) :])
+            is_timed_out = await self._finish(execution, command, kept)
+            code = await self._exit_code(execution)
+        except asyncio.CancelledError:
+            # No caller waits for the command any more.
+            with suppress(SandboxLost):
+                await asyncio.shield(self._container.kill_processes())
+            raise
+        finally:
+            if execution is not None:
+                await execution.close()
+        ended = Ended.TIMED_OUT if is_timed_out else await self._ended(code)
+        seconds = time.monotonic() - began
+        return CommandResult(code, bytes(kept.head), kept.tail, kept.total, ended, seconds)
+
+    async def put(self, path: str, tar: bytes) -> None:
+        await put_files(self, path, tar)
+
+    async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
+        await get_files(self, path, into, limits)
+
+    async def stop_processes(self) -> None:
+        self._check_open()
+        await self._container.kill_processes()
+
+    async def model_port(self, port: int) -> socket.socket:
+        self._check_open()
+        if self._spec.network is not Network.MODEL:
+            raise CommandRefused(problem="the sandbox was opened without a network.")
+        relay = ModelRelay(await self._container.relay(port))
+        self._relays.append(relay)
+        return relay.listen()
+
+    async def close(self) -> None:
+        self._expiring.cancel()
+        self._problem = self._problem or _CLOSED
+        self._forget(self)
+        for relay in self._relays:
+            await relay.close()
+        await self._container.remove()
+
+    def _expire(self) -> None:
+        self._problem = self._problem or "its lifetime is over."
+        self._expired = asyncio.create_task(self._container.remove(), name="remove a sandbox at its end")
+
+    def _check_open(self) -> None:
+        if self._problem:
+            raise SandboxLost(problem=self._problem)
+
+    async def _execute(self, command: Command) -> Execution:
+        self._check_open()
+        argv = start_of(command, command.cwd or self._spec.workdir, self._container.environment)
+        return await self._container.execute(argv, has_input=bool(command.stdin))
+
+    async def _first_output(self, execution: Execution) -> bytes:
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                return await execution.read()
+        except TimeoutError as error:
+            raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.") from error
+
+    async def _refusal(self, execution: Execution, first: bytes, seconds: float) -> CommandResult:
+        """The engine's own words, where no process can be made in the container, or the container is gone."""
+        kept = KeptOutput(2000)
+        kept.add(first)
+        while part := await execution.read():
+            kept.add(part)
+        await self._check_alive()
+        return CommandResult(_NOT_STARTED, bytes(kept.head), kept.tail, kept.total, seconds=seconds)
+
+    async def _finish(self, execution: Execution, command: Command, kept: KeptOutput) -> bool:
+        """Whether its time was over."""
+        reading = asyncio.create_task(_read(execution, kept), name="read the output of a command")
+        writing = asyncio.create_task(_write(execution, command.stdin), name="write the input of a command")
+        try:
+            if await _is_ended_within(command.timeout_seconds, execution, reading, kept):
+                return False
+            for _ in range(_KILLS):
+                await self._container.kill_processes()
+                if await _is_ended_within(_KILL_SECONDS, execution, reading, kept):
+                    return True
+            self._problem = self._problem or "a command could not be ended."
+            await self._container.remove()
+            raise SandboxLost(problem=self._problem)
+        finally:
+            for task in (reading, writing):
+                task.cancel()
+            await asyncio.gather(reading, writing, return_exceptions=True)
+
+    async def _exit_code(self, execution: Execution) -> int:
+        self._check_open()
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                # The engine is asked: it has no call that waits.
+                while (code := await execution.exit_code()) is None:  # noqa: ASYNC110
+                    await asyncio.sleep(_AGAIN_SECONDS)
+        except TimeoutError as error:
+            raise SandboxLost(problem="the end of a command is not reported.") from error
+        if code == _KILLED:
+            await self._check_alive()
+        return code
+
+    async def _check_alive(self) -> None:
+        """The sandbox's end also ends its commands, which then say nothing."""
+        self._check_open()
+        if not await self._container.is_alive():
+            self._problem = self._problem or "its first process ended: for memory, or its lifetime."
+            raise SandboxLost(problem=self._problem)
+
+    async def _ended(self, code: int) -> Ended:
+        if code != _KILLED:
+            return Ended.EXITED
+        before, self._oom_kills = self._oom_kills, await self._count_oom_kills()
+        return Ended.OUT_OF_MEMORY if self._oom_kills > before else Ended.EXITED
+
+    async def _count_oom_kills(self) -> int:
+        """Reads the kernel's own counter, of either version of control groups."""
+        execution = await self._container.execute(("cat", *_GROUPS), has_input=False)
+        said = KeptOutput(4000)
+        try:
+            while part := await execution.read():
+                said.add(part)
+        finally:
+            await execution.close()
+        found = _OOM_KILLS.search(said.head)
+        return int(found[1]) if found else self._oom_kills
+
+
+async def _read(execution: Execution, kept: KeptOutput) -> None:
+    while part := await execution.read():
+        kept.add(part)
+
+
+async def _write(execution: Execution, content: bytes) -> None:
+    for start in range(0, len(content), _WRITE_BYTES):
+        await execution.write(content[start : start + _WRITE_BYTES])
+
+
+async def _is_ended_within(
+    seconds: float, execution: Execution, reading: asyncio.Task[None], kept: KeptOutput
+) -> bool:
+    """Its output may stay open after its end, held by processes that it left in the background."""
+    end, wait = time.monotonic() + seconds, _LOOK_SECONDS[0]
+    while (left := end - time.monotonic()) > 0:
+        await asyncio.wait((reading,), timeout=min(wait, left))
+        if reading.done():
+            reading.result()
+            return True
+        if await execution.exit_code() is not None:
+            await _drain(reading, kept)
+            return True
+        wait = min(2 * wait, _LOOK_SECONDS[1])
+    return False
+
+
+async def _drain(reading: asyncio.Task[None], kept: KeptOutput) -> None:
+    """What the command wrote before it ended may still be on its way."""
+    before = -1
+    while not reading.done() and kept.total != before:
+        before = kept.total
+        await asyncio.wait((reading,), timeout=_LOOK_SECONDS[0])
+
+
+def _check(command: Command) -> None:
+    parts = [*command.argv, *(f"{name}={value}" for name, value in command.env.items())]
+    if not command.argv or any("\0" in part for part in parts):
+        raise CommandRefused(problem="an argument is missing or has a zero byte.")
+    sizes = [len(part.encode()) for part in parts]
+    if max(sizes) > _MOST_ARGUMENT_BYTES or sum(sizes) > _MOST_ARGUMENTS_BYTES:
+        raise CommandRefused(problem="its arguments and variables are too long; use standard input.")
