@@ -55,7 +55,7 @@ ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
 
 @pytest.fixture(scope="session")
 def podman() -> Iterator[Podman]:
-    with tempfile.TemporaryDirectory() as folder, podman_service(Path(folder)) as running:
+    with podman_service() as running:
         yield running
 
 

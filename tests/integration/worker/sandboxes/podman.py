@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from pathlib import Path
 from tests.harness.processes import bound, killed_at_the_end
 
 BASE_IMAGE = "localhost/proctor-sandbox:test"
-_START_SECONDS = 60.0
+_START_SECONDS, _REMOVE_SECONDS = 60.0, 20.0
 _PYTHON = "/usr/bin/python3"
 _PROGRAMS = """
 bash cat chmod cp cut date dash echo env find git grep head id ln ls mkdir mv nice nproc printf ps rm sed seq
@@ -68,7 +69,17 @@ class Podman:
 
 
 @contextmanager
-def podman_service(folder: Path) -> Iterator[Podman]:
+def podman_service() -> Iterator[Podman]:
+    folder = Path(tempfile.mkdtemp(prefix="proctor-podman-"))
+    try:
+        with _service(folder) as podman:
+            yield podman
+    finally:
+        _remove(folder)
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[Podman]:
     (folder / "containers.conf").write_text(_CONTAINERS)
     (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
     environment = {
@@ -92,14 +103,17 @@ def podman_service(folder: Path) -> Iterator[Podman]:
         finally:
             with contextlib.suppress(subprocess.SubprocessError):
                 podman.run("rm", "--all", "--force", "--volumes", "--time=0")
-            _unmount(folder)
 
 
-def _unmount(folder: Path) -> None:
-    """podman mounts its storage on itself, which keeps the folder from being removed."""
-    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-    for place in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
-        subprocess.run(("umount", "--lazy", place), check=False, timeout=20)
+def _remove(folder: Path) -> None:
+    """podman mounts its storage on itself; programs that clean up after containers may do so once more."""
+    deadline = time.monotonic() + _REMOVE_SECONDS
+    while folder.exists() and time.monotonic() < deadline:
+        mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+        for place in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
+            subprocess.run(("umount", "--lazy", place), check=False, timeout=20)
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.05)  # noqa: TID251  # polls with a deadline
 
 
 def _wait_for(socket: Path, service: subprocess.Popen[bytes]) -> None:
