@@ -1,6 +1,7 @@
 """Files into a sandbox and out of it, by tar in a command that runs inside: the same for all engines."""
 
 import asyncio
+import tarfile
 from typing import BinaryIO, Protocol
 
 from services.worker.sandboxes.errors import FilesRefused
@@ -10,7 +11,7 @@ from services.worker.sandboxes.tar_files import check_tar
 
 # For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
 _SECONDS = 120.0
-_UNPACK = 'mkdir -p -- "$1" && exec tar -x -f - -C "$1" --no-same-owner'
+_UNPACK = 'mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
 # GNU's tar leaves out what it cannot read, and says so by its exit code; busybox's has no such options.
 _PACK = """
 if tar --ignore-failed-read --version >/dev/null 2>&1
@@ -27,7 +28,8 @@ class RunsCommands(Protocol):
 
 
 async def put_files(sandbox: RunsCommands, path: str, tar: bytes) -> None:
-    command = Command(("sh", "-c", _UNPACK, "sh", path), stdin=tar, timeout_seconds=_SECONDS)
+    files = _without_own_folder(tar)
+    command = Command(("sh", "-c", _UNPACK, "sh", path), stdin=files, timeout_seconds=_SECONDS)
     result = await sandbox.run_into(command, KeptOutput(2000))
     if not result.is_success:
         raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
@@ -45,6 +47,15 @@ async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: Ta
     into.seek(start)
     await asyncio.to_thread(check_tar, into, path, limits)
     into.seek(start)
+
+
+def _without_own_folder(tar: bytes) -> bytes:
+    """The tar of a folder begins with the folder itself, whose mode and time only its owner may set."""
+    try:
+        first = tarfile.TarInfo.frombuf(tar[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return tar
+    return tar[tarfile.BLOCKSIZE :] if first.isdir() and first.name in (".", "./", "") else tar
 
 
 def _first_line(result: CommandResult) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.worker.sandboxes.container.ports import Execution
+from services.worker.sandboxes.container.ports import END, Execution
 from services.worker.sandboxes.container.programs import KILL, STARTED
 from services.worker.sandboxes.errors import SandboxLost, SandboxNotOpened
 
@@ -11,7 +11,7 @@ _ANSWER_SECONDS = 10.0
 
 
 class FirstProcess:
-    """The container ends with the connection."""
+    """The container ends with the connection. It is started when it answers its first order."""
 
     def __init__(self, connection: Execution) -> None:
         self._connection = connection
@@ -21,7 +21,8 @@ class FirstProcess:
         """Raises SandboxNotOpened, with the engine's own complaint where it wrote one."""
         try:
             async with asyncio.timeout(_START_SECONDS):
-                said = await self._connection.read()
+                await self._connection.write(KILL)
+                said = (await self._connection.read()).content
         except (TimeoutError, SandboxLost) as error:
             raise SandboxNotOpened(problem="its first process did not start.") from error
         if said != STARTED:
@@ -37,7 +38,7 @@ class FirstProcess:
                     said = await self._connection.read()
             except TimeoutError as error:
                 raise SandboxLost(problem="its first process does not answer.") from error
-            if not said:
+            if said == END:
                 raise SandboxLost(problem="its first process ended.")
 
     async def close(self) -> None:

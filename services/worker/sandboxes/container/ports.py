@@ -1,14 +1,24 @@
 """A container as its engine offers it: docker's, kubernetes' or a hosted one."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class Part(NamedTuple):
+    """A part of what a program writes. `is_control`: of standard error, where programs of ours report."""
+
+    content: bytes
+    is_control: bool = False
+
+
+END = Part(b"")
 
 
 class Execution(Protocol):
     """A command that was started in a container."""
 
-    async def read(self) -> bytes:
-        """The next part of its output, empty at the end."""
+    async def read(self) -> Part:
+        """The next part, END at the end. Raises SandboxLost."""
         ...
 
     async def write(self, content: bytes) -> None:
@@ -16,7 +26,7 @@ class Execution(Protocol):
         ...
 
     async def exit_code(self) -> int | None:
-        """None while it runs. Raises SandboxLost."""
+        """The engine's own report after its output ended, None until there is one. Raises SandboxLost."""
         ...
 
     async def close(self) -> None:
@@ -40,8 +50,8 @@ class Container(Protocol):
 
     async def is_alive(self) -> bool: ...
 
-    async def relay(self, port: int) -> Execution:
-        """The relay, which listens on `port` of the container's loopback. Raises SandboxLost."""
+    async def relay(self) -> Execution:
+        """A relay that shares the container's network and none of its processes. Raises SandboxLost."""
         ...
 
     async def remove(self) -> None:

@@ -21,7 +21,6 @@ ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 for ignored in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     signal.signal(ignored, signal.SIG_IGN)
 end = time.monotonic() + float(sys.argv[1])
-os.write(1, b"\\0")
 while (left := end - time.monotonic()) > 0:
     if select.select([0], [], [], left)[0]:
         if not os.read(0, 1):
@@ -35,7 +34,6 @@ os._exit(0)
 """
 _FIRST_WITHOUT_PYTHON = """
 trap '' HUP INT TERM
-printf '\\000'
 while read -r _; do kill -9 -1; printf '\\000'; done
 """
 _FIRST_OF_ANY = """
@@ -43,15 +41,19 @@ if command -v python3 >/dev/null; then exec python3 -I -S -c "$1" "$3"; fi
 eval "$2"
 """
 
-# Standard input cannot be closed for its half over all engines, so its length goes along.
+# Standard input cannot be closed for its half over all engines, so its length goes along. Standard error has
+# reports of the start and the exit code: processes in the background may hold the output open.
 _START = """
-exec 2>&1
-printf '\\000'
-cd -- "$1" || exit 126
+exec 3>&2 2>&1
+printf '\\000' >&3
+cd -- "$1" || { echo 126 >&3; exit; }
 size=$2
 shift 2
-if [ "$size" = 0 ]; then exec env -i "$@" </dev/null; fi
-head -c "$size" | env -i "$@"
+if [ "$size" = 0 ]
+then env -i "$@" </dev/null 3>&-
+else head -c "$size" 3>&- | env -i "$@" 3>&-
+fi
+echo $? >&3
 """
 
 # Frames: number of the connection, length, content; no content ends the connection.
@@ -84,7 +86,7 @@ async def main():
             pass
         finally:
             await send(number, b"")
-    await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
+    await asyncio.start_server(serve, "127.0.0.1", int(await own.readline()))
     written(b"\\0")
     while True:
         number, length = struct.unpack("!II", await own.readexactly(8))
@@ -120,5 +122,6 @@ def start_of(command: Command, cwd: str, image: Mapping[str, str]) -> Sequence[s
     return ["/bin/sh", "-c", _START, "sh", cwd, str(len(command.stdin)), *given, *called]
 
 
-def relay_process(port: int) -> list[str]:
-    return ["python3", "-I", "-c", _RELAY, str(port)]
+def relay_process() -> list[str]:
+    """It listens on the port that is written to it in a line."""
+    return ["python3", "-I", "-c", _RELAY]

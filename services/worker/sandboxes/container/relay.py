@@ -5,10 +5,12 @@ import socket
 import struct
 from contextlib import suppress
 
-from services.worker.sandboxes.container.ports import Execution
+from services.worker.sandboxes.container.ports import END, Execution
+from services.worker.sandboxes.container.programs import STARTED
 from services.worker.sandboxes.errors import SandboxLost
 
 _HEADER = struct.Struct("!II")
+_START_SECONDS = 60.0
 _READ_BYTES = 65536
 _LONGEST_FRAME = 1024 * 1024
 
@@ -24,8 +26,20 @@ class ModelRelay:
         self._answers: dict[int, asyncio.Task[None]] = {}
         self._pump: asyncio.Task[None] | None = None
 
-    def listen(self) -> socket.socket:
-        """The worker's own socket, on its loopback: its caller asks those who connect for a token."""
+    async def listen(self, port: int) -> socket.socket:
+        """The worker's own socket, on its loopback: its caller asks those who connect for a token.
+
+        Raises SandboxLost where the relay cannot listen on `port`.
+        """
+        await self._execution.write(b"%d\n" % port)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                said = (await self._execution.read()).content
+        except TimeoutError as error:
+            raise SandboxLost(problem="its model port could not be opened in time.") from error
+        if said != STARTED:
+            shown = said.decode("utf-8", "replace").strip()[-200:]
+            raise SandboxLost(problem=f"its model port could not be opened ({shown}).")
         listening = socket.create_server(("127.0.0.1", 0))
         self._address = listening.getsockname()
         self._pump = asyncio.create_task(self._run(), name="relay a model port")
@@ -91,6 +105,7 @@ class ModelRelay:
     async def _fill(self, size: int) -> None:
         while len(self._buffer) < size:
             part = await self._execution.read()
-            if not part:
+            if part == END:
                 raise EOFError
-            self._buffer += part
+            if not part.is_control:
+                self._buffer += part.content

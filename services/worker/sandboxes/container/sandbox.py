@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from services.worker.sandboxes.command_files import get_files, put_files
-from services.worker.sandboxes.container.ports import Container, Execution
-from services.worker.sandboxes.container.programs import STARTED, start_of
+from services.worker.sandboxes.container.ports import Container
+from services.worker.sandboxes.container.programs import start_of
+from services.worker.sandboxes.container.reading import Reading
 from services.worker.sandboxes.container.relay import ModelRelay
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.output import KeptOutput
@@ -23,8 +24,6 @@ _MOST_ARGUMENTS_BYTES = 1024 * 1024
 _START_SECONDS = 60.0
 _KILLS, _KILL_SECONDS = 3, 5.0
 _END_SECONDS = 10.0
-_LOOK_SECONDS = (0.25, 2.0)
-_WRITE_BYTES = 256 * 1024
 _AGAIN_SECONDS = 0.02
 _OOM_KILLS = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 _GROUPS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
@@ -55,24 +54,21 @@ class ContainerSandbox:
         _check(command)
         self._check_open()
         began = time.monotonic()
-        execution: Execution | None = None
         try:
             async with self._starting:
-                execution = await self._execute(command)
-                first = await self._first_output(execution)
-            if not first.startswith(STARTED):
-                return await self._refusal(execution, first, time.monotonic() - began)
-            kept.add(first[len(STARTED) :])
-            is_timed_out = await self._finish(execution, command, kept)
-            code = await self._exit_code(execution)
+                reading = await self._start(command, kept)
+            try:
+                if not reading.is_started:
+                    return await self._refusal(reading, time.monotonic() - began)
+                is_timed_out = await self._finish(reading, command)
+                code = await self._exit_code(reading)
+            finally:
+                await reading.close()
         except asyncio.CancelledError:
             # No caller waits for the command any more.
             with suppress(SandboxLost):
                 await asyncio.shield(self._container.kill_processes())
             raise
-        finally:
-            if execution is not None:
-                await execution.close()
         ended = Ended.TIMED_OUT if is_timed_out else await self._ended(code)
         seconds = time.monotonic() - began
         return CommandResult(code, bytes(kept.head), kept.tail, kept.total, ended, seconds)
@@ -91,9 +87,9 @@ class ContainerSandbox:
         self._check_open()
         if self._spec.network is not Network.MODEL:
             raise CommandRefused(problem="the sandbox was opened without a network.")
-        relay = ModelRelay(await self._container.relay(port))
+        relay = ModelRelay(await self._container.relay())
         self._relays.append(relay)
-        return relay.listen()
+        return await relay.listen(port)
 
     async def close(self) -> None:
         self._expiring.cancel()
@@ -111,57 +107,48 @@ class ContainerSandbox:
         if self._problem:
             raise SandboxLost(problem=self._problem)
 
-    async def _execute(self, command: Command) -> Execution:
+    async def _start(self, command: Command, kept: KeptOutput) -> Reading:
+        """A command that has started, or has ended without."""
         self._check_open()
         argv = start_of(command, command.cwd or self._spec.workdir, self._container.environment)
-        return await self._container.execute(argv, has_input=bool(command.stdin))
+        execution = await self._container.execute(argv, has_input=bool(command.stdin))
+        reading = Reading(execution, kept, command.stdin)
+        if not await reading.is_started_within(_START_SECONDS):
+            await reading.close()
+            raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.")
+        return reading
 
-    async def _first_output(self, execution: Execution) -> bytes:
-        try:
-            async with asyncio.timeout(_START_SECONDS):
-                return await execution.read()
-        except TimeoutError as error:
-            raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.") from error
-
-    async def _refusal(self, execution: Execution, first: bytes, seconds: float) -> CommandResult:
+    async def _refusal(self, reading: Reading, seconds: float) -> CommandResult:
         """The engine's own words, where no process can be made in the container, or the container is gone."""
-        kept = KeptOutput(2000)
-        kept.add(first)
-        while part := await execution.read():
-            kept.add(part)
         await self._check_alive()
-        return CommandResult(_NOT_STARTED, bytes(kept.head), kept.tail, kept.total, seconds=seconds)
+        return CommandResult(_NOT_STARTED, reading.said, total_bytes=len(reading.said), seconds=seconds)
 
-    async def _finish(self, execution: Execution, command: Command, kept: KeptOutput) -> bool:
+    async def _finish(self, reading: Reading, command: Command) -> bool:
         """Whether its time was over."""
-        reading = asyncio.create_task(_read(execution, kept), name="read the output of a command")
-        writing = asyncio.create_task(_write(execution, command.stdin), name="write the input of a command")
-        try:
-            if await _is_ended_within(command.timeout_seconds, execution, reading, kept):
-                return False
-            for _ in range(_KILLS):
-                await self._container.kill_processes()
-                if await _is_ended_within(_KILL_SECONDS, execution, reading, kept):
-                    return True
-            self._problem = self._problem or "a command could not be ended."
-            await self._container.remove()
-            raise SandboxLost(problem=self._problem)
-        finally:
-            for task in (reading, writing):
-                task.cancel()
-            await asyncio.gather(reading, writing, return_exceptions=True)
+        if await reading.is_ended_within(command.timeout_seconds):
+            return False
+        for _ in range(_KILLS):
+            await self._container.kill_processes()
+            if await reading.is_ended_within(_KILL_SECONDS):
+                return True
+        self._problem = self._problem or "a command could not be ended."
+        await self._container.remove()
+        raise SandboxLost(problem=self._problem)
 
-    async def _exit_code(self, execution: Execution) -> int:
+    async def _exit_code(self, reading: Reading) -> int:
+        """Its own report; the engine's where it was killed before it could."""
         self._check_open()
+        if reading.code is not None:
+            return reading.code
         try:
             async with asyncio.timeout(_END_SECONDS):
                 # The engine is asked: it has no call that waits.
-                while (code := await execution.exit_code()) is None:  # noqa: ASYNC110
+                while (code := await reading.execution.exit_code()) is None:  # noqa: ASYNC110
                     await asyncio.sleep(_AGAIN_SECONDS)
-        except TimeoutError as error:
-            raise SandboxLost(problem="the end of a command is not reported.") from error
-        if code == _KILLED:
+        except (TimeoutError, SandboxLost) as error:
             await self._check_alive()
+            raise SandboxLost(problem="the end of a command is not reported.") from error
+        await self._check_alive()
         return code
 
     async def _check_alive(self) -> None:
@@ -179,50 +166,11 @@ class ContainerSandbox:
 
     async def _count_oom_kills(self) -> int:
         """Reads the kernel's own counter, of either version of control groups."""
-        execution = await self._container.execute(("cat", *_GROUPS), has_input=False)
-        said = KeptOutput(4000)
-        try:
-            while part := await execution.read():
-                said.add(part)
-        finally:
-            await execution.close()
-        found = _OOM_KILLS.search(said.head)
+        reading = Reading(await self._container.execute(("cat", *_GROUPS), has_input=False), KeptOutput(4000))
+        await reading.is_ended_within(_END_SECONDS)
+        await reading.close()
+        found = _OOM_KILLS.search(bytes(reading.kept.head))
         return int(found[1]) if found else self._oom_kills
-
-
-async def _read(execution: Execution, kept: KeptOutput) -> None:
-    while part := await execution.read():
-        kept.add(part)
-
-
-async def _write(execution: Execution, content: bytes) -> None:
-    for start in range(0, len(content), _WRITE_BYTES):
-        await execution.write(content[start : start + _WRITE_BYTES])
-
-
-async def _is_ended_within(
-    seconds: float, execution: Execution, reading: asyncio.Task[None], kept: KeptOutput
-) -> bool:
-    """Its output may stay open after its end, held by processes that it left in the background."""
-    end, wait = time.monotonic() + seconds, _LOOK_SECONDS[0]
-    while (left := end - time.monotonic()) > 0:
-        await asyncio.wait((reading,), timeout=min(wait, left))
-        if reading.done():
-            reading.result()
-            return True
-        if await execution.exit_code() is not None:
-            await _drain(reading, kept)
-            return True
-        wait = min(2 * wait, _LOOK_SECONDS[1])
-    return False
-
-
-async def _drain(reading: asyncio.Task[None], kept: KeptOutput) -> None:
-    """What the command wrote before it ended may still be on its way."""
-    before = -1
-    while not reading.done() and kept.total != before:
-        before = kept.total
-        await asyncio.wait((reading,), timeout=_LOOK_SECONDS[0])
 
 
 def _check(command: Command) -> None:

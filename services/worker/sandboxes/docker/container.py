@@ -10,10 +10,11 @@ from aiodocker.execs import Exec
 from aiodocker.stream import Stream
 
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.ports import Execution
+from services.worker.sandboxes.container.ports import END, Execution, Part
 from services.worker.sandboxes.errors import SandboxLost
 
 _GONE = (404, 409)
+_STDERR = 2
 
 
 def lost(error: DockerError) -> SandboxLost:
@@ -27,14 +28,14 @@ class StreamExecution:
         self._stream = stream
         self._exec = started
 
-    async def read(self) -> bytes:
+    async def read(self) -> Part:
         try:
             message = await self._stream.read_out()
         except DockerError as error:
             raise lost(error) from error
         except OSError as error:
             raise SandboxLost(problem="the connection to the container engine ended.") from error
-        return message.data if message else b""
+        return Part(message.data, message.stream == _STDERR) if message else END
 
     async def write(self, content: bytes) -> None:
         # The library asserts that the connection is there; a command may have ended before it read all.
@@ -55,6 +56,26 @@ class StreamExecution:
             await self._stream.close()
 
 
+class Complaint:
+    """A command that the engine did not start, in a container that has no room for a process."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+
+    async def read(self) -> Part:
+        said, self._said = self._said, b""
+        return Part(said, is_control=True) if said else END
+
+    async def write(self, content: bytes) -> None:
+        """Nothing reads it."""
+
+    async def exit_code(self) -> int | None:
+        return None
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRelay:
     container: DockerContainer
@@ -66,15 +87,37 @@ class EngineContainer:
     container: DockerContainer
     first: FirstProcess
     environment: Mapping[str, str]
-    start_relay: Callable[[str, int], Awaitable["EngineRelay"]]
+    start_relay: Callable[[str], Awaitable["EngineRelay"]]
     relays: list["EngineRelay"]
+
+    async def open_folders(self, folders: Sequence[str]) -> None:
+        """Lets all users write there: a folder that the image has too keeps its mode. Raises SandboxLost.
+
+        The owner of a folder needs no capability to change its mode.
+        """
+        try:
+            made = await self.container.exec(["chmod", "1777", *folders], user="0", tty=False)
+            async with made.start(detach=False) as stream:
+                said = await stream.read_out()
+        except DockerError as error:
+            raise lost(error) from error
+        if said is not None:
+            shown = said.data.decode("utf-8", "replace").strip()[:200]
+            raise SandboxLost(problem=f"its folders cannot be made writable ({shown}).")
 
     async def execute(self, argv: Sequence[str], *, has_input: bool) -> Execution:
         try:
             made = await self.container.exec(list(argv), stdin=has_input, tty=False)
         except DockerError as error:
             raise lost(error) from error
-        return StreamExecution(made.start(detach=False), made)
+        stream = made.start(detach=False)
+        try:
+            await stream.__aenter__()
+        except DockerError as error:
+            if error.status in _GONE:
+                raise lost(error) from error
+            return Complaint(error.message.encode())
+        return StreamExecution(stream, made)
 
     async def kill_processes(self) -> None:
         await self.first.kill_others()
@@ -88,8 +131,8 @@ class EngineContainer:
             raise lost(error) from error
         return bool(shown["State"]["Running"])
 
-    async def relay(self, port: int) -> Execution:
-        relay = await self.start_relay(self.container.id, port)
+    async def relay(self) -> Execution:
+        relay = await self.start_relay(self.container.id)
         self.relays.append(relay)
         return relay.connection
 

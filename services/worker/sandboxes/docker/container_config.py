@@ -49,8 +49,11 @@ class Dialect:
         return {} if self._is_podman else {"MaskedPaths": _MASKED}
 
     def folder(self, size: int, files: int = 0, mode: str = "1777") -> str:
+        """Of podman's folders none has what the image has there, as none of Docker's has."""
         options = f"rw,nosuid,nodev,size={size},mode={mode}"
-        return options if self._is_podman or not files else f"{options},nr_inodes={files}"
+        if self._is_podman:
+            return f"{options},notmpcopyup"
+        return f"{options},nr_inodes={files}" if files else options
 
 
 def sandbox_config(spec: SandboxSpec, image: str, user: int, dialect: Dialect) -> Config:

@@ -15,7 +15,7 @@ from aiodocker.containers import DockerContainer
 from aiodocker.exceptions import DockerError
 
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.programs import first_process, relay_process
+from services.worker.sandboxes.container.programs import HOME, first_process, relay_process
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
 from services.worker.sandboxes.docker.container import EngineContainer, EngineRelay, StreamExecution, delete
 from services.worker.sandboxes.docker.container_config import (
@@ -106,6 +106,12 @@ class DockerEngine:
         environment = await self._environment(image)
         container, first = await self._start(config, labels(spec.lifetime_seconds, spec.labels))
         made = EngineContainer(container, FirstProcess(first), environment, self._start_relay, [])
+        try:
+            await made.first.wait_started()
+            await made.open_folders((HOME, *spec.writable, spec.workdir))
+        except BaseException:
+            await asyncio.shield(made.remove())
+            raise
         sandbox = ContainerSandbox(made, spec, self._open.discard)
         self._open.add(sandbox)
         return sandbox
@@ -190,7 +196,6 @@ class DockerEngine:
             holding = StreamExecution(stream)
             await stream.__aenter__()
             await container.start()
-            await FirstProcess(holding).wait_started()
         except BaseException as error:
             if container is not None:
                 await asyncio.shield(delete(container))
@@ -199,9 +204,9 @@ class DockerEngine:
             raise
         return container, holding
 
-    async def _start_relay(self, beside: str, port: int) -> EngineRelay:
+    async def _start_relay(self, beside: str) -> EngineRelay:
         config = relay_config(beside, self._image, _user(), await self._ready())
-        config["Entrypoint"] = relay_process(port)
+        config["Entrypoint"] = relay_process()
         try:
             return EngineRelay(*await self._start(config, labels(_RELAY_SECONDS, {})))
         except SandboxNotOpened as error:

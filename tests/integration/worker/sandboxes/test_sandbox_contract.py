@@ -76,6 +76,12 @@ async def test_a_background_process_lives_until_processes_are_stopped(sandbox: S
     assert int(listed.text) <= 6
 
 
+async def test_a_background_process_that_holds_the_output_does_not_hold_the_command(sandbox: Sandbox) -> None:
+    started = await sandbox.run(Command(("sh", "-c", "sleep 300 & echo up; exit 3"), timeout_seconds=100))
+    assert (started.text, started.exit_code, started.ended) == ("up\n", 3, Ended.EXITED)
+    assert started.seconds < 60
+
+
 async def _changed(sandbox: Sandbox, before: str) -> str:
     async with asyncio.timeout(20):
         while True:
