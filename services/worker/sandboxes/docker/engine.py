@@ -193,7 +193,7 @@ class DockerEngine:
                 {**config, "Labels": dict(own_labels)}, name=name
             )
             stream = container.attach(stdin=True, stdout=True, stderr=True)
-            holding = StreamExecution(stream)
+            connection = StreamExecution(stream)
             await stream.__aenter__()
             await container.start()
         except BaseException as error:
@@ -202,7 +202,7 @@ class DockerEngine:
             if isinstance(error, DockerError | OSError | TimeoutError):
                 raise SandboxNotOpened(problem=_said(error)) from error
             raise
-        return container, holding
+        return container, connection
 
     async def _start_relay(self, beside: str) -> EngineRelay:
         config = relay_config(beside, self._image, _user(), await self._ready())

@@ -110,8 +110,8 @@ def _remove(folder: Path) -> None:
     deadline = time.monotonic() + _REMOVE_SECONDS
     while folder.exists() and time.monotonic() < deadline:
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-        for place in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
-            subprocess.run(("umount", "--lazy", place), check=False, timeout=20)
+        for mounted in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
+            subprocess.run(("umount", "--lazy", mounted), check=False, timeout=20)
         shutil.rmtree(folder, ignore_errors=True)
         time.sleep(0.05)  # noqa: TID251  # polls with a deadline
 
