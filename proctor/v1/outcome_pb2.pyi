@@ -330,6 +330,7 @@ class Outcome(_message.Message):
     FAILURE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
+    GPU_SECONDS_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
     rollout: _builtins.int
@@ -338,6 +339,8 @@ class Outcome(_message.Message):
     """Number of the shard in the run."""
     attempt: _builtins.int
     """Dispatch of the shard that led to it, from 1."""
+    gpu_seconds: _builtins.float
+    """Its share of the time of the worker's GPUs. Summed by run, and 0 in recorded outcomes."""
     @_builtins.property
     def answer(self) -> Global___Answer:
         """The answer of the model."""
@@ -365,10 +368,11 @@ class Outcome(_message.Message):
         failure: Global___Failure | None = ...,
         usage: Global___TokenUsage | None = ...,
         timing: Global___Timing | None = ...,
+        gpu_seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "failure", b"failure", "result", b"result", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "attempt", b"attempt", "failure", b"failure", "result", b"result", "rollout", b"rollout", "sample", b"sample", "shard", b"shard", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "attempt", b"attempt", "failure", b"failure", "gpu_seconds", b"gpu_seconds", "result", b"result", "rollout", b"rollout", "sample", b"sample", "shard", b"shard", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["answer", "failure"]  # noqa: Y015
     _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015

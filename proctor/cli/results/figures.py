@@ -111,6 +111,8 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
     yield "Tokens", f"{usage.prompt_tokens} of prompts{cached}, {usage.completion_tokens} generated"
     if summary.HasField("cost"):
         yield "Cost", words.money(summary.cost, summary.price.currency)
+    if summary.gpu_seconds:
+        yield "GPU time", words.duration(summary.gpu_seconds)
     yield "Time", _time(run, summary)
     if run.order.reuse_answers:
         yield "Answers of earlier runs", f"{run.reused_answers}, without times and costs"

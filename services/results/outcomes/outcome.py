@@ -23,7 +23,10 @@ BEFORE_ALL: OutcomeKey = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An outcome as the worker sent it. `sample` is the number in the run."""
+    """An outcome as the worker sent it. `sample` is the number in the run.
+
+    `gpu_seconds` is its share of the time of the worker's GPUs. Rows do not keep it: it is summed by run.
+    """
 
     sample: int
     rollout: int
@@ -32,6 +35,7 @@ class Outcome:
     result: Answer | Failure
     usage: TokenUsage = field(default_factory=TokenUsage)
     timing: Timing = field(default_factory=Timing)
+    gpu_seconds: float = 0.0
 
     @property
     def answer(self) -> Answer | None:
@@ -134,10 +138,16 @@ def believable(outcome: Outcome) -> Outcome:
     tokens, times = _tokens_of(outcome.usage), _times_of(outcome.timing)
     kept_tokens = tuple([believable_tokens(count) for count in tokens])
     kept_times = tuple([believable_seconds(seconds) for seconds in times])
-    if kept_tokens == tokens and kept_times == times:
+    gpu_seconds = believable_seconds(outcome.gpu_seconds) or 0.0
+    if kept_tokens == tokens and kept_times == times and gpu_seconds == outcome.gpu_seconds:
         return outcome
     total, *rest = kept_times
-    return replace(outcome, usage=TokenUsage(*kept_tokens), timing=Timing(total or 0.0, *rest))
+    return replace(
+        outcome,
+        usage=TokenUsage(*kept_tokens),
+        timing=Timing(total or 0.0, *rest),
+        gpu_seconds=gpu_seconds,
+    )
 
 
 def believable_tokens(count: int) -> int:

@@ -59,6 +59,10 @@ class OutcomeStore(Protocol):
         """How many answers of a run were copied from other runs."""
         ...
 
+    async def gpu_seconds(self, run_id: str) -> float:
+        """GPU time of a run's outcomes, with that of failures which were asked again."""
+        ...
+
     async def timing(self, run_id: str) -> TimingSummary:
         """Over the answers that models gave in this run, without reused ones."""
         ...

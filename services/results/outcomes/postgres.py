@@ -42,7 +42,14 @@ class PostgresOutcomes:
         run_ids, epochs = [run_id for run_id, _ in runs], [epoch for _, epoch in runs]
         now = self.clock.now()
         rows = [_row(one, now) for one in outcomes]
-        written: int = await self.session.fetchval("record_outcomes", run_ids, epochs, rows)
+        on_gpus = [one for one in outcomes if one.outcome.gpu_seconds]
+        used = (
+            [one.run_id for one in on_gpus],
+            [one.outcome.sample for one in on_gpus],
+            [one.outcome.rollout for one in on_gpus],
+            [one.outcome.gpu_seconds for one in on_gpus],
+        )
+        written: int = await self.session.fetchval("record_outcomes", run_ids, epochs, rows, *used)
         return written
 
     async def delete(self, run_id: str) -> None:
@@ -80,6 +87,10 @@ class PostgresOutcomes:
     async def count_reused(self, run_id: str) -> int:
         reused: int = await self.session.fetchval("count_reused", run_id)
         return reused
+
+    async def gpu_seconds(self, run_id: str) -> float:
+        seconds: float | None = await self.session.fetchval("read_gpu_seconds", run_id)
+        return seconds or 0.0
 
     async def time_buckets(
         self, run_id: str, window: range, width: float

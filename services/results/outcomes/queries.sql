@@ -15,7 +15,7 @@ WITH chunk AS (
 -- Where the next call begins: dead rows before it need not be read again.
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
 
--- name: record_outcomes: Store and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows)
+-- name: record_outcomes: Store and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows, $4 to $7 run, sample, rollout and GPU seconds of outcomes that took any)
 -- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every statement
 -- takes its locks in the order of the keys, so that two of them cannot lock each other out.
 WITH open_runs AS (
@@ -44,7 +44,7 @@ WITH open_runs AS (
             EXCLUDED.epoch, EXCLUDED.status <> 'failed', coalesce(EXCLUDED.failure_class = 'scoring', false), EXCLUDED.attempt
         ) > (stored.epoch, false, stored.failure_class = 'scoring', stored.attempt)
     RETURNING
-        new.run_id, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens, new.completion_tokens,
+        new.run_id, new.sample, new.rollout, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens, new.completion_tokens,
         new.cached_tokens, new.reasoning_tokens,
         old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
         old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
@@ -85,8 +85,19 @@ WITH open_runs AS (
         completion_tokens = counted.completion_tokens + EXCLUDED.completion_tokens,
         cached_tokens = counted.cached_tokens + EXCLUDED.cached_tokens,
         reasoning_tokens = counted.reasoning_tokens + EXCLUDED.reasoning_tokens
+), counted_gpus AS (
+    INSERT INTO run_gpu_seconds AS counted (run_id, seconds)
+    SELECT run_id, sum(used.seconds)
+    FROM unnest($4::uuid[], $5::bigint[], $6::integer[], $7::double precision[]) AS used (run_id, sample, rollout, seconds)
+    JOIN written USING (run_id, sample, rollout)
+    GROUP BY run_id
+    ORDER BY run_id
+    ON CONFLICT (run_id) DO UPDATE SET seconds = counted.seconds + EXCLUDED.seconds
 )
 SELECT count(*) AS written FROM written;
+
+-- name: read_gpu_seconds: Return the GPU seconds of a run ($1 run)
+SELECT seconds FROM run_gpu_seconds WHERE run_id = $1::uuid;
 
 -- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
 SELECT wanted.sample

@@ -60,6 +60,7 @@ class RunSummary:
     timing: TimingSummary = field(default_factory=TimingSummary)
     reused_answers: int = 0
     problems: tuple[str, ...] = ()
+    gpu_seconds: float = 0.0
 
     @property
     def cost(self) -> float | None:

@@ -103,6 +103,7 @@ class SummarizeRun:
         ]
         by_task = {task.task: task.figures for task in tasks}
         reused = await work.tried("Reused answers", outcomes.count_reused(plan.run_id), 0)
+        gpu_seconds = await work.tried("GPU seconds", outcomes.gpu_seconds(plan.run_id), 0.0)
         groups = tuple(_group_summary(group, by_task, work) for group in plan.groups)
         return RunSummary(
             run_id=plan.run_id,
@@ -119,6 +120,7 @@ class SummarizeRun:
             price=plan.facts.price,
             timing=timing,
             reused_answers=reused,
+            gpu_seconds=gpu_seconds,
             problems=tuple(work.problems),
         )
 

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from proctor.values.outcome import Failure
+from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShard
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.engines.engine import EngineDied, ModelCannotLoad, ModelRefused
@@ -19,11 +20,22 @@ from services.worker.rollouts.process_rollout import ProcessRollout
 class ConcurrencyLimit:
     """How many samples are sent to the engine at a time; one that may have killed an engine is sent alone."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, gpu_time: GpuTime | None = None) -> None:
         self.limit = limit
         self.in_use = 0
         self._free = asyncio.Semaphore(limit)
         self._exclusive = asyncio.Lock()
+        self._gpu_time = gpu_time
+
+    @property
+    def gpu_seconds(self) -> float:
+        """GPU seconds of a sample in flight since the start; what it grows by is the share of any other."""
+        return self._gpu_time.seconds_each if self._gpu_time else 0.0
+
+    def _change(self, in_use: int) -> None:
+        self.in_use = in_use
+        if self._gpu_time:
+            self._gpu_time.change(in_use)
 
     async def acquire(self) -> None:
         # Otherwise new samples would take each free permit, and the exclusive one would wait for ever.
@@ -31,10 +43,10 @@ class ConcurrencyLimit:
             async with self._exclusive:
                 pass
         await self._free.acquire()
-        self.in_use += 1
+        self._change(self.in_use + 1)
 
     def release(self) -> None:
-        self.in_use -= 1
+        self._change(self.in_use - 1)
         self._free.release()
 
     @asynccontextmanager
@@ -44,11 +56,11 @@ class ConcurrencyLimit:
             for _ in range(self.limit):
                 await self._free.acquire()
                 taken.callback(self._free.release)
-            self.in_use = 1
+            self._change(1)
             try:
                 yield
             finally:
-                self.in_use -= 1
+                self._change(self.in_use - 1)
 
 
 class Execution(Enum):
@@ -110,12 +122,14 @@ class ExecuteShard:
 
     async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
         use_case = self.process_rollout if sample.rollout else self.execute_sample
+        began = self.concurrency.gpu_seconds
         outcome = await use_case.execute(in_flight.shard, sample)
         # Before the outcome is queued: a shard that is abandoned now must not send this sample again.
         del in_flight.unfinished[sample.number]
         self.prefetch.finish(1)
         if outcome is not None:
-            record(in_flight, outcome, self.batcher)
+            used = self.concurrency.gpu_seconds - began
+            record(in_flight, replace(outcome, gpu_seconds=used) if used else outcome, self.batcher)
 
 
 def record(in_flight: InFlightShard, outcome: Outcome, batcher: OutcomeBatcher) -> None:

@@ -19,6 +19,7 @@ from services.common.nats.jetstream import JetStream
 from services.worker import metrics
 from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
+from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import (
@@ -89,7 +90,7 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
         execute_sample=execute_sample,
         process_rollout=make_process_rollout(settings, resources.sandboxes, clock, execute_sample),
         batcher=batcher,
-        concurrency=ConcurrencyLimit(pool.concurrency),
+        concurrency=ConcurrencyLimit(pool.concurrency, GpuTime(clock, gpus=lambda: loader.engine_gpus)),
         prefetch=context.prefetch,
     )
     source = NatsShardSource(

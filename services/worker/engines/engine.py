@@ -143,6 +143,10 @@ class Engine(Protocol):
     @property
     def loaded_model(self) -> str | None: ...
 
+    @property
+    def gpus(self) -> int:
+        """GPUs that the loaded engine uses; 0 without any, and where it runs elsewhere."""
+
     async def load(self, model: str) -> None:
         """Starts with the model or switches to it; does nothing where it is loaded already."""
 

@@ -71,7 +71,11 @@ def _outcome_or_failure(outcome: Outcome) -> outcome_pb2.Outcome:
 def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
     shard, result = outcome.shard, outcome.result
     message = outcome_pb2.Outcome(
-        sample=outcome.sample, rollout=shard.rollout, shard=shard.number, attempt=shard.attempt
+        sample=outcome.sample,
+        rollout=shard.rollout,
+        shard=shard.number,
+        attempt=shard.attempt,
+        gpu_seconds=outcome.gpu_seconds,
     )
     if isinstance(result, Failure):
         FAILURE.fill(message.failure, result)

@@ -64,11 +64,12 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one sample of a shard."""
+    """The result of one sample of a shard, with its share of the time of the worker's GPUs."""
 
     shard: Shard
     sample: int
     result: Generated | ScoredChoices | Failure
+    gpu_seconds: float = 0.0
 
     @property
     def characters(self) -> int:

@@ -54,6 +54,10 @@ class ModelLoader:
         return self.engine.current_load()
 
     @property
+    def engine_gpus(self) -> int:
+        return self.engine.gpus
+
+    @property
     def ready_models(self) -> tuple[str, ...]:
         """The loaded model and those that share its engine: what can be served without a model switch."""
         return self._ready if self.engine.loaded_model else ()

@@ -225,6 +225,7 @@ def _task_counts(task: str, counted: Sequence[ScoredOutcome], index: int) -> Tas
 class MemoryOutcomes:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
+        self.gpu_seconds_by_run: Counter[str] = Counter()
 
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
         written = 0
@@ -235,7 +236,9 @@ class MemoryOutcomes:
             stored = self._rows.outcomes.get(one.key)
             is_open = one.epoch == record.epoch and not record.is_frozen
             if is_open and (stored is None or supersedes(one, stored)):
-                self._rows.outcomes[one.key] = one
+                # Rows keep no GPU seconds.
+                self._rows.outcomes[one.key] = replace(one, outcome=replace(one.outcome, gpu_seconds=0.0))
+                self.gpu_seconds_by_run[one.run_id] += one.outcome.gpu_seconds  # type: ignore[assignment]  # a sum
                 written += 1
         return written
 
@@ -276,6 +279,9 @@ class MemoryOutcomes:
 
     async def count_reused(self, run_id: str) -> int:
         return sum(one.is_reused for one in self._rows.of_run(run_id))
+
+    async def gpu_seconds(self, run_id: str) -> float:
+        return self.gpu_seconds_by_run[run_id]
 
     async def timing(self, run_id: str) -> TimingSummary:
         return timing_summary([one.outcome for one in self._rows.of_run(run_id) if not one.failure_class])

@@ -23,6 +23,7 @@ class ScriptedEngine:
         self.answer = answer
         self.loadable = list(loadable)
         self.loaded_model: str | None = None
+        self.gpus = 0
         self.asked: Counter[str] = Counter()
         self.aborted = 0
         self.in_flight = 0

@@ -121,6 +121,7 @@ def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -
         scoring={task.task: word_of(run_pb2.ScoringMethod, task.scoring_method) for task in summary.tasks},
         stand_in=[task.task for task in summary.tasks if task.is_stand_in],
         reused_answers=run.reused_answers,
+        gpu_seconds=round(summary.gpu_seconds, 3),
     )
 
 

@@ -69,6 +69,7 @@ class JobSummary(BaseModel):
     )
     stand_in: list[str] = Field(description="Tasks whose rows are not the official split")
     reused_answers: int = Field(description="Answers reused from earlier runs, without times or cost")
+    gpu_seconds: float = Field(description="GPU time of the answers; 0 where a provider answers, or a CPU")
 
 
 class FigureShown(BaseModel):

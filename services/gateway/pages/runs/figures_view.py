@@ -65,6 +65,7 @@ class FiguresView:
     completion_tokens: int
     cost: float | None
     currency: str
+    gpu_seconds: float
     reused: int
     problems: Sequence[str]
     environment: Mapping[str, str]
@@ -94,6 +95,7 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         completion_tokens=summary.usage.completion_tokens,
         cost=optional(summary, "cost"),
         currency=summary.price.currency,
+        gpu_seconds=summary.gpu_seconds,
         reused=summary.reused_answers,
         problems=list(summary.problems),
         environment=dict(sorted(run.environment.items())),

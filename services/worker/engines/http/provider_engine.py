@@ -59,6 +59,7 @@ class HttpEngine:
     """It sends once: retries are above it. The server loads models by itself."""
 
     loaded_model: str | None = None
+    gpus = 0
 
     def __init__(self, api: ProviderApi, endpoint: Endpoint) -> None:
         self._api = api

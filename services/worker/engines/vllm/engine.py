@@ -79,6 +79,10 @@ class VllmEngine:
     async def list_models(self) -> tuple[ModelInfo, ...]:
         return await asyncio.to_thread(list_vllm_models, self._settings, is_cpu=_is_built_for_cpu())
 
+    @property
+    def gpus(self) -> int:
+        return self._runtime.gpus if self._runtime else 0
+
     def current_load(self) -> EngineLoad | None:
         if self.loaded_model is None:
             return None

@@ -62,6 +62,8 @@ class VllmRuntime:
         self._async_llm = async_llm
         self._tokenizer = async_llm.get_tokenizer()
         self._numbers = itertools.count()
+        parallel = async_llm.vllm_config.parallel_config
+        self.gpus: int = 0 if current_platform.is_cpu() else parallel.world_size_across_dp
         self.adapter: LoRARequest | None = None
         # One token is left for the one that every request must generate.
         self.longest_prompt: int = async_llm.model_config.max_model_len - 1

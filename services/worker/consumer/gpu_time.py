@@ -1,0 +1,35 @@
+"""The time of the worker's GPUs, divided among the samples that its engine works on."""
+
+from collections.abc import Callable
+
+from services.common.clock import Clock
+
+
+class GpuTime:
+    """Samples in flight share the GPUs equally at each moment: an engine batches them.
+
+    Each change costs the same, however many are in flight: `seconds_each` grows by the share of one, and a
+    sample has used what it has grown by.
+    """
+
+    def __init__(self, clock: Clock, gpus: Callable[[], int]) -> None:
+        self._clock = clock
+        self._gpus = gpus
+        self._in_flight = 0
+        self._advanced_at = clock.monotonic()
+        self._seconds_each = 0.0
+
+    @property
+    def seconds_each(self) -> float:
+        self._advance()
+        return self._seconds_each
+
+    def change(self, in_flight: int) -> None:
+        self._advance()
+        self._in_flight = in_flight
+
+    def _advance(self) -> None:
+        now = self._clock.monotonic()
+        if self._in_flight:
+            self._seconds_each += (now - self._advanced_at) * self._gpus() / self._in_flight
+        self._advanced_at = now
