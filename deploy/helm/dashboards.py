@@ -163,6 +163,11 @@ POOL = (
     Panel("Time of an answer", quantiles("proctor_answer_duration_seconds", _POOL), "s"),
     Panel("KV cache", [(f"proctor_engine_kv_cache_usage_ratio{{{_POOL}}}", "{{pod}}")], "percentunit"),
     Panel(
+        "GPU memory",
+        [(f"sum by (pod, gpu, state) (proctor_gpu_memory_bytes{{{_POOL}}})", "{{pod}} {{gpu}} {{state}}")],
+        "bytes",
+    ),
+    Panel(
         "Requests in engines",
         [(f"sum by (pool, state) (proctor_engine_requests{{{_POOL}}})", "{{pool}} {{state}}")],
     ),

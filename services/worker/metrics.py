@@ -66,6 +66,11 @@ LOADING = Gauge("proctor_worker_model_loading", "1 while a model is loaded.")
 KV_CACHE = Gauge(
     "proctor_engine_kv_cache_usage_ratio", "Used share of the KV cache of an engine in the worker."
 )
+GPU_MEMORY = Gauge(
+    "proctor_gpu_memory_bytes",
+    "Memory of a GPU of the worker: in use, by whomever, and in total. None without NVIDIA's driver.",
+    ["gpu", "state"],
+)
 ENGINE_REQUESTS = Gauge(
     "proctor_engine_requests",
     "Requests in an engine in the worker: running, and waiting for memory.",

@@ -1,6 +1,7 @@
 """Makes a worker: opens its connections, its engine and its sandboxes, starts its loops, and closes them."""
 
 import asyncio
+import os
 import socket
 import uuid
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_registry import NatsHeartbeat, WorkerIdentity
 from services.worker.consumer.wiring import WorkerParts, WorkerResources, connect_parts, start_loops
 from services.worker.engines.pools_file import read_pool
+from services.worker.engines.vllm.gpu_memory import open_nvml, watch_gpu_memory
 from services.worker.engines.wiring import make_engine, make_rate_limiters
 from services.worker.sandboxes.wiring import make_sandboxes, sweep
 from services.worker.settings import WorkerSettings
@@ -76,6 +78,8 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         )
         limiters = make_rate_limiters(pool, resources.clock)
         engine = make_engine(pool, settings, limiters)
+        if pool.engine == "vllm" and (nvml := open_nvml()):
+            watch_gpu_memory(nvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
         opened.push_async_callback(engine.close)
         parts = connect_parts(resources, engine, limiters)
         opened.push_async_callback(parts.engines.close)

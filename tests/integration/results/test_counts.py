@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from proctor.values.run import RunState
 from proctor.values.usage import TokenUsage
+from services.common.clock import SystemClock
 from services.common.errors import DependencyUnavailable
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
@@ -19,9 +20,18 @@ from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import RunPlan
 from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.eventually import eventually
 from tests.fakes.results.memory_results import MemoryProgress
-from tests.fakes.results.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
+from tests.fakes.results.recorded_run import (
+    answered,
+    batch,
+    choice_sample,
+    failed,
+    new_id,
+    plan_of,
+    scored,
+)
 from tests.fakes.results.stores import postgres_stores, record_outcomes_of
 from tests.harness.servers import RunningServer, postgres_server
 
@@ -188,3 +198,25 @@ async def assert_counts_equal_rows(observer: asyncpg.Connection, plan: RunPlan) 
     for rows, counts in ((COUNTED_ROWS, COUNTS), (SHARD_ROWS, SHARD_COUNTS)):
         expected = [tuple(row) for row in await observer.fetch(rows, plan.run_id)]
         assert [tuple(row) for row in await observer.fetch(counts, plan.run_id)] == expected
+
+
+async def test_gpu_seconds_count_once_with_what_was_recorded(
+    recorders: list[tuple[Stores, RecordOutcomes]],
+) -> None:
+    stores, _ = recorders[0]
+    plan, other = await open_run(stores), await open_run(stores)
+
+    async def record(*outcomes: Outcome) -> float:
+        await stores.outcomes.record([scored(plan.run_id, one) for one in outcomes])
+        return await stores.outcomes.gpu_seconds(plan.run_id)
+
+    first, lost = replace(answered(0), gpu_seconds=1.5), replace(failed(1), gpu_seconds=0.25)
+    assert await record(first, lost) == 1.75
+    # A batch that comes again, and another answer to the same sample, add nothing.
+    assert await record(first, lost) == 1.75
+    assert await record(replace(first, attempt=2, gpu_seconds=8.0)) == 1.75
+    # What is asked again takes GPUs again, and an answer from a provider takes none.
+    assert await record(replace(answered(1, attempt=2), gpu_seconds=2.0), answered(2)) == 3.75
+    assert await stores.outcomes.gpu_seconds(other.run_id) == 0
+    summary = await SummarizeRun(stores, SystemClock()).summarize(await stores.records.get(plan.run_id))
+    assert summary.gpu_seconds == 3.75

@@ -102,23 +102,6 @@ async def test_the_first_answer_stays(rows: Rows, stores: Stores) -> None:
     assert kept.outcome == answered(0)
 
 
-async def test_gpu_seconds_count_once_with_what_was_recorded(stores: Stores) -> None:
-    plan, other = await open_run(stores, 3), await open_run(stores, 1)
-    assert await stores.outcomes.gpu_seconds(plan.run_id) == 0
-    first, lost = replace(answered(0), gpu_seconds=1.5), replace(failed(1), gpu_seconds=0.25)
-    await record(stores, plan, first, lost)
-    # A batch that comes again, and another answer to the same sample, add nothing.
-    await record(stores, plan, first, lost)
-    await record(stores, plan, replace(first, attempt=2, gpu_seconds=8.0))
-    assert await stores.outcomes.gpu_seconds(plan.run_id) == 1.75
-    # What is asked again takes GPUs again, and an answer from a provider takes none.
-    await record(stores, plan, replace(answered(1, attempt=2), gpu_seconds=2.0), answered(2))
-    assert await stores.outcomes.gpu_seconds(plan.run_id) == 3.75
-    assert await stores.outcomes.gpu_seconds(other.run_id) == 0
-    summary = await SummarizeRun(stores, SystemClock()).summarize(await stores.records.get(plan.run_id))
-    assert summary.gpu_seconds == 3.75
-
-
 async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, failed(0, FailureClass.TIMEOUT))
