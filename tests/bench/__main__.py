@@ -33,6 +33,7 @@ BENCHES = {
     "idle": idling.main,
     "traffic": traffic.main,
     "pages": viewing.main,
+    "live": viewing.live,
     "uploads": uploading.main,
     "export": exporting.main,
     "engine": engine_throughput.main,

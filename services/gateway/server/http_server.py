@@ -58,7 +58,7 @@ class HttpServer:
             http=partial(BoundedConnection, max_connections=max_connections),  # type: ignore[arg-type]  # called only
             # Pages send nothing over their sockets.
             ws_max_size=_MAX_SOCKET_BYTES,
-            # A page that gets a few kB twice a second costs less than the CPU to pack them.
+            # A page that gets a few kB five times a second costs less than the CPU to pack them.
             ws_per_message_deflate=False,
             log_config=None,
             access_log=False,

@@ -61,6 +61,18 @@ async def test_push_comes_while_nothing_changes_so_that_the_page_is_not_stale(
             assert "tick" in await ws.receive_str(timeout=4)
 
 
+async def test_figures_that_take_long_hold_up_no_push(harness: GatewayHarness) -> None:
+    harness.results.summaries_come = asyncio.Event()
+    async with socket(harness) as ws, asyncio.timeout(20):
+        for completed in (1, 2, 3):
+            changed = running()
+            changed.progress.completed = completed
+            harness.scheduler.put(changed)
+            while f'value="{completed}" max="16000"' not in await ws.receive_str():
+                pass
+    harness.results.summaries_come.set()
+
+
 async def test_ended_run_closes_normally_and_the_page_asks_for_its_figures(
     harness: GatewayHarness, run: run_pb2.Run
 ) -> None:

@@ -265,9 +265,13 @@ def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType]
 
 @dataclass
 class FakeResults(results_grpc.ResultsServiceServicer):
-    """Has the summaries and outcomes that it was given; without outcomes one page leads to the next."""
+    """Has the summaries and outcomes that it was given; without outcomes one page leads to the next.
+
+    Summaries are answered once `summaries_come` is set, where there is one.
+    """
 
     summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
+    summaries_come: asyncio.Event | None = None
     outcomes: dict[str, list[outcome_pb2.RecordedOutcome]] = field(default_factory=dict)
     outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
     outcomes_refusal: RemoteError | None = None
@@ -280,6 +284,8 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     async def GetSummary(
         self, request: results_pb2.GetSummaryRequest, context: Any
     ) -> results_pb2.GetSummaryResponse:
+        if self.summaries_come:
+            await self.summaries_come.wait()
         if request.run_id not in self.summaries:
             raise refused(
                 ErrorKind.NOT_FOUND,

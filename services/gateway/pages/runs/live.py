@@ -19,12 +19,14 @@ from services.gateway.pages.runs.view import FINAL, LiveView, live_view
 
 log = get_logger()
 
-# All pages of a run share what is read; twice a second looks continuous.
-_TICK_SECONDS = 0.5
+# All pages of a run share what is read, and the scheduler shows it no more often.
+_TICK_SECONDS = 0.2
 # Also while nothing changes: a page that gets nothing for longer says that it is stale.
 _QUIET_SECONDS = 2.0
 # Partial figures are computed from all answers of the run.
 _FIGURES_SECONDS = 3.0
+# How long the first push waits for them: without them the figures of the page would vanish and come back.
+_FIRST_FIGURES_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 # A page that is loaded again finds the points of its charts.
 _LINGER_SECONDS = 8.0
@@ -156,6 +158,7 @@ class _RunFeed:
         self._results = results
         self._run_id = run_id
         self._came = asyncio.Event()
+        self._renewed = asyncio.Event()
         self._is_fresh = False
         self.run = run_pb2.Run()
         self.summary = summary_pb2.RunSummary()
@@ -165,22 +168,21 @@ class _RunFeed:
         self, live: LiveRun, publish: Callable[[LiveRun, "_RunFeed"], None], is_left: Callable[[], bool]
     ) -> None:
         """Publishes until the run ends, does not exist or is not watched any more."""
-        loop = asyncio.get_running_loop()
         receiving = asyncio.create_task(self._receive(), name=f"watch {self._run_id}")
-        figures_at = -_FIGURES_SECONDS
+        # Beside the pushes: the figures of a large run take longer than a tick.
+        renewing = asyncio.create_task(self._renew_figures(), name=f"figures of {self._run_id}")
         try:
+            await _within(self._renewed.wait(), _FIRST_FIGURES_SECONDS)
             while not live.is_over and not is_left() and not (receiving.done() and not self._is_fresh):
-                if loop.time() - figures_at >= _FIGURES_SECONDS:
-                    figures_at = loop.time()
-                    await self._refresh_figures()
                 if self._is_fresh:
                     publish(live, self)
                 self._came.clear()
                 await asyncio.sleep(_TICK_SECONDS)
                 await _within(self._came.wait(), _QUIET_SECONDS - _TICK_SECONDS)
         finally:
-            receiving.cancel()
-            await asyncio.gather(receiving, return_exceptions=True)
+            for task in (receiving, renewing):
+                task.cancel()
+            await asyncio.gather(receiving, renewing, return_exceptions=True)
 
     async def _receive(self) -> None:
         """Connects again after faults; while the scheduler is away, nothing is published."""
@@ -200,13 +202,19 @@ class _RunFeed:
             if self.run.state not in FINAL:
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _refresh_figures(self) -> None:
-        try:
-            self.summary = await self._results.summary(self._run_id)
-            if self.run.state not in FINAL:
-                self.workers = (await self._scheduler.runs.ListWorkers(ListWorkersRequest())).workers
-        except DomainError as error:
-            log.info("figures of a live run not renewed", run=self._run_id, reason=error.reason)
+    async def _renew_figures(self) -> None:
+        """Runs until it is cancelled. While a service is away, the last figures stay."""
+        while True:
+            try:
+                self.summary, listed = await asyncio.gather(
+                    self._results.summary(self._run_id),
+                    self._scheduler.runs.ListWorkers(ListWorkersRequest()),
+                )
+                self.workers = listed.workers
+            except DomainError as error:
+                log.info("figures of a live run not renewed", run=self._run_id, reason=error.reason)
+            self._renewed.set()
+            await asyncio.sleep(_FIGURES_SECONDS)
 
 
 def _add_point(live: LiveRun, view: LiveView, now: datetime) -> None:
