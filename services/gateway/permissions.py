@@ -93,7 +93,7 @@ METHODS: Mapping[str, Permission] = {
     # Results. Golden marks are work that users share, and each has the name of who made it.
     "GetSummary": _READ,
     "ListOutcomes": _READ,
-    "CompareRuns": _CHANGE,
+    "CompareRuns": _READ,
     "ListFlips": _READ,
     "GetLeaderboard": _READ,
     "GetHistory": _READ,
