@@ -561,6 +561,7 @@ class SuiteInfo(_message.Message):
     PROBLEM_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name."""
     description: _builtins.str
@@ -571,6 +572,8 @@ class SuiteInfo(_message.Message):
     """Latest version of a user's suite; 0 for a built-in suite."""
     digest: _builtins.str
     """SHA-256 of the document and its files in hexadecimal digits; empty for a built-in suite."""
+    user: _builtins.str
+    """Who added this version of a user's suite; empty for a built-in suite."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskInfo]:
         """Tasks in order."""
@@ -584,10 +587,11 @@ class SuiteInfo(_message.Message):
         problem: _builtins.str = ...,
         version: _builtins.int = ...,
         digest: _builtins.str = ...,
+        user: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "problem", b"problem", "suite", b"suite", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "problem", b"problem", "suite", b"suite", "tasks", b"tasks", "user", b"user", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

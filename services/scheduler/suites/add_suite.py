@@ -1,6 +1,6 @@
 """Checks, registers and deletes the suites of users."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from proctor.values.run import Principal
 from services.common.checked_fields import checked_text, refuse
@@ -58,8 +58,7 @@ class AddSuite:
         if reading.suite is None:
             raise reading.error(document.name)
         added = await self.stored.add(reading.suite.name, document, user, self.clock.now())
-        suite = replace(reading.suite, version=added.stored.version, digest=added.stored.digest)
-        return RegisteredSuite(suite, added.is_known)
+        return RegisteredSuite(reading.suite.as_stored(added.stored), added.is_known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from services.scheduler.suites.errors import UnknownSuite, listed
 from services.scheduler.suites.ports import (
@@ -55,12 +55,13 @@ class FindSuites:
     async def _summary(self, stored: StoredSuite) -> SuiteListing | BrokenSuite:
         document = await self.stored.document(stored)
         if document is None:
-            return BrokenSuite(stored.suite, "It was deleted just now.", stored.version, stored.digest)
+            problem = "It was deleted just now."
+            return BrokenSuite(stored.suite, problem, stored.version, stored.digest, stored.user)
         reading = await asyncio.to_thread(self.read, document, ())
         if reading.suite is None:
             problem = str(reading.error(document.name))
-            return BrokenSuite(stored.suite, problem, stored.version, stored.digest)
-        return summary_of(replace(reading.suite, version=stored.version, digest=stored.digest))
+            return BrokenSuite(stored.suite, problem, stored.version, stored.digest, stored.user)
+        return summary_of(reading.suite.as_stored(stored))
 
     async def _read(self, stored: StoredSuite) -> SuiteDefinition:
         suite = self.cache.get(stored.digest)
@@ -70,4 +71,4 @@ class FindSuites:
                 supported = listed(sorted(self.installed.usable_names()))
                 raise UnknownSuite(suite=stored.full_name, supported=supported)
             suite = await asyncio.to_thread(self.cache.put, stored.digest, document)
-        return replace(suite, version=stored.version, digest=stored.digest)
+        return suite.as_stored(stored)

@@ -15,12 +15,13 @@ ReadDocument = Callable[[SuiteDocument, Collection[str]], SuiteReading]
 
 @dataclass(frozen=True, slots=True)
 class BrokenSuite:
-    """A suite that cannot be read: `version` and `digest` as in `SuiteDefinition`."""
+    """A suite that cannot be read: `version`, `digest` and `user` as in `SuiteDefinition`."""
 
     name: str
     problem: str
     version: int = 0
     digest: str = ""
+    user: str = ""
 
 
 class SuiteCatalogue(Protocol):

@@ -26,16 +26,16 @@ class PostgresUserSuites:
 
         async def add(transaction: PostgresTransaction) -> AddedSuite:
             await transaction.execute("lock_suite", suite)
-            known = await transaction.fetchval("find_suite_content", suite, digest)
+            known = await transaction.fetchrow("find_suite_content", suite, digest)
             if known is not None:
-                return AddedSuite(StoredSuite(suite, known, digest), is_known=True)
+                return AddedSuite(StoredSuite(suite, digest=digest, **known), is_known=True)
             version = await transaction.fetchval(
                 "add_suite_version", suite, digest, document.text, document.file_name, user, now
             )
             paths, contents = list(document.files), list(document.files.values())
             await transaction.execute("add_suite_files", suite, version, paths, contents)
             await self._check_storage(transaction, user, document.size_bytes)
-            return AddedSuite(StoredSuite(suite, version, digest))
+            return AddedSuite(StoredSuite(suite, version, digest, user))
 
         return await self._session.run(add)
 

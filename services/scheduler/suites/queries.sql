@@ -3,7 +3,7 @@ INSERT INTO user_suites (suite) VALUES ($1)
 ON CONFLICT (suite) DO UPDATE SET suite = excluded.suite;
 
 -- name: find_suite_content: Return the version that has this content ($1 suite, $2 digest)
-SELECT version FROM user_suite_versions WHERE suite = $1 AND digest = $2;
+SELECT version, username AS user FROM user_suite_versions WHERE suite = $1 AND digest = $2;
 
 -- name: add_suite_version: Store the next version ($1 suite, $2 digest, $3 document, $4 file name, $5 user, $6 time)
 WITH counted AS (
@@ -18,14 +18,14 @@ INSERT INTO user_suite_files (suite, version, path, content)
 SELECT $1, $2, path, content FROM unnest($3::text[], $4::bytea[]) AS file (path, content);
 
 -- name: find_suite: Return a version of a user's suite, the latest for null ($1 suite, $2 version)
-SELECT suite, version, digest
+SELECT suite, version, digest, username AS user
 FROM user_suite_versions
 WHERE suite = $1 AND ($2::integer IS NULL OR version = $2)
 ORDER BY version DESC
 LIMIT 1;
 
 -- name: latest_suites: Return the latest version of each user's suite ()
-SELECT DISTINCT ON (suite) suite, version, digest
+SELECT DISTINCT ON (suite) suite, version, digest, username AS user
 FROM user_suite_versions
 ORDER BY suite, version DESC;
 

@@ -1,7 +1,7 @@
 """A suite and its tasks as their files declare them, its summary in lists, and its stored versions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from proctor.values.code import CodeAnswer
@@ -93,7 +93,10 @@ class TaskDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDefinition:
-    """`version` of a user's suite counts from 1, 0 is an installed one. The last group is the whole suite."""
+    """`version` of a user's suite counts from 1, 0 is an installed one; `user` added this version.
+
+    The last group is the whole suite.
+    """
 
     name: str
     description: str
@@ -101,6 +104,7 @@ class SuiteDefinition:
     groups: tuple[TaskGroup, ...] = ()
     version: int = 0
     digest: str = ""
+    user: str = ""
 
     def task(self, name: str) -> TaskDefinition:
         for task in self.tasks:
@@ -108,6 +112,10 @@ class SuiteDefinition:
                 return task
         supported = listed([task.name for task in self.tasks])
         raise UnknownTask(suite=self.name, task=name, supported=supported)
+
+    def as_stored(self, stored: "StoredSuite") -> "SuiteDefinition":
+        """This suite as that version of a user's."""
+        return replace(self, version=stored.version, digest=stored.digest, user=stored.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +129,19 @@ class TaskListing:
 
 @dataclass(frozen=True, slots=True)
 class SuiteListing:
-    """A suite in lists: `version` and `digest` as in `SuiteDefinition`."""
+    """A suite in lists: `version`, `digest` and `user` as in `SuiteDefinition`."""
 
     name: str
     description: str
     tasks: tuple[TaskListing, ...]
     version: int = 0
     digest: str = ""
+    user: str = ""
 
 
 def summary_of(suite: SuiteDefinition) -> SuiteListing:
     tasks = tuple(_task(task) for task in suite.tasks)
-    return SuiteListing(suite.name, suite.description, tasks, suite.version, suite.digest)
+    return SuiteListing(suite.name, suite.description, tasks, suite.version, suite.digest, suite.user)
 
 
 def _task(task: TaskDefinition) -> TaskListing:
@@ -142,11 +151,12 @@ def _task(task: TaskDefinition) -> TaskListing:
 
 @dataclass(frozen=True, slots=True)
 class StoredSuite:
-    """`digest` identifies the document with its files; versions count from 1."""
+    """`digest` identifies the document with its files; versions count from 1. `user` added it."""
 
     suite: str
     version: int
     digest: str
+    user: str
 
     @property
     def full_name(self) -> str:

@@ -61,6 +61,17 @@ async def test_data_set_and_file_offer_their_deletion(
     assert ('<dialog id="ask-delete"' in asking.html) is is_offered
 
 
+@pytest.mark.parametrize(("user", "is_offered"), [("alice", True), ("bob", False), ("olga", True)])
+async def test_suite_has_its_owner_and_offers_its_deletion(
+    keyed: GatewayHarness, user: str, *, is_offered: bool
+) -> None:
+    shown = await as_user(keyed, user, "/suites/mine?ask=delete")
+    assert "version 2, added by alice" in shown.html
+    assert ('<dialog id="ask-delete"' in shown.html) is is_offered
+    assert "alice" in (await as_user(keyed, user, "/suites")).html
+    assert "ask=delete" not in (await as_user(keyed, user, "/suites/starter")).html
+
+
 @pytest.mark.parametrize(("user", "is_offered"), [("alice", False), ("olga", True)])
 async def test_operators_alone_are_offered_the_limits(
     keyed: GatewayHarness, user: str, *, is_offered: bool

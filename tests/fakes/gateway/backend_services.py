@@ -208,7 +208,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     ) -> scheduler_pb2.ListSuitesResponse:
         task = scheduler_pb2.TaskInfo(task="sentiment", version="1", metrics=["acc"], dataset="own rows")
         sound = scheduler_pb2.SuiteInfo(suite="starter", description="Rows of our own", tasks=[task])
-        broken = scheduler_pb2.SuiteInfo(suite="mine", problem="mine/task.yaml: doc_to_text is missing")
+        problem = "mine/task.yaml: doc_to_text is missing"
+        broken = scheduler_pb2.SuiteInfo(suite="mine", problem=problem, version=2, user="alice")
         return scheduler_pb2.ListSuitesResponse(suites=[broken, sound])
 
     async def ListModels(

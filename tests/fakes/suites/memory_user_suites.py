@@ -23,7 +23,7 @@ class InMemoryUserSuites:
             if (stored.suite, stored.digest) == (suite, document.digest):
                 return AddedSuite(stored, is_known=True)
         self.last_versions[suite] = self.last_versions.get(suite, 0) + 1
-        stored = StoredSuite(suite, self.last_versions[suite], document.digest)
+        stored = StoredSuite(suite, self.last_versions[suite], document.digest, user)
         self.documents[stored] = document
         self.owners[stored] = user
         return AddedSuite(stored)

@@ -149,6 +149,7 @@ async def test_what_one_replica_takes_the_other_has(replicas: Replicas) -> None:
     assert (versions[SUITE], versions["shared"]) == (0, 2)
     [info] = [suite for suite in listed.suites if suite.suite == "shared"]
     assert [(task.task, task.dataset) for task in info.tasks] == [("shared", "shared/rows.jsonl")]
+    assert (info.user, first.suite.user, again.suite.user) == ("ann", "ann", "ann")
 
 
 async def test_suites_that_are_added_at_the_same_time_get_versions_of_their_own(replicas: Replicas) -> None:

@@ -107,6 +107,7 @@ class SuiteListed(BaseModel):
     description: str
     version: int | None = Field(description="Latest version of a user's suite; else null")
     digest: str | None = Field(description="SHA-256 of a user's suite; else null")
+    user: str | None = Field(description="Who added this version of a user's suite; else null")
     problem: str | None = Field(description="The problem with its files; null when it is valid")
     tasks: list[TaskListed]
 

@@ -38,11 +38,12 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRow:
-    """`version` is that of a user's suite, 0 for one that comes with Proctor."""
+    """`version` is that of a user's suite, 0 for one that comes with Proctor; `user` added it."""
 
     name: str
     description: str
     version: int
+    user: str
     problem: str
     tasks: Sequence[TaskRow]
 
@@ -134,6 +135,7 @@ def suite_row(suite: scheduler_pb2.SuiteInfo) -> SuiteRow:
         name=suite.suite,
         description=suite.description,
         version=suite.version,
+        user=suite.user,
         problem=suite.problem,
         tasks=[
             TaskRow(
