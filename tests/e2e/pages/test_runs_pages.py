@@ -143,6 +143,25 @@ async def test_keyboard_alone_leads_from_the_list_to_a_run_and_back(site: Site) 
         await expect(opened.page.locator("#model")).to_be_focused()
 
 
+async def test_rows_that_are_chosen_by_a_key_are_compared(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/runs?state=completed")
+        keys = page.keyboard
+        for key in ("j", "x", "j", "x", "x", "x"):
+            await keys.press(key)
+        await expect(page.locator("table.runs input:checked")).to_have_count(2)
+        # What is chosen stays while the list is renewed.
+        await page.evaluate(
+            "htmx.ajax('GET', '/runs?state=completed', { target: '#rows', swap: 'outerMorph' })"
+        )
+        await expect(page.locator("table.runs input:checked")).to_have_count(2)
+        await page.get_by_role("button", name="Compare the chosen").click()
+        await page.locator("table.forest").wait_for()
+        assert page.url.count("run=") == 2
+        assert opened.complaints == []
+
+
 async def test_filter_is_in_the_address_and_back_restores_it(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         page = opened.page

@@ -1,5 +1,5 @@
 // What all pages share: keys, dialogs, notices, links to copy, and times in the browser's zone.
-const isTyping = () => /INPUT|SELECT|TEXTAREA/.test(document.activeElement?.tagName);
+const isTyping = () => document.activeElement?.matches("input:not([type=checkbox]), select, textarea");
 const announce = text => { document.getElementById("announced").textContent = text; };
 let leader = -Infinity;
 
@@ -10,6 +10,7 @@ document.addEventListener("keydown", event => {
   if (event.key === "/") focusSearch(event);
   else if (event.key === "g") leader = event.timeStamp;
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  else if (event.key === "x") choose();
   else if (event.key === "n") document.querySelector("a[rel=next]")?.click();
   else if (/[1-6]/.test(event.key)) (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${event.key}"]`)?.click();
   else if (event.key === "?") document.getElementById("keys").showModal();
@@ -28,6 +29,14 @@ function step(by) {
   to.focus();
   // Where a row is shown beside the list, it follows.
   if (to.hasAttribute("hx-get")) to.click();
+}
+
+// The row with the focus; what is compared is a form of its own.
+function choose() {
+  const box = document.activeElement.closest("tr")?.querySelector("input[type=checkbox]:enabled");
+  if (!box) return;
+  box.checked = !box.checked;
+  announce(box.checked ? "Chosen for Compare" : "No longer chosen for Compare");
 }
 
 document.addEventListener("click", event => {
