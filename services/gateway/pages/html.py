@@ -45,6 +45,9 @@ class Html:
         )
         self._environment.globals |= {"asset": assets.url, "entries": ENTRIES, "build": assets.digest}
         self._environment.filters |= {each.__name__: each for each in _FILTERS}
+        # All are compiled now: the first view of a page would wait for it.
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
 
     def render(self, template: str, **known: Any) -> str:
         """`template` is a path below the folder of templates, without `.html`."""

@@ -25,6 +25,8 @@ def compared(harness: GatewayHarness) -> comparison_pb2.Comparison:
         run.run_id = run_id
         harness.scheduler.put(run)
         summary = summary_of(run)
+        for task, name in zip(summary.tasks, ("sst2", "rte", "cola"), strict=False):
+            task.task = name
         group = summary.groups.add(group="entailment", tasks=["rte", "cb"])
         group.metrics.add(metric="acc", mean=0.7, ci_low=0.65, ci_high=0.75)
         harness.results.summaries[run_id] = summary

@@ -62,11 +62,10 @@ async def show_comparison(
         response = page.show("compare/compare", view, part="compare/samples_part")
         response.headers["HX-Push-Url"] = str(address)
         return response
-    figures, refused = await _figures(backends, address)
+    figures, refused, samples = await _figures_and_samples(backends, address)
     if figures:
         # Samples are those of the runs that were found, whatever runs the models have later.
-        address = _with_task(replace(address, runs=[side.run_id for side in figures.sides]), figures)
-        samples = await _samples(backends.results, address)
+        address = _with_task(replace(address, runs=[side.run_id for side in figures.sides]), figures.tasks)
         view = CompareView(address, [side.name for side in figures.sides], samples, figures)
     else:
         names, samples = await _names_and_samples(backends, address)
@@ -90,31 +89,60 @@ async def _names_and_samples(
     return run_names(comparison_pb2.Comparison(runs=named)), samples
 
 
-async def _figures(
+async def _figures_and_samples(
     backends: Backends, address: CompareAddress
-) -> tuple[FiguresView | None, DomainError | None]:
-    """The figures, or why there are none: the answers may be compared all the same."""
-    models = await asyncio.gather(*(full_model(backends.scheduler, model) for model in address.models))
+) -> tuple[FiguresView | None, DomainError | None, SamplesView]:
+    """The figures and samples, or why there are no figures: the answers may be compared all the same."""
     results = backends.results
+    if address.runs:
+        # The samples need not wait for the tests.
+        (comparison, refused), (summaries, task, samples) = await asyncio.gather(
+            _comparison(results, address), _beside(results, address)
+        )
+    else:
+        models = await asyncio.gather(*(full_model(backends.scheduler, model) for model in address.models))
+        comparison, refused = await _comparison(results, replace(address, models=models))
+        if refused:
+            return None, refused, SamplesView()
+        address = replace(address, runs=[run.run_id for run in comparison.runs])
+        summaries, task, samples = await _beside(results, address)
+    if refused:
+        return None, refused, SamplesView()
+    figures = figures_view(comparison, summaries)
+    chosen = _with_task(address, figures.tasks)
+    if samples is None or chosen.task != task:
+        samples = await _samples(results, chosen)
+    return figures, None, samples
+
+
+async def _comparison(
+    results: Results, address: CompareAddress
+) -> tuple[comparison_pb2.Comparison, DomainError | None]:
+    """The comparison, or an empty one and why these runs have none."""
     try:
-        request = replace(address, models=models).to_proto()
-        comparison = (await results.comparisons.CompareRuns(request)).comparison
+        return (await results.comparisons.CompareRuns(address.to_proto())).comparison, None
     except DomainError as error:
         if error.kind is not ErrorKind.CONFLICT:
             raise
-        return None, error
-    return figures_view(comparison, await _summaries(results, comparison)), None
+        return comparison_pb2.Comparison(), error
 
 
-async def _summaries(results: Results, comparison: comparison_pb2.Comparison) -> list[summary_pb2.RunSummary]:
-    return await asyncio.gather(*(results.summary(run.run_id) for run in comparison.runs))
+async def _beside(
+    results: Results, address: CompareAddress
+) -> tuple[Sequence[summary_pb2.RunSummary], str, SamplesView | None]:
+    """The summaries of the runs, and samples of a task: without a choice of the first one that all have."""
+    summaries = await asyncio.gather(*(results.summary(run_id) for run_id in address.runs))
+    tasks = [{task.task: None for task in summary.tasks} for summary in summaries]
+    shared = [name for name in (tasks[0] if tasks else ()) if all(name in names for names in tasks)]
+    chosen = address if address.task else _with_task(address, shared)
+    return summaries, chosen.task, await _samples(results, chosen) if chosen.task else None
 
 
-def _with_task(address: CompareAddress, figures: FiguresView) -> CompareAddress:
+def _with_task(address: CompareAddress, tasks: Sequence[str]) -> CompareAddress:
     """Samples are listed by task: of several the first one."""
-    if address.task in figures.tasks or not figures.tasks:
+    if address.task in tasks or not tasks:
         return address
-    return replace(address, task=figures.tasks[0])
+    return replace(address, task=tasks[0])
 
 
 async def _samples(results: Results, address: CompareAddress) -> SamplesView:
