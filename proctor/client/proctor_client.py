@@ -137,6 +137,11 @@ class ProctorClient:
         request = scheduler_pb2.SubmitRunRequest(order=order, user=self._user, request_id=str(uuid.uuid4()))
         return await self._calls.call(self._scheduler.SubmitRun, request)
 
+    async def estimate_run(self, order: run_pb2.RunOrder) -> scheduler_pb2.EstimateRunResponse:
+        """What the order would take, in seconds and money. Nothing is stored."""
+        request = scheduler_pb2.EstimateRunRequest(order=order, user=self._user)
+        return await self._calls.call(self._scheduler.EstimateRun, request)
+
     async def get_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.GetRunRequest(run_id=run_id)
         return (await self._calls.call(self._scheduler.GetRun, request)).run

@@ -94,6 +94,73 @@ class SubmitRunResponse(_message.Message):
 Global___SubmitRunResponse: _TypeAlias = SubmitRunResponse  # noqa: Y015
 
 @_typing.final
+class EstimateRunRequest(_message.Message):
+    """Request of EstimateRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDER_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    """User who would order; empty means "local"."""
+    @_builtins.property
+    def order(self) -> _run_pb2.RunOrder:
+        """The order."""
+
+    def __init__(
+        self,
+        *,
+        order: _run_pb2.RunOrder | None = ...,
+        user: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["order", b"order", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EstimateRunRequest: _TypeAlias = EstimateRunRequest  # noqa: Y015
+
+@_typing.final
+class EstimateRunResponse(_message.Message):
+    """Response of EstimateRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ESTIMATED_SECONDS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_COST_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
+    estimated_seconds: _builtins.float
+    """Expected seconds until its end, including the queue as it is now; unset without history or without a live worker."""
+    estimated_cost: _builtins.float
+    """Expected cost of its tokens, estimated from earlier runs of the suite; unset without history or price."""
+    @_builtins.property
+    def price(self) -> _run_pb2.ModelPrice:
+        """Price of the model; unset where none is known."""
+
+    def __init__(
+        self,
+        *,
+        estimated_seconds: _builtins.float | None = ...,
+        estimated_cost: _builtins.float | None = ...,
+        price: _run_pb2.ModelPrice | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_seconds", b"estimated_seconds", "price", b"price"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_seconds", b"estimated_seconds", "price", b"price"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__estimated_cost: _TypeAlias = _typing.Literal["estimated_cost"]  # noqa: Y015
+    _WhichOneofArgType__estimated_cost: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_seconds: _TypeAlias = _typing.Literal["estimated_seconds"]  # noqa: Y015
+    _WhichOneofArgType__estimated_seconds: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_cost) -> _WhichOneofReturnType__estimated_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_seconds) -> _WhichOneofReturnType__estimated_seconds | None: ...
+
+Global___EstimateRunResponse: _TypeAlias = EstimateRunResponse  # noqa: Y015
+
+@_typing.final
 class GetRunRequest(_message.Message):
     """Request of GetRun."""
 

@@ -40,6 +40,11 @@ class SchedulerServiceStub:
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.SubmitRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.SubmitRunResponse.FromString,
                 _registered_method=True)
+        self.EstimateRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/EstimateRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.EstimateRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.EstimateRunResponse.FromString,
+                _registered_method=True)
         self.GetRun = channel.unary_unary(
                 '/proctor.v1.SchedulerService/GetRun',
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.GetRunRequest.SerializeToString,
@@ -108,6 +113,13 @@ class SchedulerServiceServicer:
 
     def SubmitRun(self, request, context):
         """Validates an order and stores it as a run. The run starts when it gets a run slot.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EstimateRun(self, request, context):
+        """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -206,6 +218,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.SubmitRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.SubmitRunResponse.SerializeToString,
             ),
+            'EstimateRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimateRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.EstimateRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.EstimateRunResponse.SerializeToString,
+            ),
             'GetRun': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRun,
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.GetRunRequest.FromString,
@@ -295,6 +312,33 @@ class SchedulerService:
             '/proctor.v1.SchedulerService/SubmitRun',
             proctor_dot_v1_dot_scheduler__service__pb2.SubmitRunRequest.SerializeToString,
             proctor_dot_v1_dot_scheduler__service__pb2.SubmitRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimateRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/EstimateRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.EstimateRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.EstimateRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

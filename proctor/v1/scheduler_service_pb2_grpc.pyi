@@ -35,6 +35,8 @@ class SchedulerServiceStub:
     def __new__(cls, channel: _aio.Channel) -> SchedulerServiceAsyncStub: ...
     SubmitRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SubmitRunRequest, _scheduler_service_pb2.SubmitRunResponse]
     """Validates an order and stores it as a run. The run starts when it gets a run slot."""
+    EstimateRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.EstimateRunRequest, _scheduler_service_pb2.EstimateRunResponse]
+    """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetRunRequest, _scheduler_service_pb2.GetRunResponse]
     """Returns one run with its progress."""
     ListRuns: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]
@@ -69,6 +71,8 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     SubmitRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SubmitRunRequest, _scheduler_service_pb2.SubmitRunResponse]  # type: ignore[assignment]
     """Validates an order and stores it as a run. The run starts when it gets a run slot."""
+    EstimateRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.EstimateRunRequest, _scheduler_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
+    """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored."""
     GetRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetRunRequest, _scheduler_service_pb2.GetRunResponse]  # type: ignore[assignment]
     """Returns one run with its progress."""
     ListRuns: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]  # type: ignore[assignment]
@@ -106,6 +110,14 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.SubmitRunResponse, _abc.Awaitable[_scheduler_service_pb2.SubmitRunResponse]]:
         """Validates an order and stores it as a run. The run starts when it gets a run slot."""
+
+    @_abc_1.abstractmethod
+    def EstimateRun(
+        self,
+        request: _scheduler_service_pb2.EstimateRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.EstimateRunResponse, _abc.Awaitable[_scheduler_service_pb2.EstimateRunResponse]]:
+        """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored."""
 
     @_abc_1.abstractmethod
     def GetRun(

@@ -48,6 +48,7 @@ _READ, _CHANGE, _OWNER = Permission.READ, Permission.CHANGE, Permission.OWNER
 METHODS: Mapping[str, Permission] = {
     # Runs.
     "SubmitRun": _CHANGE,
+    "EstimateRun": _READ,
     "GetRun": _READ,
     "ListRuns": _READ,
     "WatchRun": _READ,
@@ -162,6 +163,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", CHANGES): "ListChanges",
     ("GET", STORAGE): "GetStorage",
     ("POST", f"{BENCHMARKING}/run"): "SubmitRun",
+    ("POST", f"{BENCHMARKING}/estimate"): "EstimateRun",
     ("GET", f"{BENCHMARKING}/results"): "ListRuns",
     ("GET", f"{BENCHMARKING}/results/{{job_id}}"): "GetSummary",
     ("GET", f"{BENCHMARKING}/results/{{job_id}}/export"): "ExportRun",

@@ -12,6 +12,7 @@ from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.values.run import Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
+from proctor.wire.values import PRICE
 from services.common.checked_fields import nul_problem, refuse
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
@@ -70,6 +71,19 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             run=snapshot_to_proto(await self.reads.show_run.show(run.run_id)),
             estimated_seconds=forecast.seconds,
             estimated_cost=forecast.cost,
+        )
+
+    async def EstimateRun(
+        self, request: messages.EstimateRunRequest, context: RpcContext
+    ) -> messages.EstimateRunResponse:
+        user = request.user or DEFAULT_USER
+        submission = Submission(RunId(str(uuid4())), order_from_proto(request.order), user)
+        run = await self.submit.prepare(submission)
+        forecast = await self.reads.forecast_run.forecast(run, is_stored=False)
+        return messages.EstimateRunResponse(
+            estimated_seconds=forecast.seconds,
+            estimated_cost=forecast.cost,
+            price=PRICE.to_proto(run.price) if run.price else None,
         )
 
     async def GetRun(self, request: messages.GetRunRequest, context: RpcContext) -> messages.GetRunResponse:

@@ -198,6 +198,18 @@ async def test_results_of_a_finished_job_have_the_promised_fields(harness: Gatew
     assert body["summary"]["benchmarks_run"] == ["sst2"]
 
 
+async def test_order_is_estimated_and_not_started(harness: GatewayHarness) -> None:
+    harness.scheduler.estimated_seconds, harness.scheduler.estimated_cost = 90.0, 0.25
+    harness.scheduler.price = run_pb2.ModelPrice(currency="EUR")
+    status, body, _ = await call(harness, "POST", f"{API}/estimate", json={**ORDER, "limit": 50})
+    assert (status, body["estimated_duration"], body["estimated_cost"]) == (200, "1-2 minutes", 0.25)
+    assert (body["estimated_seconds"], body["currency"]) == (90.0, "EUR")
+    [asked] = harness.scheduler.estimated
+    assert (asked.order.limit, asked.user) == (50, "local")
+    assert not harness.scheduler.submitted
+    assert not harness.scheduler.runs
+
+
 async def test_what_a_job_costs_is_reported_where_its_model_has_a_price(harness: GatewayHarness) -> None:
     price = run_pb2.ModelPrice(input_per_million=2, output_per_million=10, currency="EUR")
     harness.scheduler.estimated_cost, harness.scheduler.price = 0.25, price

@@ -21,6 +21,7 @@ PROMISED = {
     "/api/v1/benchmarking/results/{job_id}/export",
     "/api/v1/benchmarking/rescore/{job_id}",
     "/api/v1/benchmarking/compare",
+    "/api/v1/benchmarking/estimate",
     "/api/v1/benchmarking/leaderboard",
     "/api/v1/benchmarking/history",
     "/api/v1/queue",

@@ -31,6 +31,9 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         await page.locator("select[name=benchmark]").select_option("suite:starter")
         await page.locator("input[value=sentiment]").check()
         await page.locator("input[name=limit]").fill("7")
+        await page.locator("input[name=limit]").press("Tab")
+        await expect(page.locator("#estimate")).to_contain_text("Until its end")
+        await expect(page.locator("input[name=limit]")).to_have_value("7")
         assert "model=openai" in page.url
         await page.get_by_role("button", name="Start the run").click()
         await expect(page.locator(".notice")).to_contain_text("The run is ordered.")

@@ -85,6 +85,9 @@ async def test_cost_is_usage_times_price_at_every_api_and_reported_before_the_ne
     assert f"<tr><th>cost</th><td>{summary.cost:.6g} EUR</td></tr>" in page.read_text()
 
     body = {"project_id": 1, "suite": "keyed", "config": {"provider": "openai", "model": "fake"}}
+    estimated = (await http(stack, "POST", f"{API}/estimate", json=body)).body
+    assert (estimated["estimated_cost"], estimated["currency"]) == (cost, "EUR")
+    assert estimated["estimated_seconds"]
     started = (await http(stack, "POST", f"{API}/run", json=body)).body
     assert (started["estimated_cost"], started["currency"]) == (cost, "EUR")
     await ended(stack, started["job_id"])

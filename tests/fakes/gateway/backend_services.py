@@ -66,6 +66,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     rollouts: FakeRollouts = field(default_factory=FakeRollouts)
     ordered_models: list[str] = field(default_factory=list)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
+    estimated: list[scheduler_pb2.EstimateRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     estimated_seconds: float | None = None
     estimated_cost: float | None = None
@@ -102,6 +103,17 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self._lose_answer()
         return scheduler_pb2.SubmitRunResponse(
             run=run, estimated_seconds=self.estimated_seconds, estimated_cost=self.estimated_cost
+        )
+
+    async def EstimateRun(
+        self, request: scheduler_pb2.EstimateRunRequest, context: Any
+    ) -> scheduler_pb2.EstimateRunResponse:
+        self._note(context)
+        if self.refusal:
+            raise self.refusal
+        self.estimated.append(request)
+        return scheduler_pb2.EstimateRunResponse(
+            estimated_seconds=self.estimated_seconds, estimated_cost=self.estimated_cost, price=self.price
         )
 
     async def GetRun(

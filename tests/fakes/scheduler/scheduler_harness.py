@@ -124,8 +124,8 @@ class SchedulerHarness:
     def listing_by(self, forecasts: ForecastQueue) -> ListRuns:
         return ListRuns(self.runs, self.counting, forecasts, self.registry)
 
-    async def forecast(self, run: Run) -> RunForecast:
-        return await ForecastRun(self.runs, self.forecasts).forecast(run)
+    async def forecast(self, run: Run, *, is_stored: bool = True) -> RunForecast:
+        return await ForecastRun(self.runs, self.forecasts).forecast(run, is_stored=is_stored)
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
         submission = Submission(RunId(str(uuid4())), order or toy_order(), user)

@@ -12,7 +12,7 @@ from proctor.wire.enums import member_of
 from services.gateway.api.models import full_model
 from services.gateway.api.runs.job import job_listed, job_results
 from services.gateway.api.runs.requests import RunRequest, RunsParameters
-from services.gateway.api.runs.schemas import JobPage, JobResults, JobStarted
+from services.gateway.api.runs.schemas import EstimateShown, JobPage, JobResults, JobStarted
 from services.gateway.api.suites.schemas import check_known_suite
 from services.gateway.auth import Now, User
 from services.gateway.backends import ResultsCalls, SchedulerCalls
@@ -55,6 +55,18 @@ async def start(scheduler: SchedulerCalls, user: User, body: RunRequest) -> JobS
         message=f"Benchmarking started for suite: {body.suite}",
         estimated_duration=duration_text(optional(response, "estimated_seconds")),
     )
+
+
+@router.post(
+    "/estimate",
+    responses=problems(400, 422, 503),
+    summary="Estimate what a benchmark would take. Nothing is started",
+)
+async def estimate(scheduler: SchedulerCalls, user: User, body: RunRequest) -> EstimateShown:
+    request = scheduler_pb2.EstimateRunRequest(order=body.to_order(), user=user)
+    response = await scheduler.runs.EstimateRun(request)
+    duration = duration_text(optional(response, "estimated_seconds"))
+    return present(EstimateShown, response, response.price, estimated_duration=duration)
 
 
 @router.get(

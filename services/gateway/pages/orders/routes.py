@@ -16,7 +16,7 @@ from services.gateway.backends import Results, ResultsCalls, Scheduler, Schedule
 from services.gateway.http.presentation import optional
 from services.gateway.pages import text
 from services.gateway.pages.orders.form import FormFaults, OrderForm, faults_of_refusal
-from services.gateway.pages.orders.view import Listed, PastRun, order_view, past_run
+from services.gateway.pages.orders.view import Estimate, Listed, PastRun, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf
 
 _MOST_DATASETS = 500
@@ -27,10 +27,13 @@ router = APIRouter(prefix="/runs/new", include_in_schema=False)
 
 @router.get("")
 async def show_form(
-    request: Request, page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls
+    request: Request, page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, user: User
 ) -> Response:
     form = OrderForm.of(request.query_params)
-    view = order_view(form, await _listed(scheduler, results, form), {}, str(uuid.uuid4()))
+    listed, estimate = await asyncio.gather(
+        _listed(scheduler, results, form), _estimate(scheduler, form, user)
+    )
+    view = order_view(form, listed, {}, str(uuid.uuid4()), estimate)
     response = page.show("orders/new", view, part="orders/new_part")
     if page.is_part:
         response.headers["HX-Replace-Url"] = form.link()
@@ -73,6 +76,23 @@ def _ordered(response: scheduler_pb2.SubmitRunResponse) -> str:
     takes = f" It should take about {text.duration(seconds)}." if seconds is not None else ""
     costs = f" It should cost about {text.money(cost, response.run.price.currency)}." if cost else ""
     return f"The run is ordered.{takes}{costs}"
+
+
+async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimate | None:
+    """None for an order that is not whole yet, or that would be refused: it says why when it is sent."""
+    if not (form.get("model") and form.benchmark):
+        return None
+    try:
+        request = scheduler_pb2.EstimateRunRequest(order=form.to_order(), user=user)
+        response = await scheduler.runs.EstimateRun(request)
+    except FormFaults:
+        return None
+    except DomainError as error:
+        if error.kind not in _REFUSALS:
+            raise
+        return None
+    seconds, cost = optional(response, "estimated_seconds"), optional(response, "estimated_cost")
+    return Estimate(seconds, cost, response.price.currency)
 
 
 async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Listed:

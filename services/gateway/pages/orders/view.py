@@ -44,6 +44,15 @@ class PastRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the order would take, its wait included; None where nothing is measured."""
+
+    seconds: float | None
+    cost: float | None
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
 class OrderView:
     form: OrderForm
     models: Sequence[ModelChoice]
@@ -56,6 +65,7 @@ class OrderView:
     waiting: int
     faults: Faults
     request_id: str
+    estimate: Estimate | None
 
     def fault(self, name: str) -> str:
         return self.faults.get(name, "")
@@ -89,7 +99,9 @@ class Listed:
     waiting: int
 
 
-def order_view(form: OrderForm, listed: Listed, faults: Faults, request_id: str) -> OrderView:
+def order_view(
+    form: OrderForm, listed: Listed, faults: Faults, request_id: str, estimate: Estimate | None = None
+) -> OrderView:
     engines = {source.pool: source.engine for source in listed.models.sources}
     providers = {source.provider: source.engine for source in listed.models.sources}
     chosen = next((each for each in listed.models.models if each.model == form.get("model")), None)
@@ -107,6 +119,7 @@ def order_view(form: OrderForm, listed: Listed, faults: Faults, request_id: str)
         waiting=listed.waiting,
         faults=faults,
         request_id=request_id,
+        estimate=estimate,
     )
 
 

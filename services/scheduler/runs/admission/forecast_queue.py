@@ -219,9 +219,15 @@ class ForecastQueue:
         """The estimate of a run that was just submitted, its wait included; None if nothing is known."""
         return (await self.forecast([run])).seconds_to_end(run)
 
-    async def _make(self) -> QueueForecast:
+    async def seconds_if_ordered(self, run: Run) -> float | None:
+        """The same of a run that is not stored, as if it were submitted now."""
+        return (await self._make(run)).seconds_to_end(run)
+
+    async def _make(self, ordered: Run | None = None) -> QueueForecast:
         limits = await self.limits.limits()
         queue = await self.store.queue(MOST_FORECAST)
+        if ordered:
+            queue = queue.with_ordered(ordered)
         known = [*queue.running, *(each.run for each in queue.waiting)]
         # One query for all pairs: a queue of hundreds has few suites and models.
         history = await self.store.past_runs({(run.order.benchmark, run.order.model) for run in known})

@@ -1,7 +1,7 @@
 """The queue at one moment: running and pending runs in order, and the limit that blocks a pending run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.scheduler.limits.queue_limits import QueueLimits
@@ -39,6 +39,17 @@ class QueuedRuns:
 
     def free_slots(self, limits: QueueLimits) -> int:
         return max(limits.max_running - len(self.running), 0)
+
+    def with_ordered(self, run: Run) -> "QueuedRuns":
+        """The queue with a run that is ordered now: the last one of those that are as urgent.
+
+        Where it would come behind the runs that are listed, the queue is the same.
+        """
+        index = sum(each.run.order.priority <= run.order.priority for each in self.waiting)
+        if index == len(self.waiting) < self.waiting_total:
+            return self
+        waiting = [*self.waiting[:index], WaitingRun(run, run.created_at), *self.waiting[index:]]
+        return replace(self, waiting=waiting, waiting_total=self.waiting_total + 1)
 
     def running_of(self, user: str) -> int:
         return sum(run.user == user for run in self.running)

@@ -13,9 +13,10 @@ class ForecastRun:
     lists: RunLists
     forecasts: ForecastQueue
 
-    async def forecast(self, run: Run) -> RunForecast:
-        """When a run that was just submitted will end, and what it will cost."""
-        seconds = await self.forecasts.seconds_to_end(run)
+    async def forecast(self, run: Run, *, is_stored: bool = True) -> RunForecast:
+        """When a run that was just submitted, or would be, will end, and what it will cost."""
+        estimate = self.forecasts.seconds_to_end if is_stored else self.forecasts.seconds_if_ordered
+        seconds = await estimate(run)
         if run.price is None:
             return RunForecast(seconds, None)
         history = await self.lists.past_usage(run)

@@ -88,8 +88,8 @@ def test_what_changes_something_is_no_read_and_needs_a_caller() -> None:
     public = {route for route in ROUTES if route_permission(*route) is Permission.PUBLIC}
     # Forms of pages that change nothing but cookies.
     cookies = {("POST", "/theme"), ("POST", "/sign-in"), ("POST", "/sign-out")}
-    # Its runs and metrics do not fit into an address.
-    questions = {("POST", "/api/v1/benchmarking/compare")}
+    # They store nothing; their bodies do not fit into an address.
+    questions = {("POST", f"/api/v1/benchmarking/{name}") for name in ("compare", "estimate")}
     assert {method for method, _ in (reads | public) - cookies - questions} == {"GET"}
     assert route_permission("GET", "/compare") is Permission.READ
     changing = (

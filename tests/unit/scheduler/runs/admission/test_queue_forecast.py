@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.limits.queue_limits import QueueLimits
@@ -15,6 +16,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.surroundings import START
 
 ORDER = RunOrder("toy", "openai/fake")
+_PRIORITIES = (("a", Priority.HIGH), ("b", Priority.NORMAL))
 ONE_PAST_RUN: PastRuns = {("toy", "openai/fake"): [CompletedRun((), None, 1, 100, 50.0)]}
 
 
@@ -76,6 +78,18 @@ def test_a_run_ends_its_own_time_after_its_start() -> None:
     assert reported.seconds_to_end(waiting) == 20 + 50
     # Admitted by the time that it is looked for.
     assert reported.seconds_to_end(run("a")) == 50
+
+
+def test_order_waits_behind_those_that_are_as_urgent_only() -> None:
+    urgent, usual = (run(name, order=replace(ORDER, priority=each)) for name, each in _PRIORITIES)
+    waiting = [WaitingRun(urgent, START), WaitingRun(usual, START)]
+    ordered = run("c", order=replace(ORDER, priority=Priority.HIGH))
+    queue = QueuedRuns((), waiting, 2).with_ordered(ordered)
+    assert [each.run.run_id for each in queue.waiting] == ["a", "c", "b"]
+    assert queue.waiting_total == 3
+    # Its place is behind those that were read.
+    cut = QueuedRuns((), waiting[:1], 200)
+    assert cut.with_ordered(run("c", order=replace(ORDER, priority=Priority.LOW))) is cut
 
 
 def test_nothing_is_reported_where_nothing_tells() -> None:

@@ -333,6 +333,18 @@ async def test_estimate_is_distinguished_from_runs_before_and_missing_without_an
     assert (await harness.forecast(later)).seconds == pytest.approx(2 * past.seconds)
 
 
+async def test_order_is_estimated_as_if_it_were_submitted_and_nothing_is_stored() -> None:
+    harness = SchedulerHarness()
+    first = await harness.submitting.submit(Submission(RunId("one"), toy_order(), "local"))
+    await harness.admit()
+    await harness.finish(first.run_id, harness.driver(first.run_id))
+    ordered = Submission(RunId("two"), toy_order(rollouts=2), "local")
+    estimate = await harness.forecast(await harness.submitting.prepare(ordered), is_stored=False)
+    assert estimate.seconds
+    assert list(harness.runs.runs) == ["one"]
+    assert await harness.forecast(await harness.submitting.submit(ordered)) == estimate
+
+
 async def _submit(harness: SchedulerHarness, run_id: str, request_id: str) -> Run:
     submission = Submission(RunId(run_id), toy_order(), "local", request_id)
     return await harness.submitting.submit(submission)
