@@ -55,6 +55,28 @@ async def test_ties_are_a_band_and_their_rank_is_a_range(harness: GatewayHarness
     assert "Pairs without a significant difference" in shown.html
 
 
+async def test_scores_are_shown_against_what_the_answers_cost(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.extend([entry("vllm/a", 1, 0.9), entry(HOSTILE, 2, 0.7)])
+    found.total_models = 2
+    found.entries[1].run_id = f"{RUN_ID[:-1]}2"
+    for number, one in enumerate(found.entries, 1):
+        summary = summary_pb2.RunSummary(answered=1000, cost=0.5 / number)
+        summary.price.currency = "EUR"
+        harness.results.summaries[one.run_id] = summary
+    shown = await show(harness, "/leaderboard?suite=glue&against=cost")
+    dots = [tag for tag, attributes in shown.elements if attributes.get("class") == "dot"]
+    assert dots == ["circle", "circle"]
+    assert "0.25 EUR" in shown.html
+    assert shown.html.count("by none") == 2
+    assert "<img" not in shown.html
+    assert "No ranked model has a time" in (await show(harness, "/leaderboard?suite=glue&against=time")).html
+    # The API has no such view.
+    links = [attributes.get("href") or "" for _, attributes in shown.elements]
+    [api] = [link for link in links if link.startswith("/api/")]
+    assert "against" not in api
+
+
 async def test_model_that_moved_leads_to_its_previous_run(harness: GatewayHarness) -> None:
     found = harness.results.entries.leaderboard
     for rank, change in enumerate((0.011, -0.02), 1):

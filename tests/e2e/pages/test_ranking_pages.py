@@ -28,7 +28,12 @@ async def ranked(site: Site) -> Site:
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [(LIMITED, "leaderboard"), ("/leaderboard?suite=starter", "unranked"), ("/history", "history")],
+    [
+        (LIMITED, "leaderboard"),
+        (f"{LIMITED}&against=time", "pareto"),
+        ("/leaderboard?suite=starter", "unranked"),
+        ("/history", "history"),
+    ],
 )
 async def test_page_in_every_look(ranked: Site, path: str, name: str) -> None:
     await ranked.check_in_every_look(path, name)

@@ -1,14 +1,14 @@
 """The leaderboard of a suite: models by rank, with their intervals, and why others have no rank."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from proctor.v1 import run_pb2
+from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1.leaderboard_service_pb2 import (
     GetHistoryRequest,
     GetLeaderboardRequest,
@@ -22,16 +22,19 @@ from services.gateway.auth import Now
 from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.filters import filter_choices
+from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
+from services.gateway.pages.leaderboard.rows import ranked_rows
 from services.gateway.pages.leaderboard.view import (
     MOST_SHOWN,
     SCORINGS,
     SHOWN,
+    LeaderboardView,
     leaderboard_view,
-    ranked_rows,
 )
 from services.gateway.pages.page import PageOf
 
 _SUITE = "glue"
+_SUMMARIES_AT_A_TIME = 8
 # Of refused filters, which the page shows with the reason.
 _STATUS = {ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
 _COLUMNS = ("rank", "model", "score", "ci_low", "ci_high", "n", "run_id", "closed_at")
@@ -51,6 +54,7 @@ class LeaderboardParameters:
     include: str = ""
     q: str = ""
     limit: str = ""
+    against: str = ""
 
     def named(self, suite: str) -> dict[str, str]:
         """The filters that are set and understood."""
@@ -64,6 +68,7 @@ class LeaderboardParameters:
             "include": "limited" if self.include == "limited" else "",
             "q": self.q.strip()[:512],
             "limit": str(MOST_SHOWN) if self.limit == str(MOST_SHOWN) else "",
+            "against": self.against if self.against in AGAINST else "",
         }
         return {name: value for name, value in named.items() if value}
 
@@ -81,6 +86,8 @@ async def show_leaderboard(
         filter_choices(scheduler, filters),
     )
     view = leaderboard_view(found, choices, now, refused.message if refused else "")
+    if "against" in filters:
+        view = replace(view, pareto=await _pareto(results, filters["against"], view))
     status = _STATUS[refused.kind] if refused else 200
     response = page.show("leaderboard/leaderboard", view, part="leaderboard/leaderboard_part", status=status)
     if page.is_part:
@@ -100,6 +107,18 @@ async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) ->
         for row in rows
     )
     return csv_file("leaderboard.csv", _COLUMNS, records)
+
+
+async def _pareto(results: Results, against: str, view: LeaderboardView) -> ParetoView:
+    """What the runs that are shown took is in their summaries."""
+    rows = [row for band in view.bands for row in band]
+    slots = asyncio.Semaphore(_SUMMARIES_AT_A_TIME)
+
+    async def summary(run_id: str) -> summary_pb2.RunSummary:
+        async with slots:
+            return await results.summary(run_id)
+
+    return pareto_view(against, rows, await asyncio.gather(*(summary(row.run_id) for row in rows)))
 
 
 async def _newest_suite(results: Results) -> str:

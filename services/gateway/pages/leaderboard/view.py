@@ -1,18 +1,20 @@
 """What the template of the leaderboard knows: bands of models, with figures on one scale."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from urllib.parse import urlencode
 
-from proctor.v1 import leaderboard_pb2, run_pb2
+from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
-from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.http.presentation import moment
 from services.gateway.pages.filters import FilterChoices
 from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.leaderboard.pareto import ParetoView
+from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows, scale_of
 from services.gateway.paths import BENCHMARKING
 
 SCORINGS = words_of(run_pb2.ScoringMethod)
@@ -23,34 +25,15 @@ MOST_SHOWN = 100
 _MOST_COMPARED = 6
 _API = f"{BENCHMARKING}/leaderboard"
 # Filters of the page that the API does not have.
-_OF_THE_PAGE = ("q",)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderboardRow:
-    """A model or a baseline; `rank` is a range where models share it, and "" for those without one."""
-
-    rank: str
-    model: str
-    run_id: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    tasks: int
-    direction: str
-    difference: float | None
-    previous_run_id: str
-    tied_with: Sequence[str]
-    not_compared_with: Sequence[str]
-    is_selected_best: bool
-    reasons: Sequence[str]
-    closed_at: datetime | None
+_OF_THE_PAGE = ("q", "against")
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardView:
-    """`bands`: models that share a rank, the best ones first. `fault`: why nothing can be ranked as asked."""
+    """`bands`: models that share a rank, the best ones first. `fault`: why nothing can be ranked as asked.
+
+    `pareto` is there where figures are shown against cost or time.
+    """
 
     bands: Sequence[Sequence[LeaderboardRow]]
     baselines: Sequence[LeaderboardRow]
@@ -68,6 +51,7 @@ class LeaderboardView:
     metrics: Sequence[str]
     filters: Mapping[str, str]
     now: datetime
+    pareto: ParetoView | None = None
 
     def get(self, name: str) -> str:
         return self.filters.get(name, "")
@@ -126,14 +110,14 @@ def leaderboard_view(
     name = choices.filters.get("q", "").casefold()
     rows = ranked_rows(found)
     shown = [row for row in rows if name in row.model.casefold()]
-    baselines = [_row(entry, "") for entry in found.baselines]
-    unranked = [_row(entry, "") for entry in found.unranked]
+    baselines = [entry_row(entry, "") for entry in found.baselines]
+    unranked = [entry_row(entry, "") for entry in found.unranked]
     first = rows[0] if rows else None
     return LeaderboardView(
         bands=[list(band) for _, band in groupby(shown, key=lambda row: row.rank)],
         baselines=baselines,
         unranked=[row for row in unranked if name in row.model.casefold()],
-        scale=_scale([*rows[:1], *shown, *baselines]),
+        scale=scale_of([*rows[:1], *shown, *baselines]),
         first=first,
         listed=len(rows),
         total=found.total_models,
@@ -147,48 +131,3 @@ def leaderboard_view(
         filters=choices.filters,
         now=now,
     )
-
-
-def ranked_rows(found: GetLeaderboardResponse) -> list[LeaderboardRow]:
-    """Rows of all listed models.
-
-    The last band has an open end where models beyond the list may share its rank.
-    """
-    rows: list[LeaderboardRow] = []
-    for rank, band in groupby(found.entries, key=lambda entry: entry.rank):
-        entries = list(band)
-        last = rank + len(entries) - 1
-        is_open = len(rows) + len(entries) == len(found.entries) < found.total_models
-        shown = f"{rank}+" if is_open else f"{rank}–{last}" if last > rank else str(rank)
-        rows += [_row(entry, shown) for entry in entries]
-    return rows
-
-
-def _row(entry: leaderboard_pb2.LeaderboardEntry, rank: str) -> LeaderboardRow:
-    low, high = interval(entry.figure) or (None, None)
-    trend = entry.trend
-    return LeaderboardRow(
-        rank=rank,
-        model=entry.model,
-        run_id=entry.run_id,
-        value=optional(entry.figure, "mean"),
-        low=low,
-        high=high,
-        n=entry.figure.n,
-        tasks=entry.task_count,
-        direction=word_of(leaderboard_pb2.TrendDirection, trend.direction) if trend.direction else "",
-        difference=optional(trend, "difference"),
-        previous_run_id=trend.previous_run_id,
-        tied_with=list(entry.tied_with),
-        not_compared_with=list(entry.not_compared_with),
-        is_selected_best=entry.is_selected_best,
-        reasons=list(entry.unranked_because),
-        closed_at=moment(entry.closed_at),
-    )
-
-
-def _scale(rows: Iterable[LeaderboardRow]) -> Scale:
-    """Around all figures and their intervals; shares stay within 0 and 1."""
-    ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None]
-    is_share = all(0 <= end <= 1 for end in ends)
-    return Scale.around(ends, within=(0.0, 1.0) if is_share else None)
