@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from proctor.v1 import change_pb2 as _change_pb2
 from proctor.v1 import run_pb2 as _run_pb2
@@ -162,6 +163,63 @@ class UserRunCounts(_message.Message):
 Global___UserRunCounts: _TypeAlias = UserRunCounts  # noqa: Y015
 
 @_typing.final
+class ProviderRate(_message.Message):
+    """How fast one provider is asked with one API key, and its limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POOLS_FIELD_NUMBER: _builtins.int
+    REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    RATE_LIMITED_FIELD_NUMBER: _builtins.int
+    ALLOWED_REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    ALLOWED_TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    RESUME_AT_FIELD_NUMBER: _builtins.int
+    requests_per_second: _builtins.float
+    """Accepted requests per second of all workers together, over the last seconds."""
+    waiting: _builtins.int
+    """Requests that wait in workers."""
+    rate_limited: _builtins.int
+    """Requests that it refused with status 429, as long as it is asked."""
+    allowed_requests_per_second: _builtins.float
+    """Requests per second that it announces, the lowest that a worker reports; unset without any."""
+    allowed_tokens_per_second: _builtins.float
+    """Tokens per second, likewise."""
+    @_builtins.property
+    def pools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Pools whose workers ask it, ordered by name."""
+
+    @_builtins.property
+    def resume_at(self) -> _timestamp_pb2.Timestamp:
+        """Time to come until which no request is sent; unset when there is none."""
+
+    def __init__(
+        self,
+        *,
+        pools: _abc.Iterable[_builtins.str] | None = ...,
+        requests_per_second: _builtins.float = ...,
+        waiting: _builtins.int = ...,
+        rate_limited: _builtins.int = ...,
+        allowed_requests_per_second: _builtins.float | None = ...,
+        allowed_tokens_per_second: _builtins.float | None = ...,
+        resume_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "resume_at", b"resume_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "pools", b"pools", "rate_limited", b"rate_limited", "requests_per_second", b"requests_per_second", "resume_at", b"resume_at", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__allowed_requests_per_second: _TypeAlias = _typing.Literal["allowed_requests_per_second"]  # noqa: Y015
+    _WhichOneofArgType__allowed_requests_per_second: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second"]  # noqa: Y015
+    _WhichOneofReturnType__allowed_tokens_per_second: _TypeAlias = _typing.Literal["allowed_tokens_per_second"]  # noqa: Y015
+    _WhichOneofArgType__allowed_tokens_per_second: _TypeAlias = _typing.Literal["_allowed_tokens_per_second", b"_allowed_tokens_per_second"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allowed_requests_per_second) -> _WhichOneofReturnType__allowed_requests_per_second | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allowed_tokens_per_second) -> _WhichOneofReturnType__allowed_tokens_per_second | None: ...
+
+Global___ProviderRate: _TypeAlias = ProviderRate  # noqa: Y015
+
+@_typing.final
 class GetQueueRequest(_message.Message):
     """Request of GetQueue."""
 
@@ -196,6 +254,7 @@ class GetQueueResponse(_message.Message):
     WORKERS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     USERS_FIELD_NUMBER: _builtins.int
+    RATES_FIELD_NUMBER: _builtins.int
     waiting_total: _builtins.int
     """Number of all waiting runs."""
     @_builtins.property
@@ -224,6 +283,10 @@ class GetQueueResponse(_message.Message):
     def users(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserRunCounts]:
         """Users with running or pending runs, ordered by name."""
 
+    @_builtins.property
+    def rates(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProviderRate]:
+        """Providers that are asked now, ordered by pool."""
+
     def __init__(
         self,
         *,
@@ -234,10 +297,11 @@ class GetQueueResponse(_message.Message):
         workers: _abc.Iterable[_scheduler_service_pb2.WorkerInfo] | None = ...,
         limits: Global___QueueLimits | None = ...,
         users: _abc.Iterable[Global___UserRunCounts] | None = ...,
+        rates: _abc.Iterable[Global___ProviderRate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "running", b"running", "users", b"users", "waiting", b"waiting", "waiting_total", b"waiting_total", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "rates", b"rates", "running", b"running", "users", b"users", "waiting", b"waiting", "waiting_total", b"waiting_total", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -190,6 +190,7 @@ class SchedulerParts:
         self._signals = RunSignals(
             tracker=self._tracker,
             registry=self.workers.registry,
+            rates=self._rate_limits.tracker,
             retry_budget=self._rate_limits.retry_budget,
         )
         sources = OrderSources(

@@ -150,6 +150,18 @@ class QueueUser(BaseModel):
     pending: int
 
 
+class ProviderRate(BaseModel):
+    """How fast one provider is asked with one API key, and the limits that it announces."""
+
+    pools: list[str] = Field(description="Pools whose workers ask it")
+    requests_per_second: float = Field(description="Accepted ones of all workers together")
+    waiting: int = Field(description="Requests that wait in workers")
+    rate_limited: int = Field(description="Requests refused with status 429")
+    allowed_requests_per_second: float | None = Field(description="Null where it announces no limit")
+    allowed_tokens_per_second: float | None = Field(description="Null where it announces no limit")
+    resume_at: datetime | None = Field(description="Until then no request is sent; else null")
+
+
 class Queue(BaseModel):
     """A snapshot."""
 
@@ -160,6 +172,7 @@ class Queue(BaseModel):
     workers: list[QueueWorker] = Field(description="Live workers")
     limits: Limits
     users: list[QueueUser] = Field(description="Users with running or pending jobs")
+    rates: list[ProviderRate] = Field(description="Providers that are asked now")
 
 
 @router.get("", responses=problems(422, 503), summary="Running, waiting and paused jobs")

@@ -14,7 +14,7 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
 from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.rate_limits.rate_meter import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
@@ -53,10 +53,11 @@ class OrderSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSignals:
-    """Signals of runs that execute: their progress, their workers, and the retries they have left."""
+    """Signals of runs that execute: their progress, their workers, how fast those ask, and retries left."""
 
     tracker: ProgressTracker
     registry: WorkerRegistry
+    rates: RateLimitTracker
     retry_budget: RetryBudget
 
 
@@ -115,6 +116,7 @@ def make_runs(
         report_queue=ReportQueue(depths=PostgresQueue(session), limits=limits, clock=clock),
         queue_api=GrpcQueueApi(
             list_runs=reads.list_runs,
+            rates=signals.rates,
             change=ChangeLimits(limits),
             limits=limits,
             changes=reads.show_run.changes,

@@ -94,6 +94,23 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
     assert body["users"] == [{"user": "bob", "running": 0, "pending": 1}]
 
 
+async def test_providers_that_are_asked_are_shown_with_what_they_allow(harness: GatewayHarness) -> None:
+    rate = harness.scheduler.queue.queue.rates.add(pools=["remote"], requests_per_second=2.5)
+    rate.rate_limited, rate.allowed_requests_per_second = 4, 3
+    _, body, _ = await call(harness, "GET", QUEUE)
+    assert body["rates"] == [
+        {
+            "pools": ["remote"],
+            "requests_per_second": 2.5,
+            "waiting": 0,
+            "rate_limited": 4,
+            "allowed_requests_per_second": 3.0,
+            "allowed_tokens_per_second": None,
+            "resume_at": None,
+        }
+    ]
+
+
 async def test_null_takes_a_limit_back_to_the_setting(harness: GatewayHarness) -> None:
     changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
     await call(harness, "PATCH", f"{QUEUE}/limits", json=changes)

@@ -193,3 +193,14 @@ async def test_user_above_the_limit_of_requests_gets_a_page_that_says_when_to_tr
     shown = await show(harness, "/runs")
     assert (shown.status, shown.headers["Retry-After"]) == (429, "7")
     assert "Too many requests" in shown.html
+
+
+async def test_queue_shows_how_fast_providers_are_asked_and_what_they_allow(harness: GatewayHarness) -> None:
+    rate = harness.scheduler.queue.queue.rates.add(pools=["remote"], requests_per_second=2.5, rate_limited=7)
+    assert "not announced" in (await show(harness, "/queue")).html
+    rate.allowed_requests_per_second = 3
+    rate.resume_at.GetCurrentTime()
+    shown = await show(harness, "/queue")
+    assert "not announced" not in shown.html
+    assert "paused for" in shown.html
+    assert '<td class="num">7</td>' in shown.html

@@ -48,6 +48,19 @@ class WorkerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RateRow:
+    """A provider that is asked now; limits are None where it announces none."""
+
+    pools: Sequence[str]
+    rate: float
+    waiting: int
+    refused: int
+    most_requests: float | None
+    most_tokens: float | None
+    resumes_in: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A limit of the whole system; `value` is what the form shows."""
 
@@ -65,6 +78,7 @@ class QueueView:
     waiting_total: int
     paused: Sequence[QueuedRun]
     workers: Sequence[WorkerRow]
+    rates: Sequence[RateRow]
     users: Sequence[tuple[str, int, int]]
     limits: Sequence[Limit]
     priorities: Sequence[tuple[str, str]]
@@ -90,6 +104,7 @@ def queue_view(
         waiting_total=queue.waiting_total,
         paused=[_run(run) for run in queue.paused],
         workers=[_worker(worker) for worker in queue.workers],
+        rates=[_rate(rate, now) for rate in queue.rates],
         users=[(each.user, each.running, each.pending) for each in queue.users],
         limits=_limits(queue.limits),
         priorities=[(each.user, word_of(run_pb2.Priority, each.highest)) for each in queue.limits.priorities],
@@ -180,6 +195,19 @@ def _run(run: run_pb2.Run) -> QueuedRun:
         start_low=optional(run.wait, "estimated_low_seconds"),
         start_high=optional(run.wait, "estimated_high_seconds"),
         since=moment(run.created_at),
+    )
+
+
+def _rate(rate: queue_pb2.ProviderRate, now: datetime) -> RateRow:
+    resume_at = moment(rate.resume_at)
+    return RateRow(
+        pools=list(rate.pools),
+        rate=rate.requests_per_second,
+        waiting=rate.waiting,
+        refused=rate.rate_limited,
+        most_requests=optional(rate, "allowed_requests_per_second"),
+        most_tokens=optional(rate, "allowed_tokens_per_second"),
+        resumes_in=max((resume_at - now).total_seconds(), 0.0) if resume_at else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import grpc
@@ -20,6 +21,8 @@ from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
+from services.scheduler.rate_limits.provider_rates import ProviderRate, provider_rates
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.count_runs import CountRuns
@@ -29,6 +32,7 @@ from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.watch_run import WatchRun
 from services.scheduler.workers.proto import WORKER
+from services.scheduler.workers.worker import Worker
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
 _LONGEST_SECONDS = 10**9
@@ -43,6 +47,7 @@ SERVICE_NAMES = (
 )
 DEFAULT_PAGE_SIZE = 100
 _USER_COUNTS = Codec(UserRunCounts, messages.UserRunCounts)
+_RATE = Codec(ProviderRate, messages.ProviderRate)
 
 
 def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
@@ -100,6 +105,7 @@ class GrpcQueueApi(
     """The queue, and the limits that order it."""
 
     list_runs: ListRuns
+    rates: RateLimitTracker
     change: ChangeLimits
     limits: LimitStore
     changes: ChangeList
@@ -121,7 +127,12 @@ class GrpcQueueApi(
             workers=[WORKER.to_proto(worker) for worker in queue.workers],
             limits=limits_to_proto(queue.limits),
             users=[_USER_COUNTS.to_proto(each) for each in queue.users],
+            rates=[_RATE.to_proto(rate) for rate in self._rates(queue.workers)],
         )
+
+    def _rates(self, workers: Sequence[Worker]) -> list[ProviderRate]:
+        pool_of = {worker.worker_id: worker.pool for worker in workers}
+        return provider_rates(self.rates, pool_of, self.clock.monotonic(), self.clock.now())
 
     async def GetLimits(
         self, request: messages.GetLimitsRequest, context: RpcContext

@@ -1,0 +1,38 @@
+"""Providers that are asked now, as the queue shows them: workers added up by API key."""
+
+from datetime import timedelta
+
+from services.scheduler.rate_limits.provider_rates import ProviderRate, provider_rates
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateReport
+from tests.fakes.scheduler.surroundings import START
+
+POOLS = {"w1": "remote", "w2": "remote", "w3": "other"}
+
+
+def rates(*reports: tuple[float, RateReport], now: float = 10.0) -> list[ProviderRate]:
+    tracker = RateLimitTracker()
+    for at, report in reports:
+        tracker.record(report, at)
+    return provider_rates(tracker, POOLS, now, START)
+
+
+def test_workers_of_one_key_are_added_up_and_keys_stand_by_themselves() -> None:
+    found = rates(
+        (8.0, RateReport("w1", "key", sent=10, rate_limited=2)),
+        (10.0, RateReport("w1", "key", sent=20, rate_limited=4, waiting=3, allowed_requests_per_second=9.0)),
+        (10.0, RateReport("w2", "key", waiting=1, allowed_requests_per_second=7.0)),
+        (10.0, RateReport("w3", "second key")),
+    )
+    assert [rate.pools for rate in found] == [("other",), ("remote",)]
+    assert found[1] == ProviderRate(("remote",), 4.0, 4, 2, 7.0, None, None)
+
+
+def test_provider_that_nobody_asks_any_more_is_not_listed() -> None:
+    assert rates((1.0, RateReport("w1", "key", sent=10))) == []
+    assert rates((10.0, RateReport("gone", "key", sent=10))) == []
+
+
+def test_pause_is_shown_until_it_is_over() -> None:
+    later, earlier = START + timedelta(seconds=30), START - timedelta(seconds=1)
+    assert rates((10.0, RateReport("w1", "key", resume_at=later)))[0].resume_at == later
+    assert rates((10.0, RateReport("w1", "key", resume_at=earlier)))[0].resume_at is None
