@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
 from services.gateway.pages import text
 from services.gateway.pages.asset_files import Assets
@@ -27,6 +28,18 @@ _FILTERS: tuple[Callable[..., str], ...] = (
 )
 
 
+class _Compiled(BytecodeCache):
+    """Templates that this process has compiled: its files do not change, however many gateways it has."""
+
+    _code: ClassVar[dict[str, Any]] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get(bucket.key)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.code
+
+
 class Html:
     """Renders views. A template knows its `view` (a frozen dataclass) and, where it is a whole page, `page`.
 
@@ -42,6 +55,7 @@ class Html:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            bytecode_cache=_Compiled(),
         )
         self._environment.globals |= {"asset": assets.url, "entries": ENTRIES, "build": assets.digest}
         self._environment.filters |= {each.__name__: each for each in _FILTERS}
