@@ -146,6 +146,8 @@ class ListOutcomesRequest(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     FIRST_SAMPLE_FIELD_NUMBER: _builtins.int
+    FIRST_ROLLOUT_FIELD_NUMBER: _builtins.int
+    IS_BRIEF_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
@@ -160,6 +162,10 @@ class ListOutcomesRequest(_message.Message):
     """Only this status; unspecified means all."""
     first_sample: _builtins.int
     """Begins at this sample of the run; 0 means at the first. A page_token replaces it."""
+    first_rollout: _builtins.int
+    """Begins at this rollout of first_sample."""
+    is_brief: _builtins.bool
+    """Without prompts, choices, targets, and the texts and bodies of answers; predictions and messages of failures are cut."""
     @_builtins.property
     def filter(self) -> Global___OutcomeFilter:
         """Only matching outcomes; unset means all."""
@@ -174,10 +180,12 @@ class ListOutcomesRequest(_message.Message):
         status: _outcome_pb2.OutcomeStatus.ValueType = ...,
         filter: Global___OutcomeFilter | None = ...,
         first_sample: _builtins.int = ...,
+        first_rollout: _builtins.int = ...,
+        is_brief: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_sample", b"first_sample", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_rollout", b"first_rollout", "first_sample", b"first_sample", "is_brief", b"is_brief", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,7 +13,7 @@ from services.common.checked_fields import checked_choice, checked_id, checked_t
 from services.common.grpc.server import RpcContext
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.outcomes.proto import recorded_to_proto
+from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
 from services.results.summaries.proto import summary_to_proto
 from services.results.summaries.show_summary import ShowSummary
 
@@ -43,8 +43,10 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             checked_text("task", request.task),
             checked_choice("status", OutcomeStatus, request.status) if request.status else None,
             filter_from_proto(request.filter),
-            request.first_sample,
+            (request.first_sample, request.first_rollout),
+            request.is_brief,
         )
         page = await self.list_outcomes.list_page(query)
-        outcomes = [recorded_to_proto(outcome) for outcome in page.outcomes]
+        to_proto = brief_to_proto if query.is_brief else recorded_to_proto
+        outcomes = [to_proto(outcome) for outcome in page.outcomes]
         return pb.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)

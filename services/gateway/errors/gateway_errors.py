@@ -59,6 +59,20 @@ class RunNotFound(GatewayError):
     reason = "RUN_NOT_FOUND"
 
 
+class NotOfRollouts(GatewayError):
+    """Run {run_id} is not over tasks of rollouts. Its answers are at /runs/{run_id}/results."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "ROLLOUTS_NOT_FOUND"
+
+
+class NoSuchRollout(GatewayError):
+    """Run {run_id} has no attempt {attempt} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "ROLLOUTS_NOT_FOUND"
+
+
 class DatasetRunNotFound(GatewayError):
     """Benchmark {benchmark_id} not found: no run over a data set has this id."""
 

@@ -26,6 +26,7 @@ ENTRIES = (
     Entry("/suites", "Suites", "s"),
     Entry("/datasets", "Data sets", "d"),
     Entry("/batches", "Batches", "b"),
+    Entry("/rollouts", "Rollouts", "t"),
     Entry("/queue", "Queue", "q"),
     Entry("/settings", "Settings", ","),
 )

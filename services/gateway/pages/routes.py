@@ -14,6 +14,7 @@ from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.orders import routes as orders
 from services.gateway.pages.overview import routes as overview
 from services.gateway.pages.queue import routes as queue
+from services.gateway.pages.rollouts import routes as rollouts
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.runs import socket as run_socket
@@ -34,6 +35,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     run_socket.router,
     answers.router,
     golden.router,
+    rollouts.router,
     compare.router,
     batches.router,
     datasets.router,

@@ -1,4 +1,4 @@
-"""The search of everything: the id of a run opens it, the name of a suite or a model lists its runs."""
+"""The search of everything: an id opens a run or rollouts, the name of a suite or a model lists its runs."""
 
 import uuid
 from urllib.parse import urlencode
@@ -7,7 +7,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.gateway.backends import SchedulerCalls
+from proctor.v1.rollout_service_pb2 import GetRolloutsRequest
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.pages.page import PageOf
 
 # The longest name of a model; nothing that can be found is longer.
@@ -20,8 +22,19 @@ router = APIRouter(include_in_schema=False)
 async def search(page: PageOf, scheduler: SchedulerCalls, q: str = "") -> Response:
     wanted = q.strip()[:_LONGEST]
     try:
-        return page.go(f"/runs/{uuid.UUID(wanted)}")
+        return page.go(await _page_of(scheduler, str(uuid.UUID(wanted))))
     except ValueError:
         suites = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
     is_suite = wanted in [suite.suite for suite in suites.suites]
     return page.go(f"/runs?{urlencode({'suite' if is_suite else 'model': wanted})}" if wanted else "/runs")
+
+
+async def _page_of(scheduler: Scheduler, wanted: str) -> str:
+    """The order of rollouts of this id, else the run."""
+    try:
+        await scheduler.rollouts.GetRollouts(GetRolloutsRequest(order_id=wanted))
+    except DomainError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return f"/runs/{wanted}"
+    return f"/rollouts/{wanted}"

@@ -18,7 +18,7 @@ from services.results.answers.list_side_by_side import ListSideBySide, SideBySid
 from services.results.answers.mark_answers import MarkAnswers, MarkOrder, NamedAnswer
 from services.results.answers.side_by_side import ShownRow
 from services.results.outcomes.outcome import ListedOutcome
-from services.results.outcomes.proto import recorded_to_proto
+from services.results.outcomes.proto import brief_to_proto
 from services.results.samples.sample import target_as_text
 
 _MOST_CHANGES = 500
@@ -112,7 +112,4 @@ def _answer(listed: ListedOutcome | None) -> pb.SideBySideAnswer:
     """An answer without the fields that the row has already."""
     if listed is None:
         return pb.SideBySideAnswer()
-    recorded = recorded_to_proto(listed)
-    for name in ("prompt", "choices", "target"):
-        recorded.ClearField(name)
-    return pb.SideBySideAnswer(outcome=recorded)
+    return pb.SideBySideAnswer(outcome=brief_to_proto(listed))

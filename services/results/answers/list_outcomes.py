@@ -50,7 +50,8 @@ class ListedPage:
 class OutcomeQuery:
     """A page of a run's outcomes: of one task or status where given, and of what matches a filter.
 
-    It begins at `first_sample`, unless a token says where.
+    It begins at `first`, a sample and a rollout, unless a token says where. `is_brief`: without the texts of
+    answers.
     """
 
     run_id: str
@@ -59,7 +60,8 @@ class OutcomeQuery:
     task: str = ""
     status: OutcomeStatus | None = None
     filter: AnswerFilter = NO_FILTER
-    first_sample: int = 0
+    first: OutcomeKey = (0, 0)
+    is_brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,14 @@ class ListOutcomes:
         most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
-        checked_number("first_sample", query.first_sample, most=LARGEST - 1, usual=0)
+        for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
+            checked_number(name, number, most=LARGEST - 1, usual=0)
         page = _page(record.plan, query, most)
         found, after = await self._found(record.plan, page, query.filter)
-        fitting = await self._fitting(record.plan, found)
+        fitting = found if query.is_brief else await self._fitting(record.plan, found)
         if len(fitting) < len(found):
             after = fitting[-1]
-        scored = await self.answers.read(query.run_id, fitting)
+        scored = await self.answers.read(query.run_id, fitting, is_brief=query.is_brief)
         token = "" if after is None else key_token(_LIST, after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
@@ -147,8 +150,10 @@ def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
     if query.task:
         task = plan.tasks[task_index(plan, query.task)]
         first, before = task.first_sample, task.end_sample
-    # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
-    after = read_key_token(_LIST, query.page_token, first=(max(first, query.first_sample), -1))
+    sample, rollout = query.first
+    # The key before the first one. Rollouts start at 0, so -1 comes before all outcomes of a sample.
+    start = (sample, rollout - 1) if sample >= first else (first, -1)
+    after = read_key_token(_LIST, query.page_token, first=start)
     return OutcomePage(query.run_id, after, before, most, query.status)
 
 

@@ -47,8 +47,13 @@ class AnswerStore(Protocol):
         """Bytes of what `read` would give, nearly."""
         ...
 
-    async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
-        """Reads in the order of the keys; those that are not there, or count no more, are left out."""
+    async def read(
+        self, run_id: str, keys: Sequence[OutcomeKey], *, is_brief: bool = False
+    ) -> list[ScoredOutcome]:
+        """Reads in the order of the keys; those that are not there, or count no more, are left out.
+
+        `is_brief`: answers have no text, choices or body, and other texts only a beginning.
+        """
         ...
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:

@@ -55,7 +55,12 @@ class PostgresAnswers:
         rows = await self._session.fetch("weigh_outcomes", run_id, *key_columns(keys))
         return {(row["sample"], row["rollout"]): row["bytes"] for row in rows}
 
-    async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
+    async def read(
+        self, run_id: str, keys: Sequence[OutcomeKey], *, is_brief: bool = False
+    ) -> list[ScoredOutcome]:
+        if is_brief:
+            briefs = await self._session.fetch("read_outcomes_briefly", run_id, *key_columns(keys))
+            return [scored_outcome(run_id, row) for row in briefs]
         rows = await self._session.fetch("read_outcomes", run_id, *key_columns(keys))
         return [scored_outcome(run_id, row["outcome"]) for row in rows]
 

@@ -110,6 +110,25 @@ CROSS JOIN LATERAL (
 ) AS o
 ORDER BY wanted.ordinal;
 
+-- name: read_outcomes_briefly: Return some outcomes without the texts of answers, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+SELECT
+    o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
+    left(o.failure_message, 500) AS failure_message, '' AS answer_text, o.finish_reason, '[]' AS choices,
+    left(o.prediction, 500) AS prediction, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
+    o.reasoning_tokens, o.total_seconds, o.queue_seconds, o.first_token_seconds, o.between_tokens_seconds,
+    '' AS body_json, o.is_reused
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, place)
+CROSS JOIN LATERAL (
+    SELECT
+        epoch, task_index, sample, rollout, shard, attempt, status, failure_class, failure_message, finish_reason,
+        prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds,
+        queue_seconds, first_token_seconds, between_tokens_seconds, is_reused
+    FROM current_outcomes
+    WHERE run_id = $1::uuid AND sample = wanted.sample AND rollout = wanted.rollout
+    LIMIT 1
+) AS o
+ORDER BY wanted.place;
+
 -- name: digest_answers: Return digests of the first answers to some samples, null where there is none, and the bodies of answers without a text ($1 run, $2 samples)
 SELECT
     o.sample,

@@ -64,3 +64,11 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         row_id=sample.row_id,
         is_golden=listed.is_golden,
     )
+
+
+def brief_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
+    """One of many, without the texts of its sample; that it has none of its own is up to who read it."""
+    recorded = recorded_to_proto(listed)
+    for name in ("prompt", "choices", "target"):
+        recorded.ClearField(name)
+    return recorded

@@ -9,6 +9,7 @@ from services.common.errors import ErrorKind
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
 from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
+from tests.contract.pages.shown_rollouts import FIRST, ORDER_ID, put_rollouts
 from tests.fakes.gateway.compared_runs import two_models
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
@@ -33,6 +34,11 @@ PAGES = (
     "/datasets/runs",
     "/history",
     "/leaderboard",
+    "/rollouts",
+    f"/rollouts/{ORDER_ID}",
+    f"/runs/{FIRST}/rollouts",
+    f"/runs/{FIRST}/rollouts/1/2",
+    f"/runs/{FIRST}/rollouts/2/2",
     "/queue",
     "/settings",
 )
@@ -47,6 +53,7 @@ def runs(harness: GatewayHarness) -> None:
     harness.scheduler.put(run)
     harness.results.summaries[RUN_ID] = summary_of(run)
     harness.results.comparisons.comparison.CopyFrom(two_models())
+    put_rollouts(harness)
 
 
 @pytest.mark.parametrize("path", PAGES)

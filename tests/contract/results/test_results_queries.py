@@ -36,6 +36,7 @@ HOT = {
     "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1000000, NULL, 'i', 'p', '{{a}}', 0, 1, 0, 9, true",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "read_outcomes_briefly": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "digest_answers": f"{RUN}, {POSITIONS}",
     "list_same_rows": f"{SET}, {RUN}, 500, 564",
     "list_samples_of_digests": f"{SET}, ARRAY['a', 'b']::bytea[], 9",

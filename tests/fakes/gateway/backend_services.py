@@ -317,10 +317,28 @@ class FakeResults(results_grpc.ResultsServiceServicer):
         if request.run_id not in self.outcomes:
             behind = "" if request.page_token.startswith("after") else f"after {request.page_token}"
             return results_pb2.ListOutcomesResponse(next_page_token=behind)
-        first, recorded = int(request.page_token or 0), self.outcomes[request.run_id]
+        beginning = (request.first_sample, request.first_rollout)
+        recorded = [
+            one
+            for one in self.outcomes[request.run_id]
+            if (one.outcome.sample, one.outcome.rollout) >= beginning
+        ]
+        if request.is_brief:
+            recorded = [_briefly(one) for one in recorded]
+        first = int(request.page_token or 0)
         last = first + (request.page_size or 100)
         more = str(last) if last < len(recorded) else ""
         return results_pb2.ListOutcomesResponse(outcomes=recorded[first:last], next_page_token=more)
+
+
+def _briefly(one: outcome_pb2.RecordedOutcome) -> outcome_pb2.RecordedOutcome:
+    brief = outcome_pb2.RecordedOutcome()
+    brief.CopyFrom(one)
+    for name in ("prompt", "choices", "target"):
+        brief.ClearField(name)
+    if brief.outcome.HasField("answer"):
+        brief.outcome.answer.text = brief.outcome.answer.body_json = ""
+    return brief
 
 
 @asynccontextmanager

@@ -1,7 +1,9 @@
 """Recorded outcomes as they are looked through, in memory: the same promises as Postgres."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
+from proctor.values.outcome import Answer, Failure
 from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
@@ -48,9 +50,12 @@ class MemoryAnswers:
     async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
         return {one.key[1:]: len(_said(one)) for one in await self.read(run_id, keys)}
 
-    async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
+    async def read(
+        self, run_id: str, keys: Sequence[OutcomeKey], *, is_brief: bool = False
+    ) -> list[ScoredOutcome]:
         counted = {one.key[1:]: one for one in self._rows.counted(run_id)}
-        return [counted[key] for key in keys if key in counted]
+        found = [counted[key] for key in keys if key in counted]
+        return [_briefly(one) for one in found] if is_brief else found
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
         counted = {one.key[1:]: one for one in self._rows.counted(run_id)}
@@ -105,3 +110,13 @@ def _has_length(chosen: AnswerFilter, one: ScoredOutcome) -> bool:
     length = len(_said(one))
     is_within = (least is None or length >= least) and (most is None or length <= most)
     return one.outcome.answer is not None and is_within
+
+
+def _briefly(one: ScoredOutcome) -> ScoredOutcome:
+    result = one.outcome.result
+    answer = Answer("", one.outcome.answer.finish_reason) if one.outcome.answer else None
+    if isinstance(result, Failure):
+        kept: Answer | Failure = replace(result, message=result.message[:500], answer=answer)
+    else:
+        kept = answer or Answer("")
+    return replace(one, outcome=replace(one.outcome, result=kept), prediction=one.prediction[:500])

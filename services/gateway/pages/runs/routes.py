@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError
 from services.gateway.api.models import full_model
@@ -108,7 +109,7 @@ async def show_run(
         scheduler.run(job_id), results.summary(job_id), _workers(scheduler)
     )
     view = RunView(
-        head=run_head(run),
+        head=run_head(run, has_rollouts=await _has_rollouts(scheduler, run)),
         live=live_view(run, summary, workers, now),
         figures=figures_view(run, summary) if run.state in FINAL else None,
         points=live_runs.points(job_id),
@@ -124,3 +125,11 @@ async def _workers(scheduler: Scheduler) -> Sequence[scheduler_pb2.WorkerInfo]:
         return (await scheduler.runs.ListWorkers(scheduler_pb2.ListWorkersRequest())).workers
     except DomainError:
         return ()
+
+
+async def _has_rollouts(scheduler: Scheduler, run: run_pb2.Run) -> bool:
+    """Whether its suite is a set of tasks that rollouts were ordered over. Only suites of users can be."""
+    if not run.suite_version:
+        return False
+    request = ListRolloutsRequest(name=f"{run.order.suite}@{run.suite_version}", page_size=1)
+    return bool((await scheduler.rollouts.ListRollouts(request)).orders)

@@ -84,7 +84,7 @@ class LiveView:
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """What a run is; nothing of it changes."""
+    """What a run is; nothing of it changes. `has_rollouts`: agents work on tasks."""
 
     run_id: str
     model: str
@@ -94,6 +94,7 @@ class RunHead:
     project_id: int
     created_at: datetime | None
     facts: Sequence[str]
+    has_rollouts: bool = False
 
     @property
     def provider(self) -> str:
@@ -104,7 +105,7 @@ class RunHead:
         return self.model.partition("/")[2] or self.model
 
 
-def run_head(run: run_pb2.Run) -> RunHead:
+def run_head(run: run_pb2.Run, *, has_rollouts: bool = False) -> RunHead:
     order = run.order
     return RunHead(
         run_id=run.run_id,
@@ -115,6 +116,7 @@ def run_head(run: run_pb2.Run) -> RunHead:
         project_id=order.project_id,
         created_at=moment(run.created_at),
         facts=list(_order_facts(run)),
+        has_rollouts=has_rollouts,
     )
 
 

@@ -84,7 +84,7 @@ async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: 
 async def test_list_begins_at_a_sample_and_its_later_pages_where_they_say(text: str) -> None:
     rows = MemoryRows()
     plan, answers = await said_run(rows, 9), MemoryAnswers(rows)
-    query = OutcomeQuery(plan.run_id, 2, filter=AnswerFilter(text=text), first_sample=4)
+    query = OutcomeQuery(plan.run_id, 2, filter=AnswerFilter(text=text), first=(4, 0))
     found, _ = await listed_in_pages(rows, answers, query)
     assert found == [(at, 0) for at in range(4, 9)]
 

@@ -1,0 +1,115 @@
+"""What the template of one rollout knows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from proctor.v1 import outcome_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from services.gateway.pages.rollouts.grid_view import Attempt, attempt_of
+from services.gateway.pages.rollouts.list_view import LIVE
+from services.gateway.pages.rollouts.record import Record, Step, record_of
+from services.gateway.pages.runs_table import RunRow
+
+STEPS_PER_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which rollout: a task and an attempt, both from 1."""
+
+    task: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One rollout; nothing is recorded of it while it goes or waits. `steps` are those of this page."""
+
+    run: RunRow
+    place: Place
+    name: str
+    tasks: int
+    attempts: int
+    shown: Attempt
+    instruction: str
+    record: Record
+    answer: str
+    failure: str
+    usage: outcome_pb2.TokenUsage
+    seconds: float | None
+    steps: Sequence[Step]
+    first_step: int
+    now: datetime
+
+    @property
+    def is_recorded(self) -> bool:
+        return bool(self.shown.outcome)
+
+    @property
+    def is_live(self) -> bool:
+        """It may still be recorded."""
+        return not self.is_recorded and self.run.state in LIVE
+
+    @property
+    def grid(self) -> str:
+        return f"/runs/{self.run.run_id}/rollouts"
+
+    @property
+    def following_steps(self) -> int | None:
+        """The number of the first step of the next page."""
+        after = self.first_step + STEPS_PER_PAGE
+        return after if after <= len(self.record.steps) else None
+
+    def at(self, task: int, attempt: int) -> str:
+        """The address of a rollout of the run; "" where there is none."""
+        if not (1 <= task <= self.tasks and 1 <= attempt <= self.attempts):
+            return ""
+        return f"{self.grid}/{task}/{attempt}"
+
+    def from_step(self, number: int) -> str:
+        query = f"?{urlencode({'step': number})}" if number > 1 else ""
+        return f"{self.at(self.place.task, self.place.attempt)}{query}#transcript"
+
+    @property
+    def earlier(self) -> str:
+        """The rollout before this one, of the same task or the one before."""
+        task, attempt = self.place.task, self.place.attempt
+        return self.at(task, attempt - 1) or self.at(task - 1, self.attempts)
+
+    @property
+    def later(self) -> str:
+        task, attempt = self.place.task, self.place.attempt
+        return self.at(task, attempt + 1) or self.at(task + 1, 1)
+
+
+def attempt_view(
+    run: RunRow,
+    order: rollouts_pb2.RolloutsOrder,
+    place: Place,
+    recorded: outcome_pb2.RecordedOutcome | None,
+    shown: tuple[int, int, datetime],
+) -> AttemptView:
+    """`shown`: the attempts at each task, the first step of the page, and the time."""
+    attempts, first_step, now = shown
+    outcome = recorded.outcome if recorded else outcome_pb2.Outcome()
+    record = record_of(outcome.answer.body_json)
+    first = max(1, min(first_step, len(record.steps)))
+    return AttemptView(
+        run=run,
+        place=place,
+        name=order.task_ids[place.task - 1],
+        tasks=len(order.task_ids),
+        attempts=attempts,
+        shown=attempt_of(place.attempt, recorded),
+        instruction=recorded.prompt if recorded else "",
+        record=record,
+        answer=outcome.answer.text,
+        failure=outcome.failure.message,
+        usage=outcome.usage,
+        seconds=outcome.timing.total_seconds if recorded and not recorded.is_reused else None,
+        steps=record.steps[first - 1 : first - 1 + STEPS_PER_PAGE],
+        first_step=first,
+        now=now,
+    )

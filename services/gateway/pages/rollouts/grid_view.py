@@ -1,0 +1,200 @@
+"""What the template of a grid knows: tasks by models, and in each cell the attempts."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from services.gateway.http.presentation import interval, optional
+from services.gateway.pages.answer_marks import outcome_mark
+from services.gateway.pages.rollouts.list_view import LIVE, OrderRow, order_row
+from services.gateway.pages.runs_table import RunRow, run_row
+
+# Bounds a page, however many models and attempts there are.
+MOST_ATTEMPTS = 3000
+MOST_TASKS = 50
+SCORE = "reward"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rollout; `number` is from 1. `outcome` is the class of its mark, "" while it is not recorded."""
+
+    number: int
+    outcome: str
+    word: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The attempts of one model at one task. `score` is the mean of those that are graded."""
+
+    run_id: str
+    attempts: Sequence[Attempt]
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task; `number` is from 1."""
+
+    number: int
+    name: str
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureShown:
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A run of the order with its figures."""
+
+    run: RunRow
+    figures: Sequence[FigureShown]
+    graded: int
+    failures: Sequence[tuple[str, int]]
+    tokens: int
+    cost: float | None
+    currency: str
+
+    def figure(self, name: str) -> FigureShown | None:
+        return next((each for each in self.figures if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A run, its summary (empty before it is planned), and its outcomes of the tasks of the page."""
+
+    run: run_pb2.Run
+    summary: summary_pb2.RunSummary
+    outcomes: Sequence[outcome_pb2.RecordedOutcome]
+
+
+@dataclass(frozen=True, slots=True)
+class GridView:
+    """An order or one run of it: `path` is its address, `first` the place of the first task of this page."""
+
+    path: str
+    order: OrderRow
+    models: Sequence[ModelRow]
+    metrics: Sequence[str]
+    tasks: Sequence[TaskRow]
+    first: int
+    following: int | None
+    is_one_run: bool
+    now: datetime
+
+    @property
+    def is_live(self) -> bool:
+        return any(model.run.state in LIVE for model in self.models)
+
+    @property
+    def recorded(self) -> int:
+        return sum(model.run.completed for model in self.models)
+
+    @property
+    def total(self) -> int:
+        return self.order.tasks * self.order.attempts * len(self.models)
+
+    @property
+    def seconds(self) -> int:
+        """Between two renewals."""
+        return 2 if len(self.tasks) * self.order.attempts * len(self.models) <= MOST_ATTEMPTS // 6 else 10
+
+    def link(self, first: int = 0) -> str:
+        return f"{self.path}?{urlencode({'from': first + 1})}" if first else self.path
+
+    @property
+    def compare(self) -> str:
+        """The address of the comparison of the runs that have ended; "" where there are fewer than two."""
+        over = [model.run.run_id for model in self.models if model.run.state == "completed"][:6]
+        chosen = [("run", run_id) for run_id in over]
+        return f"/compare?{urlencode([*chosen, ('suite', self.order.name)])}" if len(over) > 1 else ""
+
+
+def tasks_per_page(order: rollouts_pb2.RolloutsOrder, runs: int) -> int:
+    return max(1, min(MOST_TASKS, MOST_ATTEMPTS // max(1, runs * order.rollouts)))
+
+
+def grid_view(
+    path: str, order: rollouts_pb2.RolloutsOrder, parts: Sequence[RunPart], first: int, now: datetime
+) -> GridView:
+    """`parts` are the runs to show; `first` is the place of the first task of the page."""
+    size = tasks_per_page(order, len(parts))
+    names = order.task_ids[first : first + size]
+    tasks = [
+        TaskRow(at + 1, name, [_cell(part, at, part.run.order.rollouts or 1) for part in parts])
+        for at, name in enumerate(names, first)
+    ]
+    models = [_model_row(part) for part in parts]
+    metrics = list(dict.fromkeys(figure.name for model in models for figure in model.figures))
+    following = first + size if first + size < len(order.task_ids) else None
+    return GridView(
+        path=path,
+        order=order_row(order),
+        models=models,
+        metrics=sorted(metrics, key=lambda name: name != SCORE),
+        tasks=tasks,
+        first=first,
+        following=following,
+        is_one_run=path.startswith("/runs/"),
+        now=now,
+    )
+
+
+def _cell(part: RunPart, task: int, attempts: int) -> Cell:
+    known = {one.outcome.rollout: one for one in part.outcomes if one.doc_id == task}
+    found = [known.get(number) for number in range(attempts)]
+    scores = [one.scores[SCORE] for one in found if one and SCORE in one.scores]
+    return Cell(
+        run_id=part.run.run_id,
+        attempts=[attempt_of(number, one) for number, one in enumerate(found, 1)],
+        score=sum(scores) / len(scores) if scores else None,
+    )
+
+
+def attempt_of(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> Attempt:
+    """`number` is from 1."""
+    if recorded is None:
+        return Attempt(number, "", "not recorded yet", "")
+    mark, word = outcome_mark(recorded, (SCORE,))
+    return Attempt(number, mark, word, _note(recorded.outcome))
+
+
+def _note(outcome: outcome_pb2.Outcome) -> str:
+    """How it ended, for the pointer that rests on it."""
+    if outcome.HasField("failure"):
+        return outcome.failure.message
+    tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
+    return f"{outcome.answer.finish_reason.replace('_', ' ')}, {tokens} tokens"
+
+
+def _model_row(part: RunPart) -> ModelRow:
+    summary = part.summary
+    figures = [_figure(each) for task in summary.tasks for each in task.metrics]
+    failures: Mapping[str, int] = Counter(dict(part.run.progress.failures) or dict(summary.failures))
+    usage = part.run.progress.usage
+    return ModelRow(
+        run=run_row(part.run),
+        figures=figures,
+        graded=summary.answered,
+        failures=sorted(failures.items(), key=lambda each: (-each[1], each[0])),
+        tokens=usage.prompt_tokens + usage.completion_tokens,
+        cost=optional(part.run.progress, "cost"),
+        currency=part.run.price.currency,
+    )
+
+
+def _figure(figure: summary_pb2.MetricFigure) -> FigureShown:
+    low, high = interval(figure) or (None, None)
+    return FigureShown(figure.metric, optional(figure, "mean"), low, high)

@@ -1,0 +1,185 @@
+"""Orders of rollouts, the grid of an order or a run, and one rollout with its transcript."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.responses import Response
+
+from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.wire.enums import value_of
+from services.gateway.api.models import full_model
+from services.gateway.auth import Now
+from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.errors.gateway_errors import NoSuchRollout, NotOfRollouts
+from services.gateway.http.parameters import INT32_MAX, JobId
+from services.gateway.pages.page import PageOf
+from services.gateway.pages.rollouts.attempt_view import Place, attempt_view
+from services.gateway.pages.rollouts.grid_view import RunPart, grid_view, tasks_per_page
+from services.gateway.pages.rollouts.list_view import STATES, order_list_view
+from services.gateway.pages.runs_table import run_row
+
+_PAGE_SIZE = 30
+_OUTCOMES_AT_A_TIME = 1000
+
+router = APIRouter(include_in_schema=False)
+
+
+class OrderFilters:
+    """Filters of the list, as its address has them. Unknown ones are ignored: old links stay valid."""
+
+    def __init__(
+        self,
+        state: str = "",
+        name: Annotated[str, Query(max_length=128)] = "",
+        model: Annotated[str, Query(max_length=512)] = "",
+        after: Annotated[str, Query(max_length=512)] = "",
+    ) -> None:
+        self.state = state if state in STATES else ""
+        self.name, self.model, self.after = name.strip(), model.strip(), after
+
+    def named(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in ("state", "name", "model", "after")}
+
+
+@router.get("/rollouts")
+async def list_orders(
+    page: PageOf, scheduler: SchedulerCalls, now: Now, filters: Annotated[OrderFilters, Depends()]
+) -> Response:
+    request = rollouts_pb2.ListRolloutsRequest(
+        page_size=_PAGE_SIZE,
+        page_token=filters.after,
+        state=value_of(run_pb2.RunState, filters.state, unset=""),
+        name=filters.name,
+        model=await full_model(scheduler, filters.model),
+    )
+    view = order_list_view(await scheduler.rollouts.ListRollouts(request), filters.named(), now)
+    response = page.show("rollouts/list", view, part="rollouts/list_part")
+    if page.is_part:
+        response.headers["HX-Push-Url"] = view.link(after=filters.after)
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class GridQuery:
+    """`first`: number of the first task of the page, from 1."""
+
+    first: Annotated[str, Query(alias="from", max_length=12)] = ""
+
+    @property
+    def place(self) -> int:
+        """From 0; an address that names no task begins at the first."""
+        return max(0, _number(self.first) - 1)
+
+
+Grid = Annotated[GridQuery, Depends()]
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    scheduler: SchedulerCalls
+    results: ResultsCalls
+
+
+Both = Annotated[Backends, Depends()]
+
+
+@router.get("/rollouts/{order_id}")
+async def show_order(
+    page: PageOf, both: Both, now: Now, order_id: Annotated[str, Path(max_length=64)], query: Grid
+) -> Response:
+    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
+    order = (await both.scheduler.rollouts.GetRollouts(request)).order
+    parts = await _parts(both, order, order.runs, query.place)
+    view = grid_view(f"/rollouts/{order.order_id}", order, parts, _within(query.place, order), now)
+    return page.show("rollouts/grid", view, part="rollouts/grid_part")
+
+
+@router.get("/runs/{job_id}/rollouts")
+async def show_run(page: PageOf, both: Both, now: Now, job_id: JobId, query: Grid) -> Response:
+    run = await both.scheduler.run(job_id)
+    order = await _order_of(both.scheduler, run)
+    parts = await _parts(both, order, [run], query.place)
+    view = grid_view(f"/runs/{job_id}/rollouts", order, parts, _within(query.place, order), now)
+    return page.show("rollouts/grid", view, part="rollouts/grid_part")
+
+
+@router.get("/runs/{job_id}/rollouts/{task}/{attempt}")
+async def show_rollout(  # noqa: PLR0913, PLR0917  # dependencies and the parts of the address
+    page: PageOf, both: Both, now: Now, job_id: JobId, task: str, attempt: str, step: str = ""
+) -> Response:
+    run = await both.scheduler.run(job_id)
+    order = await _order_of(both.scheduler, run)
+    place, attempts = Place(_number(task), _number(attempt)), max(1, run.order.rollouts)
+    if not (1 <= place.task <= len(order.task_ids) and 1 <= place.attempt <= attempts):
+        raise NoSuchRollout(run_id=job_id, task=task, attempt=attempt)
+    recorded = await _recorded(both.results, job_id, place)
+    view = attempt_view(run_row(run), order, place, recorded, (attempts, _number(step), now))
+    return page.show("rollouts/attempt", view, part="rollouts/attempt_part")
+
+
+async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
+    """The order that the run belongs to, else one of the same tasks. Raises NotOfRollouts."""
+    if not run.suite_version:
+        raise NotOfRollouts(run_id=run.run_id)
+    name = f"{run.order.suite}@{run.suite_version}"
+    request = rollouts_pb2.ListRolloutsRequest(name=name, page_size=100)
+    orders = (await scheduler.rollouts.ListRollouts(request)).orders
+    own = [order for order in orders if any(each.run_id == run.run_id for each in order.runs)]
+    if not orders:
+        raise NotOfRollouts(run_id=run.run_id)
+    return (own or orders)[0]
+
+
+async def _parts(
+    both: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], place: int
+) -> Sequence[RunPart]:
+    first = _within(place, order)
+    tasks = range(first, first + tasks_per_page(order, len(runs)))
+
+    async def part(run: run_pb2.Run) -> RunPart:
+        summary, outcomes = await asyncio.gather(
+            both.results.summary(run.run_id), _outcomes(both.results, run.run_id, tasks)
+        )
+        return RunPart(run, summary, outcomes)
+
+    return await asyncio.gather(*(part(run) for run in runs))
+
+
+async def _outcomes(results: Results, run_id: str, tasks: range) -> Sequence[outcome_pb2.RecordedOutcome]:
+    """Without their texts. The samples of the run are the tasks in their order."""
+    found: list[outcome_pb2.RecordedOutcome] = []
+    request = results_pb2.ListOutcomesRequest(
+        run_id=run_id, page_size=_OUTCOMES_AT_A_TIME, first_sample=tasks.start, is_brief=True
+    )
+    while True:
+        listed = await results.recorded_outcomes(request)
+        found += [one for one in listed.outcomes if one.doc_id in tasks]
+        request.page_token = listed.next_page_token
+        if not request.page_token or len(found) < len(listed.outcomes) or not listed.outcomes:
+            return found
+
+
+async def _recorded(results: Results, run_id: str, place: Place) -> outcome_pb2.RecordedOutcome | None:
+    """None before it is recorded."""
+    request = results_pb2.ListOutcomesRequest(
+        run_id=run_id, page_size=1, first_sample=place.task - 1, first_rollout=place.attempt - 1
+    )
+    for one in (await results.recorded_outcomes(request)).outcomes:
+        if (one.outcome.sample, one.outcome.rollout) == (place.task - 1, place.attempt - 1):
+            return one
+    return None
+
+
+def _within(place: int, order: rollouts_pb2.RolloutsOrder) -> int:
+    """The place of a task that there is."""
+    return min(place, max(0, len(order.task_ids) - 1))
+
+
+def _number(text: str) -> int:
+    """0 for what is no number."""
+    return min(int(text), INT32_MAX) if text.isascii() and text.isdigit() and len(text) < 12 else 0

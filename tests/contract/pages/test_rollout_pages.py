@@ -1,0 +1,231 @@
+"""Rollouts on pages: orders, the grid of attempts, a transcript step by step, hostile records."""
+
+import json
+
+import pytest
+
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import run_pb2
+from services.gateway.pages.rollouts.record import record_of
+from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
+from tests.contract.pages.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts, record
+from tests.fakes.gateway.gateway_harness import GatewayHarness
+
+PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
+
+
+@pytest.fixture(autouse=True)
+def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
+    return put_rollouts(harness)
+
+
+def links(shown: Shown) -> list[str]:
+    return [attributes.get("href") or "" for tag, attributes in shown.elements if tag == "a"]
+
+
+async def test_orders_lead_to_their_grids_and_are_renewed_while_one_goes(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    shown = await show(harness, "/rollouts?state=running&name=mine@2&odd=1")
+    assert f"/rollouts/{ORDER_ID}" in links(shown)
+    assert "5 of 8" in shown.html
+    assert 'hx-trigger="every 5s"' in shown.html
+    [asked] = harness.scheduler.rollouts.listed
+    assert (asked.name, asked.state) == ("mine@2", run_pb2.RUN_STATE_RUNNING)
+    for run in order.runs:
+        run.state = run_pb2.RUN_STATE_COMPLETED
+    part = await show(harness, "/rollouts", headers=PART)
+    assert "every 5s" not in part.html
+    assert "<html" not in part.html
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/rollouts", "proctor rollouts run CONFIG.toml"),
+        ("/rollouts?name=other", "Clear the filters"),
+        ("/rollouts?after=9", "First page"),
+    ],
+)
+async def test_a_list_without_orders_says_what_to_do(harness: GatewayHarness, path: str, said: str) -> None:
+    harness.scheduler.rollouts.orders = []
+    shown = await show(harness, path)
+    assert (shown.status, said in shown.html) == (200, True)
+
+
+async def test_a_grid_has_every_attempt_with_its_outcome(harness: GatewayHarness) -> None:
+    shown = await show(harness, f"/rollouts/{ORDER_ID}")
+    cells = {
+        attributes["href"]: attributes["class"]
+        for tag, attributes in shown.elements
+        if tag == "a"
+        and "/rollouts/" in (attributes.get("href") or "")
+        and "outcome" in (attributes.get("class") or "")
+    }
+    assert cells == {
+        f"/runs/{FIRST}/rollouts/1/1": "outcome right",
+        f"/runs/{FIRST}/rollouts/1/2": "outcome answered",
+        f"/runs/{FIRST}/rollouts/2/1": "outcome wrong",
+        f"/runs/{FIRST}/rollouts/2/2": "outcome failed",
+        f"/runs/{SECOND}/rollouts/1/1": "outcome right",
+        f"/runs/{SECOND}/rollouts/1/2": "outcome waits",
+        f"/runs/{SECOND}/rollouts/2/1": "outcome waits",
+        f"/runs/{SECOND}/rollouts/2/2": "outcome waits",
+    }
+    assert all(word in shown.html for word in ("0.25", "verifier 1", "pass@2", "5 of 8 rollouts"))
+    # No text of an answer was asked for.
+    assert all(request.is_brief for request in harness.results.outcomes_asked)
+    assert 'hx-trigger="every 2s"' in shown.html
+    assert 'id="stale"' in shown.html
+
+
+async def test_a_grid_that_is_over_is_not_renewed_and_leads_to_the_comparison(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    order.runs[1].state = run_pb2.RUN_STATE_COMPLETED
+    shown = await show(harness, f"/rollouts/{ORDER_ID}")
+    assert f"/compare?run={FIRST}&run={SECOND}&suite=mine" in links(shown)
+    assert "hx-trigger" not in shown.html
+
+
+async def test_many_tasks_are_shown_in_pages(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    order.task_ids.extend(f"task {number}" for number in range(3, 121))
+    first = await show(harness, f"/rollouts/{ORDER_ID}")
+    assert f"/rollouts/{ORDER_ID}?from=51" in links(first)
+    last = await show(harness, f"/rollouts/{ORDER_ID}?from=101")
+    assert ("task 101" in last.html, "task 120" in last.html, "task 100<" in last.html) == (True, True, False)
+    assert harness.results.outcomes_asked[-1].first_sample == 100
+    beyond = await show(harness, f"/rollouts/{ORDER_ID}?from=99999999999")
+    assert "task 120" in beyond.html
+    odd = await show(harness, f"/rollouts/{ORDER_ID}?from=x")
+    assert odd.status == 200
+
+
+async def test_a_run_leads_to_its_rollouts_and_they_to_it(harness: GatewayHarness) -> None:
+    run = await show(harness, f"/runs/{FIRST}")
+    assert f"/runs/{FIRST}/rollouts" in links(run)
+    grid = await show(harness, f"/runs/{FIRST}/rollouts")
+    assert {f"/runs/{FIRST}", f"/rollouts/{ORDER_ID}"} <= set(links(grid))
+    assert SECOND not in grid.html
+    harness.scheduler.put(running())
+    assert f"/runs/{RUN_ID}/rollouts" not in links(await show(harness, f"/runs/{RUN_ID}"))
+
+
+async def test_an_attempt_is_shown_whole(harness: GatewayHarness) -> None:
+    shown = await show(harness, f"/runs/{FIRST}/rollouts/1/2")
+    for word in (
+        "submitted its work",
+        "1 of 2 rubrics passed",
+        "conftest.py steers pytest",
+        "<ins>+new </ins>",
+        "<del>-old </del>",
+        "cat a.py",
+        "Exit code: 0",
+        "0 of 2",
+        "no tests",
+        "1 passed, 1 failed",
+        "Mend it",
+        "style",
+    ):
+        assert word in shown.html, word
+    assert {f"/runs/{FIRST}/rollouts/1/1", f"/runs/{FIRST}/rollouts/2/1"} <= set(links(shown))
+    [asked] = harness.results.outcomes_asked
+    assert (asked.first_sample, asked.first_rollout, asked.page_size) == (0, 1, 1)
+
+
+async def test_a_long_transcript_comes_in_pages(harness: GatewayHarness) -> None:
+    harness.results.outcomes[FIRST][0].outcome.answer.body_json = record(steps=120)
+    path = f"/runs/{FIRST}/rollouts/1/1"
+    first = await show(harness, path)
+    assert f"{path}?step=51#transcript" in links(first)
+    assert ('id="step-50"' in first.html, 'id="step-51"' in first.html) == (True, False)
+    last = await show(harness, f"{path}?step=101")
+    assert ('id="step-120"' in last.html, f"{path}#transcript" in links(last)) == (True, True)
+
+
+async def test_a_failed_attempt_says_that_it_is_no_score(harness: GatewayHarness) -> None:
+    shown = await show(harness, f"/runs/{FIRST}/rollouts/2/2")
+    assert "The tests gave no result" in shown.html
+    assert "It is in no figure" in shown.html
+
+
+async def test_an_attempt_that_goes_is_renewed_until_it_is_recorded(harness: GatewayHarness) -> None:
+    path = f"/runs/{SECOND}/rollouts/2/1"
+    waiting = await show(harness, path)
+    assert ("not recorded yet" in waiting.html, 'hx-trigger="every 3s"' in waiting.html) == (True, True)
+    run = harness.scheduler.runs[SECOND]
+    run.state = run_pb2.RUN_STATE_CANCELLED
+    never = await show(harness, path, headers=PART)
+    assert ("never recorded" in never.html, "hx-trigger" in never.html) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/rollouts/{RUN_ID}",
+        "/rollouts/nonsense",
+        f"/runs/{RUN_ID}/rollouts",
+        f"/runs/{FIRST}/rollouts/3/1",
+        f"/runs/{FIRST}/rollouts/1/3",
+        f"/runs/{FIRST}/rollouts/0/1",
+        f"/runs/{FIRST}/rollouts/x/-1",
+        f"/runs/{FIRST}/rollouts/99999999999999999999/1",
+    ],
+)
+async def test_what_is_not_there_is_said_to_be_not_found(harness: GatewayHarness, path: str) -> None:
+    harness.scheduler.put(running())
+    shown = await show(harness, path)
+    assert (shown.status, "Not found" in shown.html) == (404, True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/rollouts", f"/rollouts/{ORDER_ID}", f"/runs/{FIRST}/rollouts/1/2", f"/runs/{FIRST}/rollouts/2/2"],
+)
+async def test_hostile_text_stays_text(harness: GatewayHarness, path: str) -> None:
+    put_rollouts(harness, HOSTILE)
+    shown = await show(harness, path)
+    assert shown.status == 200
+    assert not [tag for tag, attributes in shown.elements if "onerror" in attributes or tag == "img"]
+    assert '"/x"' not in [attributes.get("hx-get") for _, attributes in shown.elements]
+    assert "\u202e" not in shown.html
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "no JSON",
+        "[1, 2]",
+        "null",
+        '{"rubrics": [], "rewards": {"a": "b", "c": true}, "suspicions": "x", "diff": 7, "trajectory": []}',
+        '{"score": 1e400, "rubrics": {"a": null}, "trajectory": {"steps": [null, {"tool_calls": [1]}]}}',
+        '{"trajectory": {"steps": [{"timestamp": "0001-01-01T00:00:00+00:00", "metrics": 3}]}}',
+        '{"trajectory": {"steps": [{"observation": {"results": 1}, "message": ["x"]}]}}',
+        "[" * 100_000,
+    ],
+)
+async def test_a_record_of_another_form_breaks_no_page(harness: GatewayHarness, body: str) -> None:
+    harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
+    assert (await show(harness, f"/runs/{FIRST}/rollouts/1/1")).status == 200
+
+
+def test_a_command_is_not_shown_twice() -> None:
+    call = {"tool_call_id": "c", "function_name": "bash", "arguments": {"command": "ls\ncat a"}}
+    step = {"source": "agent", "message": "I look.\n\n```bash\nls\ncat a\n```\n", "tool_calls": [call]}
+    [read] = record_of(json.dumps({"trajectory": {"steps": [step]}})).steps
+    assert (read.message, [action.command for action in read.actions]) == ("I look.", ["ls\ncat a"])
+
+
+def test_a_diff_and_its_rest_are_counted() -> None:
+    long = json.dumps({"diff": "\n".join(f"+{number}" for number in range(2100))})
+    read = record_of(long)
+    assert (len(read.diff), read.left_out, {line.kind for line in read.diff}) == (2000, 100, {"added"})
+
+
+async def test_search_opens_an_order_by_its_id(harness: GatewayHarness) -> None:
+    found = await show(harness, f"/search?q={ORDER_ID}")
+    assert found.headers["Location"] == f"/rollouts/{ORDER_ID}"
+    assert (await show(harness, f"/search?q={FIRST}")).headers["Location"] == f"/runs/{FIRST}"
