@@ -16,6 +16,7 @@ from proctor.cli.results.answers import results, side_by_side
 from proctor.cli.results.compare import compare
 from proctor.cli.results.export import export, golden_group
 from proctor.cli.results.leaderboard import history, leaderboard
+from proctor.cli.results.report import report
 from proctor.cli.results.rescore import rescore
 from proctor.cli.rollouts.commands import rollouts_group
 from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
@@ -35,7 +36,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     "Evaluate": (run, watch),
     _RUNS: (results, cancel, retry, export, rescore),
     "The queue": (queue, pause, resume, limits),
-    "Compare": (compare, side_by_side, leaderboard, history),
+    "Compare": (compare, side_by_side, leaderboard, history, report),
     _CATALOGUE: (models, storage),
     "Operate": (changes, nats_users),
 }

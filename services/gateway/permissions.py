@@ -152,6 +152,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/datasets/runs"): "ListRuns",
     ("GET", "/datasets/{dataset_id}"): "GetDataset",
     ("POST", "/datasets/{dataset_id}/delete"): "DeleteDataset",
+    ("GET", "/models/{model:path}"): "GetHistory",
     ("GET", "/history"): "GetHistory",
     ("GET", "/history/export.csv"): "GetHistory",
     ("GET", "/leaderboard"): "GetLeaderboard",

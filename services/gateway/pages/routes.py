@@ -11,6 +11,7 @@ from services.gateway.pages.datasets import actions as dataset_actions
 from services.gateway.pages.datasets import routes as datasets
 from services.gateway.pages.history import routes as history
 from services.gateway.pages.leaderboard import routes as leaderboard
+from services.gateway.pages.models import routes as models
 from services.gateway.pages.orders import routes as orders
 from services.gateway.pages.overview import routes as overview
 from services.gateway.pages.queue import routes as queue
@@ -42,6 +43,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     dataset_actions.router,
     history.router,
     leaderboard.router,
+    models.router,
     suites.router,
     queue.router,
     settings.router,

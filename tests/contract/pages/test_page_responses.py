@@ -39,6 +39,7 @@ PAGES = (
     f"/runs/{FIRST}/rollouts",
     f"/runs/{FIRST}/rollouts/1/2",
     f"/runs/{FIRST}/rollouts/2/2",
+    "/models/vllm/Qwen/Qwen3-8B",
     "/queue",
     "/settings",
 )

@@ -86,6 +86,19 @@ async def test_a_grid_that_is_over_is_not_renewed_and_leads_to_the_comparison(
     shown = await show(harness, f"/rollouts/{ORDER_ID}")
     assert f"/compare?run={FIRST}&run={SECOND}&suite=mine" in links(shown)
     assert "hx-trigger" not in shown.html
+    # A page that was live becomes the whole page of an order that is over.
+    part = await show(harness, f"/rollouts/{ORDER_ID}", headers=PART)
+    assert ('hx-trigger="load"' in part.html, "every" in part.html) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"), [("mine@", "mine"), ("mine@x", "mine"), ("mine@2", "mine@2"), ("", "")]
+)
+async def test_a_name_is_looked_for_while_it_is_typed(
+    harness: GatewayHarness, typed: str, asked: str
+) -> None:
+    shown = await show(harness, f"/rollouts?name={typed}")
+    assert (shown.status, harness.scheduler.rollouts.listed[-1].name) == (200, asked)
 
 
 async def test_many_tasks_are_shown_in_pages(

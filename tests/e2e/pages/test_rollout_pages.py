@@ -60,7 +60,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         (f"/runs/{run}/rollouts/3/1", "rollout-failed"),
     ):
         await site.check_in_every_look(path, name)
-    assert "attempt 1: " in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
+    assert "attempt 1:" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
     assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/1")
 
 
@@ -73,5 +73,7 @@ async def test_a_rubric_is_shown_item_by_item(site: Site, tmp_path: Path) -> Non
     run = ordered.runs[0].run_id
     await ended(site.stack, run)
     await site.check_in_every_look(f"/runs/{run}/rollouts/1/1", "rollout-rubric", until="#rubric")
+    # This run is complete, so the model has suites and rollouts side by side.
+    await site.check_in_every_look(f"/models/{MODELS[0]}", "model", until="table.models")
     text = await site.reads_without_scripts(f"/runs/{run}/rollouts/1/1")
     assert all(word in text for word in ("passed", "failed", "Criterion"))

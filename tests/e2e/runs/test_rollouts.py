@@ -222,5 +222,12 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
     listed = await run("rollouts", "list", "--name", "shown")
     assert (listed.code, listed.out.count("shown@")) == (0, 2), listed.out
+    report = await run("report", "openai/fake")
+    assert (report.code, "Rollouts" in report.out, "pass^2" in report.out) == (0, True, True), report.out
+    listed_rows = (await run("report", "openai/fake", "--json")).document["rows"]
+    [reported] = [row for row in listed_rows if row["subject"] == "shown"]
+    assert (reported["kind"], reported["rollouts"], reported["answered"]) == ("rollouts", 2, 4)
+    never = await run("report", "openai/never")
+    assert (never.code, "No complete run of openai/never" in never.err) == (4, True)
     missing = await run("rollouts", "summarize", "shown", "--rollout", "never", "--data", data)
     assert missing.code == 4

@@ -54,7 +54,7 @@ async def list_orders(
         page_size=_PAGE_SIZE,
         page_token=filters.after,
         state=value_of(run_pb2.RunState, filters.state, unset=""),
-        name=filters.name,
+        name=_known_name(filters.name),
         model=await full_model(scheduler, filters.model),
     )
     view = order_list_view(await scheduler.rollouts.ListRollouts(request), filters.named(), now)
@@ -173,6 +173,12 @@ async def _recorded(results: Results, run_id: str, place: Place) -> outcome_pb2.
         if (one.outcome.sample, one.outcome.rollout) == (place.task - 1, place.attempt - 1):
             return one
     return None
+
+
+def _known_name(name: str) -> str:
+    """Without a version that is none: it is still being typed, or an old link has it."""
+    suite, _, version = name.partition("@")
+    return name if version.isascii() and version.isdigit() and len(version) < 9 else suite  # as the scheduler
 
 
 def _within(place: int, order: rollouts_pb2.RolloutsOrder) -> int:

@@ -1,0 +1,79 @@
+"""Which figures stand for a run in the report of a model, and of which kind a run is."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+
+_REWARD, _SCORE = "reward", "score"
+
+
+class ReportKind(StrEnum):
+    """The data types of a report, in its order."""
+
+    SUITE = "suite"
+    DATASET = "data set"
+    ROLLOUTS = "rollouts"
+
+    @property
+    def heading(self) -> str:
+        return {"suite": "Suites", "data set": "Data sets", "rollouts": "Rollouts"}[self.value]
+
+
+def figures_of(summary: summary_pb2.RunSummary) -> list[summary_pb2.MetricFigure]:
+    """The figures that stand for a run.
+
+    Of rollouts the score, pass@1, and pass@k and pass^k of the most attempts; else the first figure of the
+    whole and its score, which of a single task are its first two figures.
+    """
+    of_tasks = _of_tasks(summary)
+    if kind_of_figures(summary) is ReportKind.ROLLOUTS:
+        by_name = {figure.metric: figure for figure in of_tasks}
+        names = (_REWARD, "pass@1", *_largest(by_name, "pass@"), *_largest(by_name, "pass^"))
+        return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+    of_suite = list(summary.groups[-1].metrics) if summary.groups else []
+    score = [figure for figure in of_suite[1:] if figure.metric == _SCORE]
+    return [*of_suite[:1], *score] or of_tasks[:2]
+
+
+def kind_of_figures(summary: summary_pb2.RunSummary) -> ReportKind | None:
+    """Only rollouts have a reward."""
+    has_reward = any(figure.metric == _REWARD for figure in _of_tasks(summary))
+    return ReportKind.ROLLOUTS if has_reward else None
+
+
+def kind_of(entry: leaderboard_pb2.LeaderboardEntry, summary: summary_pb2.RunSummary) -> ReportKind:
+    over_rows = ReportKind.DATASET if entry.dataset_name else ReportKind.SUITE
+    return kind_of_figures(summary) or over_rows
+
+
+def latest_complete(
+    entries: Iterable[leaderboard_pb2.LeaderboardEntry],
+) -> Mapping[str, leaderboard_pb2.LeaderboardEntry]:
+    """The first complete run of each suite or data set, of entries with the newest first."""
+    latest: dict[str, leaderboard_pb2.LeaderboardEntry] = {}
+    for entry in entries:
+        if entry.state == run_pb2.RUN_STATE_COMPLETED:
+            latest.setdefault(entry.suite, entry)
+    return latest
+
+
+def run_note(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
+    """What sets a run apart from one over everything, once."""
+    order = run.order
+    parts = (
+        f"first {order.limit} rows" if order.HasField("limit") else "",
+        f"only {', '.join(order.tasks)}" if order.tasks else "",
+        f"{order.rollouts} rollouts" if order.rollouts > 1 else "",
+        f"{summary.failed} failed" if summary.failed else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def _of_tasks(summary: summary_pb2.RunSummary) -> list[summary_pb2.MetricFigure]:
+    return [figure for task in summary.tasks for figure in task.metrics]
+
+
+def _largest(names: Iterable[str], beginning: str) -> list[str]:
+    sizes = [name for name in names if name.startswith(beginning) and name.removeprefix(beginning).isdigit()]
+    return sorted(sizes, key=lambda name: int(name.removeprefix(beginning)))[-1:]

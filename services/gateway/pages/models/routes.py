@@ -1,0 +1,49 @@
+"""A model: its suites, data sets and rollouts side by side, each by its latest complete run."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from proctor.client.report import latest_complete
+from proctor.v1 import leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_service
+from services.gateway.api.models import full_model
+from services.gateway.auth import Now
+from services.gateway.backends import ResultsCalls, SchedulerCalls
+from services.gateway.pages.models.view import ClosedRun, model_view
+from services.gateway.pages.page import PageOf
+
+_DAYS = 3650
+_PAGE_SIZE = 500
+# Subjects on the page, and runs that are read at a time.
+_MOST = 100
+_AT_A_TIME = 8
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/models/{model:path}")
+async def show_model(
+    page: PageOf,
+    scheduler: SchedulerCalls,
+    results: ResultsCalls,
+    now: Now,
+    model: Annotated[str, Path(max_length=512)],
+) -> Response:
+    named = await full_model(scheduler, model)
+    request = leaderboard_service.GetHistoryRequest(
+        model=named, days=_DAYS, metric="score", page_size=_PAGE_SIZE
+    )
+    history = await results.leaderboard.GetHistory(request)
+    turns = asyncio.Semaphore(_AT_A_TIME)
+
+    async def closed(entry: leaderboard_pb2.LeaderboardEntry) -> ClosedRun:
+        async with turns:
+            run, summary = await asyncio.gather(scheduler.run(entry.run_id), results.summary(entry.run_id))
+        return ClosedRun(entry, run, summary)
+
+    latest = [*latest_complete(history.entries).values()][:_MOST]
+    runs = await asyncio.gather(*(closed(entry) for entry in latest))
+    return page.show("models/model", model_view(named, runs, history.total, now))

@@ -1,0 +1,88 @@
+"""What the template of a model knows: its suites, data sets and rollouts side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from proctor.client.report import ReportKind, figures_of, kind_of, run_note
+from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.pages.interval_plot import Scale
+
+_SHARE = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRow:
+    """The latest complete run over one suite, data set or set of tasks."""
+
+    subject: str
+    run_id: str
+    figures: Sequence[FigureRow]
+    note: str
+    answered: int
+    tokens: int
+    cost: float | None
+    currency: str
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """`tables` are kinds with their rows, without empty ones."""
+
+    model: str
+    tables: Sequence[tuple[str, Sequence[SubjectRow]]]
+    scale: Scale
+    total: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRun:
+    entry: leaderboard_pb2.LeaderboardEntry
+    run: run_pb2.Run
+    summary: summary_pb2.RunSummary
+
+
+def model_view(model: str, runs: Sequence[ClosedRun], total: int, now: datetime) -> ModelView:
+    """`total` counts all closed runs of the model."""
+    of_kind: dict[ReportKind, list[SubjectRow]] = {kind: [] for kind in ReportKind}
+    for each in runs:
+        of_kind[kind_of(each.entry, each.summary)].append(_row(each))
+    tables = [
+        (kind.heading, sorted(rows, key=lambda row: row.subject)) for kind, rows in of_kind.items() if rows
+    ]
+    figures = [figure for _, rows in tables for row in rows for figure in row.figures]
+    ends = [end for figure in figures for end in (figure.low, figure.value, figure.high)]
+    is_share = all(end is None or 0 <= end <= 1 for end in ends)
+    return ModelView(model, tables, Scale.around(ends, within=_SHARE if is_share else None), total, now)
+
+
+def _row(each: ClosedRun) -> SubjectRow:
+    usage = each.summary.usage
+    return SubjectRow(
+        subject=each.entry.dataset_name or each.entry.suite,
+        run_id=each.entry.run_id,
+        figures=[_figure(figure) for figure in figures_of(each.summary)],
+        note=run_note(each.run, each.summary),
+        answered=each.summary.answered,
+        tokens=usage.prompt_tokens + usage.completion_tokens,
+        cost=optional(each.summary, "cost"),
+        currency=each.summary.price.currency,
+        closed_at=moment(each.entry.closed_at),
+    )
+
+
+def _figure(figure: summary_pb2.MetricFigure) -> FigureRow:
+    low, high = interval(figure) or (None, None)
+    return FigureRow(figure.metric, optional(figure, "mean"), low, high, figure.n)
