@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
-from services.results.statistics.metrics import SCORE, is_right_or_wrong
+from services.results.statistics.metrics import PASSES, SCORE, is_right_or_wrong
 
 # They are shown as one line; longer ones are distinguished by their digest.
 _MOST_LETTERS = 120
@@ -39,7 +39,7 @@ class EvaluationConditions:
         name = metric.partition(",")[0]
         if name == SCORE:
             return self.metrics[:1]
-        if name.startswith("pass@"):
+        if name.startswith(PASSES):
             return tuple(rule for rule in self.metrics if is_right_or_wrong(rule[0]))[:1]
         return tuple(rule for rule in self.metrics if rule[0] == name)
 

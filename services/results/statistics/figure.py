@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from services.results.scoring.compiled_scoring import REWARD
 from services.results.statistics.columns import Array, PairColumns
 from services.results.statistics.correlations import (
     NUMBER_FIGURES,
@@ -85,7 +86,8 @@ def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_
     if isinstance(columns, PairColumns):
         return _label_figure(label_measure(name, average, label_count), columns)
     # pass@k is a metric of right and wrong whose estimates may lie between.
-    return _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
+    figure = _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
+    return _within_one(figure) if is_right_or_wrong(name) or name == REWARD else figure
 
 
 def only_finite(figure: Figure) -> Figure:
@@ -143,6 +145,13 @@ def _interval_of_mean(scores: SampleScores, mean: float, stderr: float, *, is_sh
     if scores.has_rollouts or samples.has_clusters:
         return effective_wilson_interval(mean, stderr, samples, scores.count)
     return wilson_interval(mean, scores.count)
+
+
+def _within_one(figure: Figure) -> Figure:
+    """Student's t of few samples has ends beyond 0 and 1, where no such figure can be."""
+    if figure.ci_low is None or figure.ci_high is None:
+        return figure
+    return replace(figure, ci_low=max(0.0, figure.ci_low), ci_high=min(1.0, figure.ci_high))
 
 
 def _label_figure(measure: Measure, columns: PairColumns) -> Figure:

@@ -7,7 +7,9 @@ from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import LABEL_FIGURES
 
-# Metrics that are 1 or 0, for which pass@k is defined.
+# Figures over several rollouts: any of k is right, all of k are.
+PASSES = ("pass@", "pass^")
+# Metrics that are 1 or 0, for which these are defined.
 RIGHT_OR_WRONG = frozenset(
     {
         "acc",
@@ -31,9 +33,9 @@ SCORE = "score"
 
 
 def is_right_or_wrong(metric: str) -> bool:
-    """Whether each answer scores 1 or 0; the mean of a sample's rollouts, and its pass@k, may lie between."""
+    """Whether each answer scores 1 or 0; means over rollouts, pass@k and pass^k may lie between."""
     name = _name_of(metric)
-    return name in RIGHT_OR_WRONG or name.startswith("pass@")
+    return name in RIGHT_OR_WRONG or name.startswith(PASSES)
 
 
 def is_label_metric(metric: str) -> bool:

@@ -1,7 +1,8 @@
-"""The scores of a task by sample, however many rollouts each has: their means, pass@k, and majority votes."""
+"""The scores of a task by sample, however many rollouts each has: means, pass@k, pass^k, majority votes."""
 
 import math
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -181,24 +182,31 @@ def pass_sizes(rollouts: int) -> list[int]:
 
 
 def pass_at(k: int, scores: SampleScores) -> SampleScores:
-    """The unbiased estimate of each sample: 1 − C(n−c, k) / C(n, k) with c right answers of n (Chen et
-    al. 2021).
+    """pass@k, the chance that one of k answers is right: the unbiased estimate 1 − C(n−c, k) / C(n, k) of a
+    sample with c right answers of n (Chen et al. 2021, "Evaluating large language models trained on code").
 
     Scores are 0 or 1. Samples with fewer than k answers allow no estimate and are left out.
     """
+    return _of_draws(k, scores, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
+
+
+def pass_all(k: int, scores: SampleScores) -> SampleScores:
+    """pass^k, the chance that all of k answers are right: C(c, k) / C(n, k) of each sample (Yao et al. 2024,
+    "τ-bench"). As `pass_at` otherwise."""
+    return _of_draws(k, scores, lambda n, c: math.comb(c, k) / math.comb(n, k))
+
+
+def _of_draws(k: int, scores: SampleScores, chance: Callable[[int, int], float]) -> SampleScores:
+    """`chance`: of k answers that are drawn without replacement from n, of which c are right."""
     if k == 1:
         return scores
     is_enough = scores.answers >= k
     answers, samples = scores.answers[is_enough], scores.samples
     right = np.rint(samples.values[is_enough] * answers).astype(np.int64)
     clusters = None if samples.clusters is None else samples.clusters[is_enough]
-    estimates = _estimates(answers, right, k)
-    is_whole = bool(np.isin(estimates, (0.0, 1.0)).all())
-    return SampleScores(SampleMeans(estimates, clusters), np.ones_like(answers), np.zeros(0), None, is_whole)
-
-
-def _estimates(answers: Numbers, right: Numbers, k: int) -> Array:
     kinds, kind_of = np.unique(np.stack([answers, right], axis=1), axis=0, return_inverse=True)
     # Python's whole numbers: C(100, 50) is far beyond what 64 bits hold.
-    by_kind = np.array([1 - math.comb(int(n - c), k) / math.comb(int(n), k) for n, c in kinds])
-    return by_kind[kind_of.reshape(-1)] if len(kinds) else np.empty(0)
+    by_kind = np.array([chance(int(n), int(c)) for n, c in kinds])
+    estimates = by_kind[kind_of.reshape(-1)] if len(kinds) else np.empty(0)
+    is_whole = bool(np.isin(estimates, (0.0, 1.0)).all())
+    return SampleScores(SampleMeans(estimates, clusters), np.ones_like(answers), np.zeros(0), None, is_whole)

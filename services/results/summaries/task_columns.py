@@ -25,8 +25,10 @@ from services.results.statistics.metrics import (
     is_right_or_wrong,
 )
 from services.results.statistics.sample_scores import (
+    SampleScores,
     ScoreColumns,
     ScoreSums,
+    pass_all,
     pass_at,
     pass_sizes,
     rows_of_majority,
@@ -58,17 +60,23 @@ class _MeanColumn:
         return self._figure(self.scored.key, clusters)
 
     def passes(self, clusters: Clusters | None, rollouts: int) -> Mapping[str, Figure]:
-        """pass@k for each size."""
-        names = [f"pass@{k}" for k in pass_sizes(rollouts)]
-        keys = [self.scored.key.replace(self.scored.metric.name, name, 1) for name in names]
-        return {
-            key: self._figure(key, clusters, k) for key, k in zip(keys, pass_sizes(rollouts), strict=True)
-        }
+        """pass@k for each size, then pass^k, which for k = 1 is the same."""
+        sizes = pass_sizes(rollouts)
+        scores = self._scores(clusters)
+        any_right = {self._key(f"pass@{k}"): pass_at(k, scores) for k in sizes}
+        all_right = {self._key(f"pass^{k}"): pass_all(k, scores) for k in sizes if k > 1}
+        return {key: figure_of(key, of_samples) for key, of_samples in (any_right | all_right).items()}
 
-    def _figure(self, key: str, clusters: Clusters | None, k: int = 1) -> Figure:
+    def _key(self, name: str) -> str:
+        """The key of a figure that is made of this metric."""
+        return self.scored.key.replace(self.scored.metric.name, name, 1)
+
+    def _figure(self, key: str, clusters: Clusters | None) -> Figure:
+        return figure_of(key, self._scores(clusters))
+
+    def _scores(self, clusters: Clusters | None) -> SampleScores:
         samples = np.array(self.sums.samples, dtype=np.int64)
-        scores = self.sums.scores(clusters(samples) if clusters else None)
-        return figure_of(key, pass_at(k, scores))
+        return self.sums.scores(clusters(samples) if clusters else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +182,7 @@ class TaskColumns:
     def figures(
         self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
     ) -> dict[str, Figure]:
-        """Figures by metric, in the order of the task; behind them pass@k, where there are rollouts.
+        """Figures by metric, in the order of the task; behind them pass@k and pass^k of several rollouts.
 
         A figure that cannot be computed is undefined once `on_error` has taken its error.
         """
@@ -189,7 +197,7 @@ class TaskColumns:
     def metric_figures(
         self, *, has_rollouts: bool, clusters: Clusters | None, on_error: OnError = _raise
     ) -> dict[str, Figure]:
-        """Figures without pass@k."""
+        """Figures without pass@k and pass^k."""
         self._add_pending(math.inf)
         figures = {}
         for column in self._columns:
@@ -201,7 +209,7 @@ class TaskColumns:
         return figures
 
     def _pass_figures(self, clusters: Clusters | None) -> dict[str, Figure]:
-        """Pass@k of the first metric that is right or wrong, for each filter."""
+        """pass@k and pass^k of the first metric that is right or wrong, for each filter."""
         judged = [
             column
             for column in self._columns

@@ -7,6 +7,8 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
@@ -15,7 +17,13 @@ from services.results.scoring.answer import ScoreValue, ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring, read_filters
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.sample_scores import ScoreColumns, pass_at, pass_sizes, rows_of_majority
+from services.results.statistics.sample_scores import (
+    ScoreColumns,
+    pass_all,
+    pass_at,
+    pass_sizes,
+    rows_of_majority,
+)
 from services.results.summaries.task_columns import TaskColumns, chunk_of
 
 LAST_NUMBER = '{"function": "regex", "regex_pattern": "(\\\\d+)", "group_select": -1}'
@@ -61,6 +69,22 @@ def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(k: int) -> None:
     assert figure_of("pass@k", pass_at(k, columns.by_sample())).mean == pytest.approx(np.mean(shares))
 
 
+@given(
+    answers=st.lists(st.lists(st.booleans(), min_size=3, max_size=7), min_size=1, max_size=6),
+    k=st.integers(2, 5),
+)
+def test_pass_at_k_and_pass_all_are_shares_of_all_draws(answers: list[list[bool]], k: int) -> None:
+    """Against an enumeration of the draws of k answers, task by task; tasks with fewer answers have none."""
+    scores = rollouts_of(*[[float(each) for each in one] for one in answers]).by_sample()
+    draws = [list(itertools.combinations(one, k)) for one in answers if len(one) >= k]
+    expected = [
+        np.mean([np.mean([judge(draw) for draw in of_task]) for of_task in draws]) if draws else None
+        for judge in (any, all)
+    ]
+    found = [figure_of("pass@k", pass_at(k, scores)).mean, figure_of("pass^k", pass_all(k, scores)).mean]
+    assert found == [None if each is None else pytest.approx(each) for each in expected]
+
+
 def test_samples_with_too_few_answers_have_no_pass_at_k() -> None:
     figure = figure_of("pass@4", pass_at(4, rollouts_of([1, 0, 0, 0], [1, 1]).by_sample()))
     assert (figure.mean, figure.n) == (1.0, 1)
@@ -101,8 +125,12 @@ def test_a_majority_filter_scores_what_most_rollouts_say() -> None:
     voted = found["exact_match,voted"]
     assert (voted.mean, voted.n, voted.interval_method) == (0.5, 4, "wilson")
     assert voted.std == voted.stderr
-    assert list(found) == ["exact_match,one", "exact_match,voted", "pass@1,one", "pass@2,one", "pass@3,one"]
-    assert found["pass@3,one"].mean == 0.75
+    assert list(found) == [
+        "exact_match,one",
+        "exact_match,voted",
+        *("pass@1,one", "pass@2,one", "pass@3,one", "pass^2,one", "pass^3,one"),
+    ]
+    assert (found["pass@3,one"].mean, found["pass^3,one"].mean) == (0.75, 0.0)
 
 
 def test_a_majority_of_one_rollout_is_the_answer() -> None:
@@ -125,7 +153,7 @@ def test_pass_at_k_is_of_the_first_metric_that_is_right_or_wrong() -> None:
     found = figures(
         task("squad_f1", "contains", "exact_match"), ScoringTarget(texts=("a b",)), ["x a b", "a"]
     )
-    assert list(found) == ["squad_f1", "contains", "exact_match", "pass@1", "pass@2"]
+    assert list(found) == ["squad_f1", "contains", "exact_match", "pass@1", "pass@2", "pass^2"]
     assert found["pass@1"].mean == found["contains"].mean == 0.5
 
 
