@@ -393,36 +393,3 @@ async def test_long_texts_are_looked_through_a_few_at_a_time(
     wanted = results_service_pb2.OutcomeFilter(text="-")
     rows = await side_by_side(harness, [first, second], filter=wanted)
     assert [one.doc_id for one in rows] == [0, 2, 4, 6, 8]
-
-
-async def test_a_brief_list_has_no_texts_and_may_begin_at_a_rollout(harness: ResultsHarness) -> None:
-    long = json.dumps({"diff": "x" * 900_000})
-    outcomes = [
-        Outcome(at, rollout, 0, 1, Answer("said", "submitted", body_json=long))
-        for at in range(2)
-        for rollout in range(3)
-    ]
-    plan = await answered_run(harness, rows_of(["first", "second"]), outcomes)
-    request = results_service_pb2.ListOutcomesRequest(
-        run_id=plan.run_id, is_brief=True, first_sample=0, first_rollout=1
-    )
-    page = await harness.public.ListOutcomes(request)
-    keys = [(one.outcome.sample, one.outcome.rollout) for one in page.outcomes]
-    assert keys == [(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    for one in page.outcomes:
-        answer = one.outcome.answer
-        assert (answer.text, answer.body_json, one.prompt, one.target) == ("", "", "", "")
-        assert (answer.finish_reason, one.doc_id) == ("submitted", one.outcome.sample)
-        assert one.scores
-    request = results_service_pb2.ListOutcomesRequest(
-        run_id=plan.run_id, page_size=1, first_sample=1, first_rollout=2
-    )
-    [whole] = (await harness.public.ListOutcomes(request)).outcomes
-    assert (whole.outcome.rollout, whole.outcome.answer.body_json) == (2, long)
-
-
-@pytest.mark.parametrize("field", ["first_sample", "first_rollout"])
-async def test_a_list_cannot_begin_before_the_first(harness: ResultsHarness, field: str) -> None:
-    plan = await answered_run(harness, rows_of(["first"]), [said(0, "yes")])
-    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, **{field: -1})  # type: ignore[arg-type]
-    assert field in str(await refusal_of(harness.public.ListOutcomes(request)))

@@ -108,7 +108,7 @@ class GridView:
 
     @property
     def seconds(self) -> int:
-        """Between two renewals."""
+        """Time between two renewals."""
         return 2 if len(self.tasks) * self.order.attempts * len(self.models) <= MOST_ATTEMPTS // 6 else 10
 
     def link(self, first: int = 0) -> str:

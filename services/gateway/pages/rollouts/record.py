@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 _MOST_DIFF_LINES = 2000
+_TOO_LARGE = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,9 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < 1e15 else None  # type: ignore[arg-type]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < _TOO_LARGE else None
 
 
 def _whole(value: object) -> int | None:

@@ -72,7 +72,7 @@ class GridQuery:
 
     @property
     def place(self) -> int:
-        """From 0; an address that names no task begins at the first."""
+        """The place, from 0; an address that names no task begins at the first."""
         return max(0, _number(self.first) - 1)
 
 
@@ -123,7 +123,7 @@ async def show_rollout(  # noqa: PLR0913, PLR0917  # dependencies and the parts 
 
 
 async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
-    """The order that the run belongs to, else one of the same tasks. Raises NotOfRollouts."""
+    """The order that the run belongs to, else its tasks as one without an id. Raises NotOfRollouts."""
     if not run.suite_version:
         raise NotOfRollouts(run_id=run.run_id)
     name = f"{run.order.suite}@{run.suite_version}"
@@ -132,7 +132,14 @@ async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.Roll
     own = [order for order in orders if any(each.run_id == run.run_id for each in order.runs)]
     if not orders:
         raise NotOfRollouts(run_id=run.run_id)
-    return (own or orders)[0]
+    if own:
+        return own[0]
+    # The run was ordered by itself, over the tasks of an order.
+    alone = rollouts_pb2.RolloutsOrder()
+    alone.CopyFrom(orders[0])
+    alone.order_id, alone.user, alone.rollouts = "", run.user, run.order.rollouts or 1
+    alone.created_at.CopyFrom(run.created_at)
+    return alone
 
 
 async def _parts(
@@ -151,7 +158,7 @@ async def _parts(
 
 
 async def _outcomes(results: Results, run_id: str, tasks: range) -> Sequence[outcome_pb2.RecordedOutcome]:
-    """Without their texts. The samples of the run are the tasks in their order."""
+    """Outcomes without their texts. The samples of the run are the tasks in their order."""
     found: list[outcome_pb2.RecordedOutcome] = []
     request = results_pb2.ListOutcomesRequest(
         run_id=run_id, page_size=_OUTCOMES_AT_A_TIME, first_sample=tasks.start, is_brief=True
@@ -176,7 +183,7 @@ async def _recorded(results: Results, run_id: str, place: Place) -> outcome_pb2.
 
 
 def _known_name(name: str) -> str:
-    """Without a version that is none: it is still being typed, or an old link has it."""
+    """The name, without a version that is none: it is still being typed, or an old link has it."""
     suite, _, version = name.partition("@")
     return name if version.isascii() and version.isdigit() and len(version) < 9 else suite  # as the scheduler
 

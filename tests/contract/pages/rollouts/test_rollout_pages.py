@@ -7,8 +7,8 @@ import pytest
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.v1 import run_pb2
 from services.gateway.pages.rollouts.record import record_of
+from tests.contract.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts, record
 from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
-from tests.contract.pages.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts, record
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
@@ -124,6 +124,19 @@ async def test_a_run_leads_to_its_rollouts_and_they_to_it(harness: GatewayHarnes
     assert SECOND not in grid.html
     harness.scheduler.put(running())
     assert f"/runs/{RUN_ID}/rollouts" not in links(await show(harness, f"/runs/{RUN_ID}"))
+
+
+async def test_a_run_that_was_ordered_by_itself_shows_no_order(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    """Its tasks are those of an order, its attempts and its user are its own."""
+    del order.runs[0]
+    harness.scheduler.runs[FIRST].order.rollouts = 1
+    harness.scheduler.runs[FIRST].user = "bea"
+    shown = await show(harness, f"/runs/{FIRST}/rollouts")
+    assert all(word in shown.html for word in ("mend-a-parser", "2 tasks × 1 attempt ", "by bea"))
+    assert ORDER_ID not in shown.html
+    assert (await show(harness, f"/runs/{FIRST}/rollouts/1/1")).status == 200
 
 
 async def test_an_attempt_is_shown_whole(harness: GatewayHarness) -> None:
