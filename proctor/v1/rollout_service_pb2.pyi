@@ -191,7 +191,7 @@ class RolloutsOrder(_message.Message):
 
     @_builtins.property
     def task_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the tasks; the place of a task is the doc_id of its outcomes."""
+        """Names of the tasks; the index of a task is the doc_id of its outcomes."""
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

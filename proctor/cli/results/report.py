@@ -37,7 +37,7 @@ class ReportRow:
     """The latest complete run over a suite, a data set or tasks of rollouts."""
 
     kind: ReportKind
-    subject: str
+    benchmark: str
     entry: leaderboard_pb2.LeaderboardEntry
     run: run_pb2.Run
     summary: summary_pb2.RunSummary
@@ -68,17 +68,17 @@ async def _rows(client: ProctorClient, options: ReportOptions) -> list[ReportRow
             "`proctor history` lists the runs and names their models.",
             "RUN_NOT_FOUND",
         )
-    turns = asyncio.Semaphore(_AT_A_TIME)
+    limit = asyncio.Semaphore(_AT_A_TIME)
 
     async def row(entry: leaderboard_pb2.LeaderboardEntry) -> ReportRow:
-        async with turns:
+        async with limit:
             run, summary = await asyncio.gather(
                 client.get_run(entry.run_id), figures_so_far(client, entry.run_id)
             )
         return ReportRow(kind_of(entry, summary), entry.dataset_name or entry.suite, entry, run, summary)
 
     rows = await asyncio.gather(*(row(entry) for entry in latest.values()))
-    return sorted(rows, key=lambda each: ([*ReportKind].index(each.kind), each.subject, each.entry.suite))
+    return sorted(rows, key=lambda each: ([*ReportKind].index(each.kind), each.benchmark, each.entry.suite))
 
 
 async def _closed(
@@ -121,7 +121,7 @@ def _cells(row: ReportRow) -> tuple[Cell, ...]:
     note = run_note(row.run, row.summary)
     lines = f"{row.entry.run_id}\n{note}" if note else row.entry.run_id
     return (
-        two_lines(row.subject, lines),
+        two_lines(row.benchmark, lines),
         "\n".join(figure.metric for figure in figures) or "not scored",
         "\n".join(map(mean_and_half_width, figures)),
         "\n".join(f"{figure.n:,}" for figure in figures) or f"{row.summary.answered:,}",
@@ -140,7 +140,7 @@ def _document(row: ReportRow) -> JsonValue:
     summary = row.summary
     return {
         "kind": row.kind.value,
-        "subject": row.subject,
+        "benchmark": row.benchmark,
         "run_id": row.entry.run_id,
         "closed_at": row.entry.closed_at.ToJsonString(),
         "figures": [document(figure) for figure in row.figures],

@@ -142,7 +142,7 @@ class RolloutsShown(BaseModel):
     project_id: int
     agent: AgentShown
     rollouts: int = Field(description="Attempts at each task")
-    task_ids: list[str] = Field(description="The place of a task is the doc_id of its outcomes")
+    task_ids: list[str] = Field(description="The index of a task is the doc_id of its outcomes")
     models: list[str]
     created_at: datetime
     jobs: list[JobListed] = Field(description="Those that are not deleted, in the order of the models")

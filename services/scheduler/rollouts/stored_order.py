@@ -14,7 +14,7 @@ from services.scheduler.runs.lifecycle.run import Run
 class StoredOrder:
     """`name` and `suite_version` are the suite of its runs; `models` and `run_ids` belong together.
 
-    The place of a task in `task_ids` is the row of its samples.
+    The index of a task in `task_ids` is the row of its samples.
     """
 
     order_id: str

@@ -225,7 +225,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     report = await run("report", "openai/fake")
     assert (report.code, "Rollouts" in report.out, "pass^2" in report.out) == (0, True, True), report.out
     listed_rows = (await run("report", "openai/fake", "--json")).document["rows"]
-    [reported] = [row for row in listed_rows if row["subject"] == "shown"]
+    [reported] = [row for row in listed_rows if row["benchmark"] == "shown"]
     assert (reported["kind"], reported["rollouts"], reported["answered"]) == ("rollouts", 2, 4)
     never = await run("report", "openai/never")
     assert (never.code, "No complete run of openai/never" in never.err) == (4, True)

@@ -17,7 +17,7 @@ from services.gateway.pages.page import PageOf
 
 _DAYS = 3650
 _PAGE_SIZE = 500
-# Subjects on the page, and runs that are read at a time.
+# Benchmarks on the page, and runs that are read at a time.
 _MOST = 100
 _AT_A_TIME = 8
 
@@ -37,10 +37,10 @@ async def show_model(
         model=named, days=_DAYS, metric="score", page_size=_PAGE_SIZE
     )
     history = await results.leaderboard.GetHistory(request)
-    turns = asyncio.Semaphore(_AT_A_TIME)
+    limit = asyncio.Semaphore(_AT_A_TIME)
 
     async def closed(entry: leaderboard_pb2.LeaderboardEntry) -> ClosedRun:
-        async with turns:
+        async with limit:
             run, summary = await asyncio.gather(scheduler.run(entry.run_id), results.summary(entry.run_id))
         return ClosedRun(entry, run, summary)
 

@@ -22,10 +22,10 @@ class FigureRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SubjectRow:
+class BenchmarkRow:
     """The latest complete run over one suite, data set or set of tasks."""
 
-    subject: str
+    benchmark: str
     run_id: str
     figures: Sequence[FigureRow]
     note: str
@@ -41,7 +41,7 @@ class ModelView:
     """`tables` are kinds with their rows, without empty ones."""
 
     model: str
-    tables: Sequence[tuple[str, Sequence[SubjectRow]]]
+    tables: Sequence[tuple[str, Sequence[BenchmarkRow]]]
     scale: Scale
     total: int
     now: datetime
@@ -56,11 +56,11 @@ class ClosedRun:
 
 def model_view(model: str, runs: Sequence[ClosedRun], total: int, now: datetime) -> ModelView:
     """`total` counts all closed runs of the model."""
-    of_kind: dict[ReportKind, list[SubjectRow]] = {kind: [] for kind in ReportKind}
+    of_kind: dict[ReportKind, list[BenchmarkRow]] = {kind: [] for kind in ReportKind}
     for each in runs:
         of_kind[kind_of(each.entry, each.summary)].append(_row(each))
     tables = [
-        (kind.heading, sorted(rows, key=lambda row: row.subject)) for kind, rows in of_kind.items() if rows
+        (kind.heading, sorted(rows, key=lambda row: row.benchmark)) for kind, rows in of_kind.items() if rows
     ]
     figures = [figure for _, rows in tables for row in rows for figure in row.figures]
     ends = [end for figure in figures for end in (figure.low, figure.value, figure.high)]
@@ -68,10 +68,10 @@ def model_view(model: str, runs: Sequence[ClosedRun], total: int, now: datetime)
     return ModelView(model, tables, Scale.around(ends, within=_SHARE if is_share else None), total, now)
 
 
-def _row(each: ClosedRun) -> SubjectRow:
+def _row(each: ClosedRun) -> BenchmarkRow:
     usage = each.summary.usage
-    return SubjectRow(
-        subject=each.entry.dataset_name or each.entry.suite,
+    return BenchmarkRow(
+        benchmark=each.entry.dataset_name or each.entry.suite,
         run_id=each.entry.run_id,
         figures=[_figure(figure) for figure in figures_of(each.summary)],
         note=run_note(each.run, each.summary),

@@ -16,7 +16,7 @@ STEPS_PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RolloutKey:
     """Which rollout: a task and an attempt, both from 1."""
 
     task: int
@@ -28,7 +28,7 @@ class AttemptView:
     """One rollout; nothing is recorded of it while it goes or waits. `steps` are those of this page."""
 
     run: RunRow
-    place: Place
+    key: RolloutKey
     name: str
     tasks: int
     attempts: int
@@ -70,24 +70,24 @@ class AttemptView:
 
     def from_step(self, number: int) -> str:
         query = f"?{urlencode({'step': number})}" if number > 1 else ""
-        return f"{self.at(self.place.task, self.place.attempt)}{query}#transcript"
+        return f"{self.at(self.key.task, self.key.attempt)}{query}#transcript"
 
     @property
     def earlier(self) -> str:
         """The rollout before this one, of the same task or the one before."""
-        task, attempt = self.place.task, self.place.attempt
+        task, attempt = self.key.task, self.key.attempt
         return self.at(task, attempt - 1) or self.at(task - 1, self.attempts)
 
     @property
     def later(self) -> str:
-        task, attempt = self.place.task, self.place.attempt
+        task, attempt = self.key.task, self.key.attempt
         return self.at(task, attempt + 1) or self.at(task + 1, 1)
 
 
 def attempt_view(
     run: RunRow,
     order: rollouts_pb2.RolloutsOrder,
-    place: Place,
+    key: RolloutKey,
     recorded: outcome_pb2.RecordedOutcome | None,
     shown: tuple[int, int, datetime],
 ) -> AttemptView:
@@ -98,11 +98,11 @@ def attempt_view(
     first = max(1, min(first_step, len(record.steps)))
     return AttemptView(
         run=run,
-        place=place,
-        name=order.task_ids[place.task - 1],
+        key=key,
+        name=order.task_ids[key.task - 1],
         tasks=len(order.task_ids),
         attempts=attempts,
-        shown=attempt_of(place.attempt, recorded),
+        shown=attempt_of(key.attempt, recorded),
         instruction=recorded.prompt if recorded else "",
         record=record,
         answer=outcome.answer.text,

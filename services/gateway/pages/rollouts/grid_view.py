@@ -82,7 +82,7 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class GridView:
-    """An order or one run of it: `path` is its address, `first` the place of the first task of this page."""
+    """An order or one run of it: `path` is its address, `first` the index of the first task of this page."""
 
     path: str
     order: OrderRow
@@ -129,7 +129,7 @@ def tasks_per_page(order: rollouts_pb2.RolloutsOrder, runs: int) -> int:
 def grid_view(
     path: str, order: rollouts_pb2.RolloutsOrder, parts: Sequence[RunPart], first: int, now: datetime
 ) -> GridView:
-    """`parts` are the runs to show; `first` is the place of the first task of the page."""
+    """`parts` are the runs to show; `first` is the index of the first task of the page."""
     size = tasks_per_page(order, len(parts))
     names = order.task_ids[first : first + size]
     tasks = [

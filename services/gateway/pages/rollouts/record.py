@@ -52,7 +52,7 @@ class RubricRow:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`kind` is "file", "place", "added", "removed" or "same"."""
+    """`kind` is "file", "hunk", "added", "removed" or "same"."""
 
     kind: str
     text: str
@@ -156,7 +156,7 @@ def _action(call: Mapping[str, Any], results: Mapping[str, str]) -> Action:
 def _kind(line: str) -> str:
     if line.startswith(("--- ", "+++ ", "Files ")):
         return "file"
-    return {"@": "place", "+": "added", "-": "removed"}.get(line[:1], "same")
+    return {"@": "hunk", "+": "added", "-": "removed"}.get(line[:1], "same")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

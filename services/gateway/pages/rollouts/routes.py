@@ -18,7 +18,7 @@ from services.gateway.backends import Results, ResultsCalls, Scheduler, Schedule
 from services.gateway.errors.gateway_errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import INT32_MAX, JobId
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.rollouts.attempt_view import Place, attempt_view
+from services.gateway.pages.rollouts.attempt_view import RolloutKey, attempt_view
 from services.gateway.pages.rollouts.grid_view import RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.list_view import STATES, order_list_view
 from services.gateway.pages.runs_table import run_row
@@ -71,8 +71,8 @@ class GridQuery:
     first: Annotated[str, Query(alias="from", max_length=12)] = ""
 
     @property
-    def place(self) -> int:
-        """The place, from 0; an address that names no task begins at the first."""
+    def index(self) -> int:
+        """The task's index; an address that names no task begins at the first."""
         return max(0, _number(self.first) - 1)
 
 
@@ -94,8 +94,8 @@ async def show_order(
 ) -> Response:
     request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
     order = (await both.scheduler.rollouts.GetRollouts(request)).order
-    parts = await _parts(both, order, order.runs, query.place)
-    view = grid_view(f"/rollouts/{order.order_id}", order, parts, _within(query.place, order), now)
+    parts = await _parts(both, order, order.runs, query.index)
+    view = grid_view(f"/rollouts/{order.order_id}", order, parts, _within(query.index, order), now)
     return page.show("rollouts/grid", view, part="rollouts/grid_part")
 
 
@@ -103,8 +103,8 @@ async def show_order(
 async def show_run(page: PageOf, both: Both, now: Now, job_id: JobId, query: Grid) -> Response:
     run = await both.scheduler.run(job_id)
     order = await _order_of(both.scheduler, run)
-    parts = await _parts(both, order, [run], query.place)
-    view = grid_view(f"/runs/{job_id}/rollouts", order, parts, _within(query.place, order), now)
+    parts = await _parts(both, order, [run], query.index)
+    view = grid_view(f"/runs/{job_id}/rollouts", order, parts, _within(query.index, order), now)
     return page.show("rollouts/grid", view, part="rollouts/grid_part")
 
 
@@ -114,11 +114,11 @@ async def show_rollout(  # noqa: PLR0913, PLR0917  # dependencies and the parts 
 ) -> Response:
     run = await both.scheduler.run(job_id)
     order = await _order_of(both.scheduler, run)
-    place, attempts = Place(_number(task), _number(attempt)), max(1, run.order.rollouts)
-    if not (1 <= place.task <= len(order.task_ids) and 1 <= place.attempt <= attempts):
+    key, attempts = RolloutKey(_number(task), _number(attempt)), max(1, run.order.rollouts)
+    if not (1 <= key.task <= len(order.task_ids) and 1 <= key.attempt <= attempts):
         raise NoSuchRollout(run_id=job_id, task=task, attempt=attempt)
-    recorded = await _recorded(both.results, job_id, place)
-    view = attempt_view(run_row(run), order, place, recorded, (attempts, _number(step), now))
+    recorded = await _recorded(both.results, job_id, key)
+    view = attempt_view(run_row(run), order, key, recorded, (attempts, _number(step), now))
     return page.show("rollouts/attempt", view, part="rollouts/attempt_part")
 
 
@@ -143,9 +143,9 @@ async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.Roll
 
 
 async def _parts(
-    both: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], place: int
+    both: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], first: int
 ) -> Sequence[RunPart]:
-    first = _within(place, order)
+    first = _within(first, order)
     tasks = range(first, first + tasks_per_page(order, len(runs)))
 
     async def part(run: run_pb2.Run) -> RunPart:
@@ -171,13 +171,13 @@ async def _outcomes(results: Results, run_id: str, tasks: range) -> Sequence[out
             return found
 
 
-async def _recorded(results: Results, run_id: str, place: Place) -> outcome_pb2.RecordedOutcome | None:
+async def _recorded(results: Results, run_id: str, key: RolloutKey) -> outcome_pb2.RecordedOutcome | None:
     """None before it is recorded."""
     request = results_pb2.ListOutcomesRequest(
-        run_id=run_id, page_size=1, first_sample=place.task - 1, first_rollout=place.attempt - 1
+        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.attempt - 1
     )
     for one in (await results.recorded_outcomes(request)).outcomes:
-        if (one.outcome.sample, one.outcome.rollout) == (place.task - 1, place.attempt - 1):
+        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.attempt - 1):
             return one
     return None
 
@@ -188,9 +188,9 @@ def _known_name(name: str) -> str:
     return name if version.isascii() and version.isdigit() and len(version) < 9 else suite  # as the scheduler
 
 
-def _within(place: int, order: rollouts_pb2.RolloutsOrder) -> int:
-    """The place of a task that there is."""
-    return min(place, max(0, len(order.task_ids) - 1))
+def _within(first: int, order: rollouts_pb2.RolloutsOrder) -> int:
+    """The index of a task that there is."""
+    return min(first, max(0, len(order.task_ids) - 1))
 
 
 def _number(text: str) -> int:

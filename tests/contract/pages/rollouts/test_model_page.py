@@ -36,7 +36,7 @@ def put_history(harness: GatewayHarness, text: str = "") -> None:
         )
 
 
-async def test_the_latest_complete_run_of_each_subject_is_shown(harness: GatewayHarness) -> None:
+async def test_the_latest_complete_run_of_each_benchmark_is_shown(harness: GatewayHarness) -> None:
     put_history(harness)
     shown = await show(harness, f"/models/{MODEL}")
     assert shown.status == 200

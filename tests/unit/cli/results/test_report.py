@@ -51,7 +51,7 @@ def test_the_kind_of_a_run() -> None:
     )
 
 
-def test_the_latest_complete_run_of_each_subject_counts() -> None:
+def test_the_latest_complete_run_of_each_benchmark_counts() -> None:
     completed, failed = run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED
     given = [("glue", failed, "1"), ("glue", completed, "2"), ("glue", completed, "3"), ("qa", failed, "4")]
     entries = [
