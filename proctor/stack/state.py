@@ -77,7 +77,7 @@ def _lock_soon(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(0.02)  # noqa: TID251 - bounded by the range above
+            time.sleep(0.02)  # noqa: TID251  # bounded by the range above
         else:
             return True
     return False

@@ -44,7 +44,7 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
                 os.kill(state.supervisor_pid, number)
         if time.monotonic() > deadline:
             return False
-        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
+        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251  # this is a poll with a deadline
     _wait_for_end(signalled)
     return True
 
@@ -62,7 +62,7 @@ def _wait_for_end(pids: set[int]) -> None:
     """The lock is released a moment before the process ends; callers expect the process to be gone."""
     deadline = time.monotonic() + EXIT_LIMIT_SECONDS
     while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
+        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251  # this is a poll with a deadline
 
 
 def _is_running(pid: int) -> bool:

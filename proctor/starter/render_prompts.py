@@ -28,7 +28,7 @@ class TaskTemplate:
 
     def __init__(self, suite_dir: Path, task: str) -> None:
         definition = yaml.safe_load((suite_dir / f"{task}.yaml").read_text(encoding="utf-8"))
-        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # noqa: S701 - no HTML
+        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # noqa: S701  # no HTML
         self._prompt = environment.from_string(definition["doc_to_text"])
         self._choices = tuple(definition.get("doc_to_choice", ()))
         target = definition["doc_to_target"]

@@ -16,7 +16,7 @@ class ProtoEnum(Protocol[V_co]):
     @property
     def DESCRIPTOR(self) -> EnumDescriptor: ...  # noqa: N802  # protobuf's name
 
-    def Value(self, name: str) -> V_co: ...  # noqa: N802
+    def Value(self, name: str) -> V_co: ...  # noqa: N802  # protobuf's name
 
 
 def member_of(enum: type[E], number: int) -> E | None:

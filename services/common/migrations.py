@@ -152,8 +152,8 @@ async def check_schema(dsn: str, schema: str, folder: Path) -> None:
 async def _lock(connection: asyncpg.Connection, schema: str) -> None:
     """Released with the connection."""
     key = f"proctor migrations {schema}"
-    while not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", key):  # noqa: ASYNC110
-        await asyncio.sleep(_POLL_SECONDS)  # the lock is another process's
+    while not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", key):  # noqa: ASYNC110  # the lock is another process's
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _open_schema(connection: asyncpg.Connection, schema: str) -> None:

@@ -50,13 +50,13 @@ def start_traces(service: str, endpoint: str, share: float, *, begins_traces: bo
     global _tracing  # noqa: PLW0603  # one per process, as the logs
     if not endpoint:
         return
-    from opentelemetry import context, trace  # noqa: PLC0415
-    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415
-    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
+    from opentelemetry import context, trace  # noqa: PLC0415  # slow, and needed with a collector only
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # slow, and needed with a collector only
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  # slow, and needed with a collector only
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # slow, and needed with a collector only
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  # slow, and needed with a collector only
+    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415  # slow, and needed with a collector only
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # slow, and needed with a collector only
         TraceContextTextMapPropagator,
     )
 

@@ -121,7 +121,7 @@ class BackendChannel:
         """The response is an async generator; closing it cancels the call."""
         method: grpc.aio.UnaryStreamMultiCallable[Any, Any] = self._channel.unary_stream(path, **codec)
 
-        async def download(request: Any, timeout: float | None = None) -> AsyncGenerator[Any]:  # noqa: ASYNC109
+        async def download(request: Any, timeout: float | None = None) -> AsyncGenerator[Any]:  # noqa: ASYNC109  # the parameter of the stubs that it stands for
             call = method(request, metadata=principal_metadata(_caller.get()))
             try:
                 with self._domain_errors():

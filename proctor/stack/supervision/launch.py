@@ -40,7 +40,7 @@ def main() -> None:
         become_user(user)
     die_with(int(supervisor_pid), int(death_signal))
     try:
-        os.execvp(command[0], command)  # noqa: S606 - becoming the child is the point, no shell wanted
+        os.execvp(command[0], command)  # noqa: S606  # becoming the child is the point, no shell wanted
     except OSError as error:
         sys.exit(f"{command[0]} cannot be run: {error.strerror}")
 

@@ -62,8 +62,8 @@ def engines_by_url(
 
 
 def _make_vllm(pool: Pool) -> Engine:
-    from services.worker.engines.vllm.engine import VllmEngine  # noqa: PLC0415
-    from services.worker.engines.vllm.model_files import VllmSettings  # noqa: PLC0415
+    from services.worker.engines.vllm.engine import VllmEngine  # noqa: PLC0415  # other engines do not load it
+    from services.worker.engines.vllm.model_files import VllmSettings  # noqa: PLC0415  # other engines do not load it
 
     return VllmEngine(VllmSettings(pool.models))
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import Any
 
 import aiohttp
 from multidict import CIMultiDictProxy
@@ -62,10 +63,10 @@ async def show(
         return Shown(response.status, await response.text(), response.headers)
 
 
-def running(tasks: int = 8, **facts: object) -> run_pb2.Run:
+def running(tasks: int = 8, **facts: Any) -> run_pb2.Run:
     """A run that goes: half of each task is done."""
     order = run_pb2.RunOrder(project_id=1, suite="glue", model="vllm/Qwen/Qwen3-8B")
-    run = run_pb2.Run(run_id=RUN_ID, order=order, user="local", state=run_pb2.RUN_STATE_RUNNING, **facts)  # type: ignore[arg-type]
+    run = run_pb2.Run(run_id=RUN_ID, order=order, user="local", state=run_pb2.RUN_STATE_RUNNING, **facts)
     run.created_at.FromSeconds(1_700_000_000)
     run.started_at.FromSeconds(1_700_000_010)
     run.admitted_at.FromSeconds(1_700_000_010)
@@ -79,9 +80,9 @@ def running(tasks: int = 8, **facts: object) -> run_pb2.Run:
     return run
 
 
-def summary_of(run: run_pb2.Run, **facts: object) -> summary_pb2.RunSummary:
+def summary_of(run: run_pb2.Run, **facts: Any) -> summary_pb2.RunSummary:
     """Figures of all its tasks."""
-    summary = summary_pb2.RunSummary(run_id=run.run_id, answered=1000, total=2000, **facts)  # type: ignore[arg-type]
+    summary = summary_pb2.RunSummary(run_id=run.run_id, answered=1000, total=2000, **facts)
     for task in run.progress.tasks:
         figure = summary_pb2.MetricFigure(
             metric="acc",

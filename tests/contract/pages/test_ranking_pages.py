@@ -2,6 +2,7 @@
 
 import csv
 import io
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.fakes.refusals import refused
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 
-def entry(model: str, rank: int, score: float, **facts: object) -> leaderboard_pb2.LeaderboardEntry:
+def entry(model: str, rank: int, score: float, **facts: Any) -> leaderboard_pb2.LeaderboardEntry:
     figure = summary_pb2.MetricFigure(
         metric="acc", mean=score, ci_low=score - 0.05, ci_high=score + 0.05, n=500
     )
@@ -26,7 +27,7 @@ def entry(model: str, rank: int, score: float, **facts: object) -> leaderboard_p
         figure=figure,
         suite="glue",
         state=run_pb2.RUN_STATE_COMPLETED,
-        **facts,  # type: ignore[arg-type]
+        **facts,
     )
 
 

@@ -248,7 +248,7 @@ async def test_what_an_order_of_a_batch_says_wrong_is_named(client: AsyncOpenAI)
             await client.batches.create(**(right | {param: value}))  # type: ignore[arg-type]  # wrong on purpose
         assert refused.value.param == param
     with pytest.raises(NotFoundError) as missing:
-        await client.batches.create(**(right | {"input_file_id": "file-x"}))  # type: ignore[arg-type]
+        await client.batches.create(**(right | {"input_file_id": "file-x"}))  # type: ignore[arg-type]  # a dict of right ones
     assert missing.value.param == "input_file_id"
 
 

@@ -97,7 +97,7 @@ async def test_service_starts_as_another_user_on_a_read_only_root(root: Path, tm
     ]
     name = f"proctor-{uuid.uuid4().hex}"
     (tmp_path / "config.json").write_text(json.dumps(_spec(root, command, environment)))
-    running = subprocess.Popen(("runc", "run", "--bundle", str(tmp_path), name), stderr=subprocess.PIPE)  # noqa: ASYNC220
+    running = subprocess.Popen(("runc", "run", "--bundle", str(tmp_path), name), stderr=subprocess.PIPE)  # noqa: ASYNC220  # it only starts
     try:
         await eventually(lambda: http_answers(f"http://127.0.0.1:{PORT}/healthz"), "an answer", 60)
         write = within(name, "touch", "/opt/x")

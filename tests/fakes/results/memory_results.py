@@ -173,7 +173,7 @@ class MemoryRunRecords:
         if missing and not allow_partial:
             raise RunIncomplete(run_id=plan.run_id, missing=missing)
         closed_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
-        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, closed_at)  # noqa: FBT003
+        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, closed_at)  # noqa: FBT003  # a field of the record
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():

@@ -74,7 +74,7 @@ async def test_upload_that_is_cancelled_or_dies_keeps_nothing(
             )
             call.cancel()
         await eventually(
-            lambda: datasets.cut_off == round_number and not datasets.open_uploads,  # noqa: B023
+            lambda: datasets.cut_off == round_number and not datasets.open_uploads,  # noqa: B023  # called within the round
             "the upload is over",
         )
     assert datasets.kept == {}

@@ -120,7 +120,7 @@ def calling(function: Callable[..., object], *arguments: object) -> AnswerToScor
 
 
 # For the scoring process, not for this one.
-SLEEP = time.sleep  # noqa: TID251
+SLEEP = time.sleep  # noqa: TID251  # runs in the scoring process, which has no loop
 ENDS_PROCESS = "it ended the process that scores"
 IMPATIENT = Patience(cpu_seconds=5.0, interval_seconds=0.5)
 

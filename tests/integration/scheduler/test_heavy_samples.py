@@ -52,7 +52,7 @@ class HeavySamples:
     def __init__(self, sample_bytes: int) -> None:
         self._prompt = sample_pb2.Prompt(text="x" * sample_bytes)
 
-    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002
+    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002  # the port's signature
         samples = [sample_pb2.Sample(position=position, prompt=self._prompt) for position in positions]
         if sum(sample.ByteSize() for sample in samples) > ANSWER_BYTES:
             raise MessageTooLarge("Received message larger than max")

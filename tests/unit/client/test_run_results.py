@@ -26,7 +26,7 @@ class Cells(HTMLParser):
         self.tags: list[str] = []
         self.texts: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002  # the base's signature
         self.tags.append(tag)
 
     def handle_data(self, data: str) -> None:

@@ -80,7 +80,7 @@ class CompareAddress:
 
 async def compare_address(  # noqa: PLR0913, PLR0917  # the parameters of the query
     run: _Texts = [],  # noqa: B006  # FastAPI copies it
-    model: _Texts = [],  # noqa: B006
+    model: _Texts = [],  # noqa: B006  # FastAPI copies it
     suite: _Text = "",
     metric: _Text = "",
     force: _Text = "",

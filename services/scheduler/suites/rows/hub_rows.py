@@ -6,6 +6,7 @@ import socket
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from pkgutil import iter_modules
 from threading import Lock
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -57,13 +58,13 @@ class HubRows:
             _refuse_unreachable_hub(self._connect_timeout_seconds)
         try:
             # Slow to import and an optional extra: only if needed.
-            import datasets  # noqa: PLC0415
-            from datasets import packaged_modules  # noqa: PLC0415
-            from datasets.exceptions import DatasetsError  # noqa: PLC0415
-            from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+            import datasets  # noqa: PLC0415  # an optional extra
+            from datasets import packaged_modules  # noqa: PLC0415  # an optional extra
+            from datasets.exceptions import DatasetsError  # noqa: PLC0415  # an optional extra
+            from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415  # an optional extra
         except ImportError as error:
             raise RowsMissing("the hub needs the package 'datasets' (pip install 'proctor[hub]')") from error
-        if reference.dataset_id in packaged_modules._PACKAGED_DATASETS_MODULES:  # noqa: SLF001
+        if reference.dataset_id in {module.name for module in iter_modules(packaged_modules.__path__)}:
             # The library would read files of the working directory.
             raise RowsMissing("this names a way to read files, and files of a suite are named by `file`")
         if self._cache_dir is not None:
@@ -86,8 +87,7 @@ class HubRows:
                 split = builder.as_dataset(split=reference.split)
         except (DatasetsError, HfHubHTTPError, OSError, ValueError, RuntimeError) as error:
             raise RowsMissing(f"the hub does not give it ({_in_one_line(error)})") from error
-        # The library has no public name for the digest of the rows.
-        revision = pinned_revision(reference, builder.hash, split._fingerprint)  # noqa: SLF001
+        revision = pinned_revision(reference, builder.hash, split._fingerprint)  # noqa: SLF001  # the library has no public name for this digest
         provenance = Provenance(source="hub", location=str(reference), revision=revision)
         return RowSet(_rows(split), provenance)
 

@@ -70,7 +70,7 @@ def _count(array: "Array[Any]") -> int:
 
 
 def _bytes(array: "Array[Any]") -> int:
-    from pyarrow import compute, types  # noqa: PLC0415
+    from pyarrow import compute, types  # noqa: PLC0415  # in the process that decodes only
 
     kind: Any = array.type
     nested: Any = array
@@ -81,7 +81,7 @@ def _bytes(array: "Array[Any]") -> int:
 
 
 def _inner(array: "Array[Any]") -> Iterator["Array[Any]"]:
-    from pyarrow import types  # noqa: PLC0415
+    from pyarrow import types  # noqa: PLC0415  # in the process that decodes only
 
     kind: Any = array.type
     nested: Any = array
@@ -98,7 +98,7 @@ def _inner(array: "Array[Any]") -> Iterator["Array[Any]"]:
 
 def _decode(content: IO[bytes], give: Callable[[object], None]) -> None:
     """The work of the process."""
-    from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415  # in the process that decodes only
 
     try:
         parquet = ParquetFile(content, buffer_size=_CHUNK_BYTES, pre_buffer=False)

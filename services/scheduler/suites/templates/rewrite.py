@@ -57,26 +57,26 @@ class CostWriter(NodeTransformer):
         node.iter = _filtered(node.iter, LOOP, *cost)
         return node
 
-    def visit_Macro(self, node: nodes.Macro | nodes.CallBlock) -> nodes.Node:  # noqa: N802
+    def visit_Macro(self, node: nodes.Macro | nodes.CallBlock) -> nodes.Node:  # noqa: N802  # jinja's name
         cost = _cost(node)
         self.generic_visit(node)
         node.body.insert(0, nodes.ExprStmt(_filtered(nodes.Const(1), MACRO, *cost), lineno=node.lineno))
         return node
 
-    visit_CallBlock = visit_Macro  # noqa: N815
+    visit_CallBlock = visit_Macro  # noqa: N815  # jinja's name
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802  # jinja's name
         self.generic_visit(node)
         return _filtered(nodes.List(node.nodes), JOIN)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802  # jinja's name
         self.generic_visit(node)
         node.expr = _charged(node.expr)
         for operand in node.ops:
             operand.expr = _charged(operand.expr)
         return node
 
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802  # jinja's name
         self.generic_visit(node)
         if isinstance(node.arg, nodes.Slice):
             node.node = _charged(node.node)
@@ -84,7 +84,7 @@ class CostWriter(NodeTransformer):
             node.arg = _charged(node.arg)
         return node
 
-    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802  # jinja's name
         self.generic_visit(node)
         node.key = _charged(node.key)
         return node

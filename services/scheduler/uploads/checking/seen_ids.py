@@ -94,11 +94,10 @@ class _SpilledRuns:
 
     def __init__(self) -> None:
         # Importing takes half a second and 20 MB: only if needed.
-        import numpy as np  # noqa: PLC0415
+        import numpy as np  # noqa: PLC0415  # slow and large, and needed for large files only
 
         self._np = np
-        # Closed by `close`.
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="proctor-ids-")  # noqa: SIM115
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="proctor-ids-")  # noqa: SIM115  # closed by `close`
         self._bounds: list[list[int]] = []
         self._records = 0
 

@@ -81,7 +81,7 @@ class HttpEngine:
         prompt: Prompt,
         choices: Sequence[str],
         *,
-        truncate_left: bool,  # noqa: ARG002 - only the server could cut a prompt in tokens
+        truncate_left: bool,  # noqa: ARG002  # only the server could cut a prompt in tokens
     ) -> ScoredChoices:
         """One request for all choices."""
         request = self._api.scoring(self._endpoint.server_model(model), prompt, choices)

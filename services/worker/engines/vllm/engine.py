@@ -145,7 +145,7 @@ class VllmEngine:
             # Variables of the user win.
             os.environ.setdefault(name, value)
         # Here and not above: vLLM reads its environment when it is imported.
-        from services.worker.engines.vllm.start import start_runtime  # noqa: PLC0415
+        from services.worker.engines.vllm.start import start_runtime  # noqa: PLC0415  # after the variables that vLLM reads at import
 
         self._runtime = start_runtime(self._settings.group_of(model), self._settings)
 

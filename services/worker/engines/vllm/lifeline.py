@@ -49,7 +49,7 @@ def become_python(parent: int, output: int, command: list[str]) -> None:
         if os.getppid() != parent:
             sys.exit("the worker died before its engine started")
         print_to(Path(f"/proc/{parent}/fd/{output}"))
-    os.execv(command[0], command)  # noqa: S606 - the command is multiprocessing's own
+    os.execv(command[0], command)  # noqa: S606  # the command is multiprocessing's own
 
 
 def print_to(pipe: Path) -> None:

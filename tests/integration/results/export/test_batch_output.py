@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -86,7 +87,7 @@ async def file_of(
     return b"".join([piece.data async for piece in harness.exports.ExportRun(request)])
 
 
-def lines_of(file: bytes) -> list[dict[str, object]]:
+def lines_of(file: bytes) -> list[dict[str, Any]]:
     assert not file or file.endswith(b"\n")
     return [json.loads(line) for line in file.split(b"\n")[:-1]]
 
@@ -124,8 +125,8 @@ async def test_a_body_that_was_kept_is_handed_on_in_one_line(harness: ResultsHar
     outcomes = [completed(0, "", body=json.dumps(BODY, indent=2)), completed(1, "said", body="no JSON")]
     plan = await ran(harness, [chat(0, "a"), chat(1, "b")], outcomes)
     first, second = lines_of(await file_of(harness, plan, "OUTPUT"))
-    assert first["response"]["body"] == BODY  # type: ignore[index]
-    assert second["response"]["body"]["choices"][0]["message"]["content"] == "said"  # type: ignore[index]
+    assert first["response"]["body"] == BODY
+    assert second["response"]["body"]["choices"][0]["message"]["content"] == "said"
 
 
 async def test_failures_and_rows_without_an_outcome_are_errors_in_the_order_of_the_input(
@@ -166,7 +167,7 @@ async def test_texts_come_back_as_they_were(harness: ResultsHarness) -> None:
     assert [json.loads(line) for line in file.decode().splitlines()] == lines
     # Without an id a row goes by its number.
     assert [line["custom_id"] for line in lines] == [text or str(at) for at, text in enumerate(NASTY_TEXTS)]
-    contents = [line["response"]["body"]["choices"][0]["message"]["content"] for line in lines]  # type: ignore[index]
+    contents = [line["response"]["body"]["choices"][0]["message"]["content"] for line in lines]
     assert contents == list(NASTY_TEXTS)
 
 
@@ -174,4 +175,4 @@ async def test_a_run_that_answered_all_has_an_empty_error_file(harness: ResultsH
     plan = await ran(harness, [chat(0, "only")], [completed(0, "yes", finish_reason="")])
     assert await file_of(harness, plan, "ERRORS") == b""
     [line] = lines_of(await file_of(harness, plan, "OUTPUT"))
-    assert line["response"]["body"]["choices"][0]["finish_reason"] is None  # type: ignore[index]
+    assert line["response"]["body"]["choices"][0]["finish_reason"] is None

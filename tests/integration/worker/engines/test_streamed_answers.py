@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -51,18 +52,18 @@ class Stand:
 
 
 @asynccontextmanager
-async def stand_of(kind: Native | str, **limits: float) -> AsyncIterator[Stand]:
+async def stand_of(kind: Native | str, **limits: Any) -> AsyncIterator[Stand]:
     if isinstance(kind, str):
         server = ModelServer(api_key=SECRET)
         async with model_server.serving(server) as port:
-            endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", kind, SECRET, **limits)  # type: ignore[arg-type]
+            endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", kind, SECRET, **limits)
             asked = HttpEngine(OpenAIApi(), endpoint)
             yield Stand(kind, server, asked)
             await asked.close()
     else:
         provider = ProviderServer()
         async with serving(provider, kind.routes) as address:
-            made = kind.make(Endpoint(address, kind.name, SECRET, **limits))  # type: ignore[arg-type]
+            made = kind.make(Endpoint(address, kind.name, SECRET, **limits))
             yield Stand(kind.name, provider, made)
             await made.close()
 
@@ -118,7 +119,7 @@ async def test_byte_by_byte_is_the_same_answer(harness: Stand) -> None:
 
 @pytest.mark.parametrize("kind", ["half_body", "cut_off", "malformed", "reset"])
 async def test_broken_stream_is_no_answer_and_may_be_asked_for_again(harness: Stand, kind: str) -> None:
-    harness.server.fault = Fault(kind)  # type: ignore[arg-type]  # a list of literals is a list of texts
+    harness.server.fault = Fault(kind)  # a list of literals is a list of texts
     failure = await harness.failure()
     assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
     harness.server.fault = None

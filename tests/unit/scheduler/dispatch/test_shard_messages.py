@@ -19,7 +19,7 @@ CHOICE, TEXT = OutputType.MULTIPLE_CHOICE, OutputType.GENERATE_UNTIL
 
 
 class Samples:
-    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002
+    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002  # the port's signature
         prompt = sample_pb2.Prompt(text="Yes?")
         return [sample_pb2.Sample(position=at, prompt=prompt, choices=[" yes"]) for at in positions]
 
@@ -83,7 +83,7 @@ ROW = sample_pb2.Sample(
 
 
 class Rows:
-    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002
+    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002  # the port's signature
         return [ROW for _ in positions]
 
 

@@ -30,11 +30,11 @@ def test_scalars_are_what_yaml_says_and_keys_are_texts() -> None:
 def test_values_know_their_lines() -> None:
     root = read_yaml(b"a: 1\nb:\n  - x\n  - {c:\n      2}\n").root
     second = root.child("b").child(1)  # type: ignore[union-attr]  # they are there
-    assert root.child("b").line == 2  # type: ignore[union-attr]
-    assert second.line == 4  # type: ignore[union-attr]
-    assert second.child("c").line == 4  # type: ignore[union-attr]
+    assert root.child("b").line == 2  # type: ignore[union-attr]  # they are there
+    assert second.line == 4  # type: ignore[union-attr]  # they are there
+    assert second.child("c").line == 4  # type: ignore[union-attr]  # they are there
     assert root.child("nothing") is None
-    assert second.child(0) is None  # type: ignore[union-attr]
+    assert second.child(0) is None  # type: ignore[union-attr]  # they are there
 
 
 def test_anchors_and_merge_keys_work_and_the_own_key_wins() -> None:

@@ -71,7 +71,7 @@ def test_no_examples_draw_nothing() -> None:
 
 @pytest.mark.parametrize("sampler", list(FewshotSampler))
 @pytest.mark.parametrize("drops_document", [True, False])
-def test_a_pool_that_is_too_small_is_reported(sampler: FewshotSampler, drops_document: bool) -> None:  # noqa: FBT001
+def test_a_pool_that_is_too_small_is_reported(sampler: FewshotSampler, drops_document: bool) -> None:  # noqa: FBT001  # a parameter of the test
     rule = FewshotRule(sampler=sampler, drops_document=drops_document, num_fewshot=11)
     with pytest.raises(FewshotPoolTooSmall):
         FewshotDraws("task", rule, POOL).draw(POOL[0])
