@@ -78,7 +78,7 @@ async def test_both_sides_notice_a_machine_that_vanished(dsn: str) -> None:
         assert await connection.fetchval("SHOW tcp_keepalives_idle") == "10"
         assert await connection.fetchval("SHOW tcp_user_timeout") == "20000"
         assert await connection.fetchval("SHOW application_name") == "mine"
-        mine = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]
+        mine = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]  # it has no public name
         assert mine.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert mine.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
     finally:

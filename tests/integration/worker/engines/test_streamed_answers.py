@@ -119,7 +119,7 @@ async def test_byte_by_byte_is_the_same_answer(harness: Stand) -> None:
 
 @pytest.mark.parametrize("kind", ["half_body", "cut_off", "malformed", "reset"])
 async def test_broken_stream_is_no_answer_and_may_be_asked_for_again(harness: Stand, kind: str) -> None:
-    harness.server.fault = Fault(kind)  # a list of literals is a list of texts
+    harness.server.fault = Fault(kind)  # type: ignore[arg-type]  # a list of literals is a list of texts
     failure = await harness.failure()
     assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
     harness.server.fault = None
