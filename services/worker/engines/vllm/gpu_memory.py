@@ -17,11 +17,11 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetCount(self) -> int: ...  # noqa: N802  # names of the library
 
-    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any: ...  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any: ...  # noqa: N802  # NVML's name
 
-    def nvmlDeviceGetUUID(self, handle: Any, /) -> str: ...  # noqa: N802
+    def nvmlDeviceGetUUID(self, handle: Any, /) -> str: ...  # noqa: N802  # NVML's name
 
-    def nvmlDeviceGetMemoryInfo(self, handle: Any, /) -> Any: ...  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, handle: Any, /) -> Any: ...  # noqa: N802  # NVML's name
 
 
 def open_nvml() -> Nvml | None:

@@ -143,7 +143,7 @@ class ContainerSandbox:
         try:
             async with asyncio.timeout(_END_SECONDS):
                 # The engine is asked: it has no call that waits.
-                while (code := await reading.execution.exit_code()) is None:  # noqa: ASYNC110
+                while (code := await reading.execution.exit_code()) is None:  # noqa: ASYNC110  # the engine has no event for it
                     await asyncio.sleep(_AGAIN_SECONDS)
         except (TimeoutError, SandboxLost) as error:
             await self._check_alive()

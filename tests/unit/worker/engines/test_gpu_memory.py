@@ -28,13 +28,13 @@ class RecordedNvml:
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802  # names of the library
         return len(RECORDED)
 
-    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> int:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> int:  # noqa: N802  # NVML's name
         return index
 
-    def nvmlDeviceGetUUID(self, handle: int, /) -> str:  # noqa: N802
+    def nvmlDeviceGetUUID(self, handle: int, /) -> str:  # noqa: N802  # NVML's name
         return RECORDED[handle][0]
 
-    def nvmlDeviceGetMemoryInfo(self, handle: int, /) -> SimpleNamespace:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, handle: int, /) -> SimpleNamespace:  # noqa: N802  # NVML's name
         if self.is_lost:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         used = RECORDED[handle][1]
