@@ -117,6 +117,7 @@ def _options(parameters: Sequence[inspect.Parameter]) -> Iterator[inspect.Parame
         if is_dataclass(each.annotation):
             yield from _options_of(each.annotation)
         else:
+            # Parameters by name may follow each other with and without defaults.
             yield each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
 
 

@@ -100,6 +100,7 @@ async def _terminable(evaluation: Evaluation) -> ExitCode:
     """SIGTERM stops everything in order, like Ctrl-C."""
     task = asyncio.current_task()
     assert task is not None
+    # SIGHUP: the terminal was closed.
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     state_dir = default_state_dir(os.environ, Path.cwd())
@@ -138,12 +139,14 @@ async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
         f"Other terminals can use `{program_name()} …`. Ctrl-C stops it.",
     )
     stop = asyncio.Event()
+    # From here on Ctrl-C ends the waiting and not the program: the stack is stopped in order.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
     stopped = asyncio.create_task(stop.wait(), name="Ctrl-C")
     broken = asyncio.create_task(stack.wait(), name="the stack")
     try:
         await asyncio.wait({stopped, broken}, return_when=asyncio.FIRST_COMPLETED)
         if broken.done():
+            # Raises what ended the stack.
             broken.result()
         terminal.progress.print("Stopping…")
     finally:

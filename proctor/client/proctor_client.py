@@ -221,6 +221,7 @@ class ProctorClient:
                     lost_at = None
                     run = response.run
                     yield run
+                # A gateway that stops ends its streams too: then the watch goes on with another.
                 if run.state in FINAL_STATES:
                     return
             except Unreachable as outage:

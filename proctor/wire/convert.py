@@ -106,6 +106,7 @@ class Codec(Generic[V, M]):
         left = {each.name for each in descriptor.fields} - unpaired
         is_by_name = False
         for each in _fields_of(self.value_type):
+            # Behind the first argument by name all have to be by name.
             is_by_name = is_by_name or each.kw_only is True or each.name in unpaired
             if each.name in unpaired:
                 continue
@@ -146,6 +147,7 @@ class Codec(Generic[V, M]):
             is_given = "x" if field.message_type.name == "Struct" else "x is not None"
             yield f"if {is_given}: {self._fill_call(path, 'x', pair.type, field)}"
         elif pair.is_optional:
+            # Looking at a field does not set it: an inner value of defaults alone would be lost.
             yield "if x is not None:"
             yield f"    y = {path}; y.SetInParent(); {self._fill_call('y', 'x', pair.type, field)}"
         else:

@@ -65,6 +65,7 @@ class SchedulerSettings(BaseSettings):
     """JSON list of hub data sets that suites may read with `HF_TOKEN`; others are read without a token."""
     max_hub_bytes: int = Field(default=8 * 1024**3, ge=1)
     """Largest hub data set that is downloaded, all its splits together."""
+    # With the user's id: another account's folder of this name could not be written.
     hub_cache_dir: Path = Path(gettempdir()) / f"proctor-hub-{getuid()}"
     """Folder of hub data sets that were downloaded. Any user's suite reads what lies in it, so it is not the
     folder of the account that the scheduler runs as. It may be emptied at any time."""
@@ -134,6 +135,7 @@ class SchedulerSettings(BaseSettings):
     """Uploads at a time, of one user."""
     max_upload_seconds: float = Field(default=3600.0, gt=0)
     """Time limit of one upload."""
+    # This and the lines are the limits of OpenAI's batches.
     max_batch_file_bytes: int = Field(default=200 * 1000**2, ge=1)
     """Largest file of a batch."""
     max_batch_lines: int = Field(default=50_000, ge=1)

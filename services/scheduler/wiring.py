@@ -76,6 +76,7 @@ SERVICE_NAMES = (
 THREAD_SWITCH_SECONDS = 0.001
 FORGET_SECONDS = 60.0
 REPORT_SECONDS = 5.0
+# Workers wait until there are streams, at a first start and after a loss.
 MAKE_STREAMS_SECONDS = 1.0
 
 
@@ -155,6 +156,7 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     opened.push_async_callback(results.close)
     session = PostgresSession(pool=pool, queries=QUERIES)
     clock = PostgresClock(session, machine=SystemClock())
+    # Before anything is decided by it; a loop keeps it from then on.
     await clock.sync()
     return Connections(postgres=session, jetstream=JetStream(nats), results=results, clock=clock), clock
 

@@ -70,6 +70,7 @@ class RolloutFolders:
         number = run.number(task, outcome.outcome.rollout)
         is_failed = outcome.outcome.HasField("failure")
         known = self.results.get(number)
+        # A failure is replaced by an answer that came later, as of a retry.
         if known and (known["status"] == "completed" or is_failed):
             return None
         rollout_id = self.rollout_id(number)

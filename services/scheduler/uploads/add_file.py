@@ -121,7 +121,9 @@ class AddFile:
                 check_same_name(known.name, header.name, header.request_id)
         with self.uploads.slot(header.user):
             quota = (await self.storage.of(header.user)).quota
+            # A user without room is refused before a byte is read.
             quota.check(LEAST_FILE)
+            # Before the first object: a crash leaves a note by which they are collected.
             await self.files.register_prefixes((bytes_prefix(file_id), rows_prefix(file_id)))
             checked = await self._check(file_id, header, chunks, quota)
             return await self._store(file_id, header, checked)
@@ -159,8 +161,10 @@ class AddFile:
         except StorageQuotaExceeded:
             await self._delete((file.prefix, rows_prefix(file_id)))
             raise
+        # An earlier call of this request has stored the file.
         if stored.file_id != file_id:
             await self._delete((file.prefix, rows_prefix(file_id)))
+        # The same rows are stored already: those of this upload are one copy too many.
         elif file.content and stored.content and stored.content.prefix != file.content.prefix:
             await self._delete((file.content.prefix,))
         check_same_name(stored.name, header.name, header.request_id)

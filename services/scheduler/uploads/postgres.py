@@ -65,11 +65,13 @@ class PostgresDatasets:
         async def add(transaction: PostgresTransaction) -> Dataset:
             await transaction.execute("store_content", *content_values(dataset.content))
             await transaction.execute("add_dataset", *_dataset_values(dataset), request)
+            # None where the insert did nothing: the request id has a data set already.
             row = await transaction.fetchrow("get_dataset", dataset.dataset_id)
             if row is None:
                 raise _RepeatedRequest
             stored = dataset_from_row(row)
             await self._storage.check_added(transaction, dataset.user, stored.content.use)
+            # From now on the prefix is referenced: no sweep deletes its objects.
             await transaction.execute("delete_unreferenced_prefix", stored.content.prefix)
             return stored
 
@@ -103,6 +105,7 @@ class PostgresDatasets:
 
         async def page(transaction: PostgresTransaction) -> DatasetPage:
             rows = await transaction.fetch("list_datasets", *start, size)
+            # The count of the first page goes on in the cursor: it is not made for each page.
             total = after.total if after else await transaction.fetchval("count_datasets")
             datasets = tuple(dataset_from_row(row) for row in rows)
             if len(datasets) < size:
@@ -126,6 +129,7 @@ class PostgresDatasets:
             key = (content.digest, content.format)
             if not await transaction.fetchval("delete_unused_content", *key):
                 return None
+            # In this transaction: a crash before the objects are deleted leaves a note for the sweep.
             await transaction.execute("add_unreferenced_prefix", content.prefix)
             return content
 

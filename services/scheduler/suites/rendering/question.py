@@ -83,6 +83,7 @@ def _read(text: str) -> object:
         pass
     try:
         return ast.literal_eval(text)
+    # Python's parser raises the last two for brackets that are nested deeply.
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
 

@@ -60,6 +60,7 @@ class FewshotDraws:
         wanted = self._rule.num_fewshot
         if not self._rule.drops_document:
             return self._sample(range(len(self._pool)), wanted)
+        # As lm-evaluation-harness draws: the prompts are to be the same.
         drawn = self._sample(range(len(self._pool)), wanted + self._spare())
         indexes = self._without(document, drawn)[:wanted]
         if len(indexes) == wanted:
@@ -126,6 +127,7 @@ def open_task(
 
 def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[SourceRow]:
     """Loads the whole pool into memory, because draws access it at random."""
+    # The examples of all documents are then the same: no more are read.
     is_fixed = task.fewshot.sampler is FewshotSampler.FIRST_N and not task.fewshot.drops_document
     try:
         return list(_while_wanted(pool.rows, num_fewshot if is_fixed else None))
@@ -135,6 +137,7 @@ def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Sou
 
 def _while_wanted(rows: Iterable[SourceRow], limit: int | None) -> Iterator[SourceRow]:
     for row in islice(rows, limit):
+        # A thread cannot be cancelled from outside: it looks once for each row.
         check_cancelled()
         yield row
 
@@ -172,6 +175,7 @@ def _sample(
     check = _code_check(task, row, question)
     rollout = _rollout(task, row)
     encoded = _encoded(task, question, check, rollout)
+    # Without the files of a rollout, which the sample has as they are.
     kept_row = _kept({name: value for name, value in row.items() if name != task.rollout_column})
     return RenderedSample(
         position=position,
@@ -218,6 +222,7 @@ def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, 
     if b"\0" in encoded:
         raise RowProblem("its text holds a NUL character, which cannot be stored")
     if rollout:
+        # After the look for NULs: these are bytes and no text.
         encoded += netstrings([rollout])
     if len(encoded) > MAX_SAMPLE_BYTES:
         raise RowProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")

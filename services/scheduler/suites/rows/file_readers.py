@@ -115,6 +115,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
+        # Two more than a row may have: its line end.
         line = self._content.readline(MAX_ROW_BYTES + 2)
         self._file.require_unchanged(self._content, self.row)
         self.taken += len(line)
@@ -144,6 +145,7 @@ def read_jsonl(file: PinnedFile) -> Iterator[SourceRow]:
             if line.strip():
                 row += 1
                 yield _json_row(row, line)
+        # Also at the end: a file that was cut short looks like one that is over.
         file.require_unchanged(content, max(row, 1))
 
 
