@@ -68,6 +68,7 @@ def _csv_safe(
     user_agent: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> bool:
     """A spreadsheet opens what a browser downloads; programs read the texts as they are."""
+    # Over plain HTTP browsers send no Sec-Fetch-Mode.
     is_browser = bool(sec_fetch_mode) or user_agent.startswith("Mozilla/")
     return is_browser if csv_safe is None else csv_safe
 
@@ -140,11 +141,13 @@ async def _begin(results: Results, request: export_pb2.ExportRunRequest) -> RunF
 async def _begin_at(
     results: Results, request: export_pb2.ExportRunRequest, whole: RunFile, first_byte: int
 ) -> RunFile:
+    # The file from its first byte is under way already.
     if not first_byte:
         return whole
     await whole.close()
     request.first_byte = first_byte
     download = await _begin(results, request)
+    # The run was retried between the two calls: these are bytes of another file.
     if _tag(download) != _tag(whole):
         await download.close()
         raise HTTPException(409, "The file has changed since; ask for it without a range.")

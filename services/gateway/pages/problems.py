@@ -18,6 +18,7 @@ from services.gateway.pages.html import Html
 from services.gateway.pages.page import Page
 from services.gateway.paths import is_page
 
+# No inline scripts or styles: text of a model that slipped into a page as it is could not run.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -74,6 +75,7 @@ class PageResponses:
                     problem.begin(message)
                     return
             elif problem.start and message["type"] == "http.response.body":
+                # Problem documents are short; all other responses pass in their pieces.
                 problem.body += message.get("body", b"")
                 if not message.get("more_body", False):
                     await self._show(scope, receive, send, problem)
@@ -109,6 +111,7 @@ class _Problem:
 
     def kept_headers(self) -> dict[str, str]:
         assert self.start
+        # The page has another type and length than the document.
         dropped = ("content-type", "content-length")
         return {
             name: value for name, value in Headers(raw=self.start["headers"]).items() if name not in dropped

@@ -11,6 +11,7 @@ _DASH = "\u2013"
 # What a person reads of a text before it is opened.
 _SHOWN = 20_000
 _KEPT = "\n\t"
+# Eighteen digits fit into a signed integer of 64 bits.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
 

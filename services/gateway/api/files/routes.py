@@ -80,6 +80,7 @@ class FileParameters:
     purpose: Annotated[
         Literal["batch", "batch_output", ""], Query(description="Only files with this purpose")
     ] = ""
+    # The range and the default of OpenAI's protocol.
     limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000
     order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first")] = "desc"
     after: Annotated[Text, Query(max_length=255, description="last_id of the previous page")] = ""

@@ -14,6 +14,7 @@ from services.gateway.pages.compare.text_difference import Piece, own_pieces
 PAGE_SIZE = 20
 # A filter on what was gained or lost looks through so many pages for one call.
 _MOST_PAGES = 5
+# A page compares the words of all its rows, once for each run beside the first.
 _LONGEST = 4000
 
 
@@ -70,6 +71,7 @@ async def differing_samples(
         page = await results.answers.ListSideBySide(request)
         rows += [row for row in page.rows if _is_shown(row, address, metric)]
         token = page.next_page_token
+        # Half a page is enough to look at: the next call goes on from the token.
         if not token or len(rows) >= PAGE_SIZE // 2:
             break
     return SamplesView([_sample(row, run_ids, metric) for row in rows], token)

@@ -36,6 +36,7 @@ async def show_form(
     view = order_view(form, listed, {}, str(uuid.uuid4()), estimate)
     response = page.show("orders/new", view, part="orders/new_part")
     if page.is_part:
+        # Replaced and not pushed: "back" would else step through every field that was changed.
         response.headers["HX-Replace-Url"] = form.link()
     return response
 
@@ -101,6 +102,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Li
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
         scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MOST_DATASETS)),
         _past(scheduler, results, form),
+        # Of the queue only its length is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
     return Listed(models, suites, datasets, past, queue.waiting_total)

@@ -31,6 +31,7 @@ class Filters:
 
     def __init__(self, suite: str = "", metric: str = "", days: str = "") -> None:
         self.suite, self.metric = suite[:128], metric[:64]
+        # Long numbers are not parsed: `int` raises beyond 4300 digits.
         self.days = min(max(int(days), 1), 90) if days.isdecimal() and len(days) < 4 else _DAYS
 
     def named(self) -> dict[str, str]:
