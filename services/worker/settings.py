@@ -60,12 +60,18 @@ class WorkerSettings(BaseSettings):
     """Time until a model that could not be loaded is tried again."""
     list_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
-    sandbox: Literal["process", "docker"] = "process"
-    """Engine of the sandboxes in which code runs: `process` (bubblewrap) or `docker` (Docker or podman)."""
+    sandbox: Literal["process", "docker", "kubernetes"] = "process"
+    """Engine of sandboxes: `process` (bubblewrap), `docker` (Docker or podman) or `kubernetes` (pods)."""
     sandbox_socket: Path = Path("/var/run/docker.sock")
     """Socket of the container engine; podman's service usually has /run/podman/podman.sock."""
+    sandbox_namespace: str = Field(
+        default="proctor-sandboxes", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+    )
+    """Kubernetes namespace of sandboxes, for nothing else."""
+    sandbox_runtime_class: str = ""
+    """RuntimeClass of the pods of sandboxes, such as gvisor; empty means the cluster's default."""
     sandbox_image: str = Field(default="docker.io/library/python:3.13-slim", min_length=1)
-    """Image of the containers of sandboxes: a shell, tar and python3 are needed in it."""
+    """Image of sandboxes in containers and pods: a shell, tar and python3 are needed in it."""
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     rollout_slots: int = Field(default=0, ge=0)

@@ -1,26 +1,62 @@
 """Makes the engine of sandboxes that the settings name."""
 
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
 
 from services.common.structured_logs import get_logger
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.docker.engine import DockerEngine
-from services.worker.sandboxes.errors import SandboxError
-from services.worker.sandboxes.ports import SandboxEngine
+from services.worker.sandboxes.errors import CannotIsolate, SandboxError
+from services.worker.sandboxes.ports import Sandbox, SandboxEngine
+from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.settings import WorkerSettings
 
-ENGINES = ("process", "docker")
+ENGINES = ("process", "docker", "kubernetes")
 
 log = get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class AbsentEngine:
+    """The place of an engine whose package is not installed."""
+
+    name: str
+    problem: str
+
+    async def check(self) -> Isolation:
+        return Isolation(self.name, self.problem)
+
+    async def sweep(self) -> int:
+        return 0
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:  # noqa: ARG002  # the port
+        raise CannotIsolate(problem=self.problem)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = True) -> SandboxEngine:
     """`name` is one of ENGINES, and that of the settings where it is empty. `pulls`: absent images."""
-    if (name or settings.sandbox) == "docker":
+    kind = name or settings.sandbox
+    if kind == "kubernetes":
+        return _make_kubernetes(settings)
+    if kind == "docker":
         return DockerEngine(
             unix_socket=str(settings.sandbox_socket), image=settings.sandbox_image, pulls=pulls
         )
     return BubblewrapEngine(find_bubblewrap())
+
+
+def _make_kubernetes(settings: WorkerSettings) -> SandboxEngine:
+    """Its client is an extra: a worker without it says so where a sandbox is needed."""
+    if find_spec("kubernetes_asyncio") is None:
+        return AbsentEngine("kubernetes", "its client is not installed (pip install 'proctor[kubernetes]').")
+    from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings  # noqa: PLC0415  # an extra
+
+    pods = PodSettings(settings.sandbox_namespace, settings.sandbox_image, settings.sandbox_runtime_class)
+    return KubernetesEngine(pods)
 
 
 async def sweep(engine: SandboxEngine) -> None:

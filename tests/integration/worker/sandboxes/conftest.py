@@ -10,12 +10,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from kubernetes_asyncio.client import Configuration
 
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient
 from services.worker.sandboxes.docker.engine import DockerEngine
+from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
+from tests.integration.worker.sandboxes.cluster import Cluster, fake_cluster
 from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, podman_service, problem
 
 MIB = 1024**2
@@ -51,6 +54,22 @@ def make_engine(kind: str, root: str) -> BubblewrapEngine:
 
 PROCESS_ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("process without rights",)
 ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
+# Pods of the fake cluster show the contract; what holds code there is the runtime of a real one.
+CONTRACT_ENGINES = ENGINES if problem() else (*ENGINES, "kubernetes")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marks = metafunc.definition.iter_markers("parametrize")
+    if "engine" in metafunc.fixturenames and not any(mark.args[0] == "engine" for mark in marks):
+        is_contract = metafunc.module.__name__.endswith("test_sandbox_contract")
+        metafunc.parametrize("engine", CONTRACT_ENGINES if is_contract else ENGINES, indirect=True)
+
+
+def kubernetes_engine(cluster: Cluster, image: str = BASE_IMAGE) -> KubernetesEngine:
+    async def configure() -> Configuration:
+        return Configuration(host=cluster.url)
+
+    return KubernetesEngine(PodSettings("sandboxes", image), configure)
 
 
 @pytest.fixture(scope="session")
@@ -59,9 +78,21 @@ def podman() -> Iterator[Podman]:
         yield running
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture
+async def cluster(podman: Podman) -> AsyncIterator[Cluster]:
+    async with fake_cluster(podman.socket) as running:
+        yield running
+
+
+@pytest.fixture
 async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
     made: SandboxEngine
+    if request.param == "kubernetes":
+        async with fake_cluster(request.getfixturevalue("podman").socket) as cluster:
+            made = kubernetes_engine(cluster)
+            yield made
+            await made.close()
+        return
     if request.param == "docker":
         made = DockerEngine(request.getfixturevalue("podman").socket, BASE_IMAGE)
     else:
