@@ -25,7 +25,7 @@ class AbsentEngine:
     problem: str
 
     async def check(self) -> Isolation:
-        return Isolation(self.name, self.problem)
+        return Isolation(engine=self.name, problem=self.problem)
 
     async def sweep(self) -> int:
         return 0
@@ -46,17 +46,22 @@ def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = Tr
         return DockerEngine(
             unix_socket=str(settings.sandbox_socket), image=settings.sandbox_image, pulls=pulls
         )
-    return BubblewrapEngine(find_bubblewrap())
+    return BubblewrapEngine(program=find_bubblewrap())
 
 
 def _make_kubernetes(settings: WorkerSettings) -> SandboxEngine:
     """Its client is an extra: a worker without it says so where a sandbox is needed."""
     if find_spec("kubernetes_asyncio") is None:
-        return AbsentEngine("kubernetes", "its client is not installed (pip install 'proctor[kubernetes]').")
-    from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings  # noqa: PLC0415  # an extra
+        problem = "its client is not installed (pip install 'proctor[kubernetes]')."
+        return AbsentEngine(name="kubernetes", problem=problem)
+    from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings  # noqa: PLC0415
 
-    pods = PodSettings(settings.sandbox_namespace, settings.sandbox_image, settings.sandbox_runtime_class)
-    return KubernetesEngine(pods)
+    pods = PodSettings(
+        namespace=settings.sandbox_namespace,
+        image=settings.sandbox_image,
+        runtime_class=settings.sandbox_runtime_class,
+    )
+    return KubernetesEngine(settings=pods)
 
 
 async def sweep(engine: SandboxEngine) -> None:

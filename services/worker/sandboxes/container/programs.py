@@ -12,6 +12,7 @@ from services.worker.sandboxes.sandbox import DEFAULT_PATH, Command
 STARTED = b"\0"
 KILL = b"\n"
 HOME = "/home"
+_SLACK_SECONDS = 30.0
 
 # It holds the container for as long as its standard input is open, which ends with the worker, and for no
 # longer than its lifetime. A byte there orders it to kill all others, which needs no fork. None can trace it.
@@ -111,7 +112,9 @@ except asyncio.IncompleteReadError:
 
 
 def first_process(lifetime_seconds: float) -> list[str]:
-    return ["/bin/sh", "-c", _FIRST_OF_ANY, "sh", _FIRST, _FIRST_WITHOUT_PYTHON, f"{lifetime_seconds:g}"]
+    """It ends by itself somewhat after its worker should have removed it."""
+    seconds = f"{lifetime_seconds + _SLACK_SECONDS:g}"
+    return ["/bin/sh", "-c", _FIRST_OF_ANY, "sh", _FIRST, _FIRST_WITHOUT_PYTHON, seconds]
 
 
 def start_of(command: Command, cwd: str, image: Mapping[str, str]) -> Sequence[str]:

@@ -24,7 +24,7 @@ _MOST_ARGUMENTS_BYTES = 1024 * 1024
 _START_SECONDS = 60.0
 _KILLS, _KILL_SECONDS = 3, 5.0
 _END_SECONDS = 10.0
-_AGAIN_SECONDS = 0.02
+_AGAIN_SECONDS, _NOTICE_SECONDS = 0.02, 0.25
 _OOM_KILLS = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 _GROUPS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 _CLOSED = "it was closed."
@@ -148,6 +148,8 @@ class ContainerSandbox:
         except (TimeoutError, SandboxLost) as error:
             await self._check_alive()
             raise SandboxLost(problem="the end of a command is not reported.") from error
+        # It was killed before it could report: by order, or with the container, which engines see later.
+        await asyncio.sleep(_NOTICE_SECONDS)
         await self._check_alive()
         return code
 
