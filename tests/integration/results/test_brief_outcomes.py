@@ -52,5 +52,6 @@ async def test_a_brief_list_has_no_texts_and_may_begin_at_a_rollout(harness: Res
 @pytest.mark.parametrize("field", ["first_sample", "first_rollout"])
 async def test_a_list_cannot_begin_before_the_first(harness: ResultsHarness, field: str) -> None:
     plan = await answered_run(harness, rows_of(["first"]), [said(0, "yes")])
-    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, **{field: -1})  # type: ignore[arg-type]
+    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id)
+    setattr(request, field, -1)
     assert field in str(await refusal_of(harness.public.ListOutcomes(request)))
