@@ -21,7 +21,7 @@ from proctor.client.errors import Refused
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.values.run import MAX_TIME_LIMIT_SECONDS
-from proctor.wire.enums import word_of, words_of
+from proctor.wire.enums import shown_word, word_of, words_of
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest ranges of the contract; the scheduler checks the limit itself.
@@ -228,16 +228,20 @@ def _run_cells(run: run_pb2.Run) -> tuple[Text, Text]:
 def _worker_cells(worker: scheduler_service_pb2.WorkerInfo) -> tuple[Cell, ...]:
     is_vllm = worker.engine == "vllm"
     ready = ", ".join(worker.ready_models or [worker.loaded_model])
-    condition = worker.condition
-    if worker.loading_model:
-        verb = "loading" if condition == "loading" else "switches to"
-        condition = f"{verb} {worker.loading_model}"
     return (
         two_lines(worker.worker_id, worker.pool),
         two_lines(ready if is_vllm else worker.loaded_model or "any", worker.engine),
         f"{worker.in_flight}/{worker.concurrency}",
-        two_lines(condition, _load(worker.load) if worker.HasField("load") else ""),
+        two_lines(_condition(worker), _load(worker.load) if worker.HasField("load") else ""),
     )
+
+
+def _condition(worker: scheduler_service_pb2.WorkerInfo) -> str:
+    state = shown_word(model_pb2.WorkerState, worker.state)
+    if worker.loading_model:
+        is_loading = worker.state == model_pb2.WORKER_STATE_LOADING
+        state = f"{'loading' if is_loading else 'switches to'} {worker.loading_model}"
+    return "; ".join(filter(None, (state, worker.note)))
 
 
 def _load(load: model_pb2.EngineLoad) -> str:

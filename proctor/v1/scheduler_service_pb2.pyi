@@ -856,12 +856,13 @@ class WorkerInfo(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     SEEN_AT_FIELD_NUMBER: _builtins.int
-    CONDITION_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
     CANNOT_LOAD_FIELD_NUMBER: _builtins.int
     LOADING_MODEL_FIELD_NUMBER: _builtins.int
     READY_MODELS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -874,12 +875,14 @@ class WorkerInfo(_message.Message):
     """In-flight samples."""
     concurrency: _builtins.int
     """Maximum number of in-flight samples."""
-    condition: _builtins.str
-    """"loading", "ready", "draining" or a problem."""
     provider: _builtins.str
     """Provider that it serves."""
     loading_model: _builtins.str
     """Model that it switches to; empty when none."""
+    state: _model_pb2.WorkerState.ValueType
+    """State."""
+    note: _builtins.str
+    """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
     @_builtins.property
     def seen_at(self) -> _timestamp_pb2.Timestamp:
         """Last heartbeat."""
@@ -906,16 +909,17 @@ class WorkerInfo(_message.Message):
         in_flight: _builtins.int = ...,
         concurrency: _builtins.int = ...,
         seen_at: _timestamp_pb2.Timestamp | None = ...,
-        condition: _builtins.str = ...,
         provider: _builtins.str = ...,
         load: _model_pb2.EngineLoad | None = ...,
         cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         loading_model: _builtins.str = ...,
         ready_models: _abc.Iterable[_builtins.str] | None = ...,
+        state: _model_pb2.WorkerState.ValueType = ...,
+        note: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "seen_at", b"seen_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "seen_at", b"seen_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "note", b"note", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "seen_at", b"seen_at", "state", b"state", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

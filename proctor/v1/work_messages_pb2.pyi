@@ -614,7 +614,6 @@ class WorkerStatus(_message.Message):
     LOADED_MODEL_FIELD_NUMBER: _builtins.int
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
-    CONDITION_FIELD_NUMBER: _builtins.int
     SENT_AT_FIELD_NUMBER: _builtins.int
     CANNOT_LOAD_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
@@ -624,6 +623,8 @@ class WorkerStatus(_message.Message):
     REFUSED_RUNS_FIELD_NUMBER: _builtins.int
     THROTTLED_SERVERS_FIELD_NUMBER: _builtins.int
     POD_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -638,12 +639,14 @@ class WorkerStatus(_message.Message):
     """In-flight samples."""
     concurrency: _builtins.int
     """Maximum number of in-flight samples."""
-    condition: _builtins.str
-    """"loading", "ready", "draining" or a problem."""
     loading_model: _builtins.str
     """Model that it switches to, while it finishes shards of another model or loads this one; empty when none."""
     pod: _builtins.str
     """Pod of Kubernetes that it runs in; empty elsewhere."""
+    state: _model_pb2.WorkerState.ValueType
+    """State."""
+    note: _builtins.str
+    """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models "provider/name" that it can serve, as far as known."""
@@ -689,7 +692,6 @@ class WorkerStatus(_message.Message):
         loaded_model: _builtins.str = ...,
         in_flight: _builtins.int = ...,
         concurrency: _builtins.int = ...,
-        condition: _builtins.str = ...,
         sent_at: _timestamp_pb2.Timestamp | None = ...,
         cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         load: _model_pb2.EngineLoad | None = ...,
@@ -699,10 +701,12 @@ class WorkerStatus(_message.Message):
         refused_runs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         throttled_servers: _abc.Mapping[_builtins.str, _timestamp_pb2.Timestamp] | None = ...,
         pod: _builtins.str = ...,
+        state: _model_pb2.WorkerState.ValueType = ...,
+        note: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -34,6 +34,11 @@ def word_of(enum: ProtoEnum[object], number: int) -> str:
     return described_word(enum.DESCRIPTOR, number)
 
 
+def shown_word(enum: ProtoEnum[object], number: int) -> str:
+    """The word as people read it, with spaces; empty for the unspecified value."""
+    return word_of(enum, number).replace("_", " ") if number else ""
+
+
 def described_word(enum: EnumDescriptor, number: int) -> str:
     """The name of a value in lower case, without its prefix. A number without a name is itself, as text."""
     value = enum.values_by_number.get(number)

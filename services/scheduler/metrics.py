@@ -53,7 +53,7 @@ BACKLOG_SECONDS = Gauge(
 )
 POOL_WORKERS = Gauge(
     "proctor_pool_workers",
-    "Live workers: ready, loading, draining, or unable to load a model.",
+    "Live workers: loading, ready, draining, or without a model (not_loaded).",
     ["pool", "condition"],
 )
 POOL_IN_FLIGHT = Gauge(

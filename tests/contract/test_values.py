@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from proctor.v1 import (
     comparison_pb2,
     leaderboard_pb2,
+    model_pb2,
     outcome_pb2,
     rollout_pb2,
     run_pb2,
@@ -22,6 +23,7 @@ from proctor.values.comparison import TrendDirection, Verdict
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.priority import Priority
+from proctor.values.providers.models import WorkerState
 from proctor.values.rollout import AgentKind, VerifierKind
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
@@ -60,6 +62,7 @@ ENUMS: Mapping[type[ContractEnum], Any] = {
     Truncation: run_pb2.Truncation,
     Verdict: comparison_pb2.Verdict,
     VerifierKind: rollout_pb2.VerifierKind,
+    WorkerState: model_pb2.WorkerState,
 }
 CODECS = [codec for _, codec in inspect.getmembers(values) if isinstance(codec, Codec)]
 

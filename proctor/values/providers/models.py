@@ -1,7 +1,9 @@
-"""Facts about a model and about the engine that serves it."""
+"""Facts about a model, the state of a worker, and facts about the engine that serves it."""
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from proctor.values.contract_enum import ContractEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,15 @@ class ModelInfo:
     capabilities: ModelCapabilities | None = None
     problem: str = ""
     created_at: datetime | None = None
+
+
+class WorkerState(ContractEnum):
+    """Only a worker that is ready answers samples. One that is draining takes no more shards."""
+
+    LOADING = "loading", 1
+    READY = "ready", 2
+    DRAINING = "draining", 3
+    NOT_LOADED = "not_loaded", 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
-from services.gateway.http.presentation import benchmark_of, present
+from services.gateway.http.presentation import benchmark_of, condition_of, present
 from services.gateway.paths import QUEUE
 
 # The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
@@ -70,7 +70,9 @@ class QueueWorker(BaseModel):
     pool: str
     provider: str
     engine: str
-    condition: str = Field(description='"loading", "ready", "draining" or a problem')
+    condition: str = Field(
+        description='"loading", "ready", "draining" or "not loaded"; a note may follow, after "; "'
+    )
     loaded_model: str = Field(description="Empty when none")
     in_flight: int = Field(description="In-flight samples")
     concurrency: int = Field(description="Maximum number of in-flight samples")
@@ -227,7 +229,8 @@ def _job(run: run_pb2.Run) -> QueuedJob:
 
 
 def _worker(worker: scheduler_service_pb2.WorkerInfo) -> QueueWorker:
-    return present(QueueWorker, worker, load=_load(worker.load) if worker.HasField("load") else None)
+    load = _load(worker.load) if worker.HasField("load") else None
+    return present(QueueWorker, worker, condition=condition_of(worker), load=load)
 
 
 def _load(load: model_pb2.EngineLoad) -> QueueLoad:

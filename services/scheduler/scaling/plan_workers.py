@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
@@ -112,7 +113,7 @@ class PlanWorkers:
         """The time that the last worker took which has loaded since the round before."""
         now, loaded = self.clock.monotonic(), None
         for worker in workers:
-            if worker.condition.startswith("loading"):
+            if worker.state is WorkerState.LOADING:
                 self._began_to_load.setdefault(worker.worker_id, now)
             # Whatever it became: a worker that failed to load says nothing about the time.
             elif (began := self._began_to_load.pop(worker.worker_id, None)) is not None and _is_ready(
@@ -134,7 +135,7 @@ def _key(pool: Pool, model: str) -> str:
 
 
 def _is_ready(pool: Pool, worker: Worker) -> bool:
-    return worker.condition.startswith("ready") and (pool.serves_any_model or bool(worker.loaded_model))
+    return worker.state is WorkerState.READY and (pool.serves_any_model or bool(worker.loaded_model))
 
 
 def models_of(pool: Pool) -> Mapping[str, None]:

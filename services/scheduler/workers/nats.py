@@ -9,6 +9,7 @@ from nats.errors import NoRespondersError
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
+from proctor.wire.convert import UnknownNumber
 from proctor.wire.values import MODEL
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
@@ -55,7 +56,7 @@ class NatsWorkerRegistry:
         if value is not None:
             try:
                 worker = HEARTBEAT.from_proto(work_messages_pb2.WorkerStatus.FromString(value))
-            except DecodeError:
+            except (DecodeError, UnknownNumber):
                 log.warning("unreadable heartbeat", worker=key)
                 return
             if key != messaging.heartbeat_key(worker.pool, worker.worker_id):
@@ -80,7 +81,8 @@ def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ..
         return ()
     worker = heartbeat[1]
     return (
-        worker.condition,
+        worker.state,
+        worker.note,
         worker.loaded_model,
         worker.loading_model,
         worker.ready_models,

@@ -7,12 +7,14 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Protocol
 
-from proctor.values.providers.models import EngineLoad
+from proctor.values.providers.models import EngineLoad, WorkerState
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A live worker as of its last heartbeat. `cannot_load` maps a model to the engine's reason.
+
+    `state` is None where the worker did not report one; `note` is for operators.
 
     `refused_runs` maps "run/epoch" to the provider's reason for rejecting all requests of that run.
     `ready_models` share the loaded engine; `loading_model` is loaded next; `load` is None if the engine runs
@@ -28,7 +30,8 @@ class Worker:
     loaded_model: str = ""
     in_flight: int = 0
     concurrency: int = 0
-    condition: str = ""
+    state: WorkerState | None = None
+    note: str = ""
     sent_at: datetime | None = None
     cannot_load: Mapping[str, str] = field(default_factory=dict)
     refused_runs: Mapping[str, str] = field(default_factory=dict)

@@ -1,12 +1,14 @@
 """The worker registry in the bucket WORKERS: this worker's heartbeat, and its peers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from proctor.v1 import work_messages_pb2
+from proctor.v1 import model_pb2, work_messages_pb2
 from proctor.values import messaging
+from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
+from proctor.wire.enums import number_of
 from proctor.wire.values import LOAD
 from services.common.clock import ServerClock
 from services.common.nats import streams
@@ -64,7 +66,8 @@ class NatsHeartbeat:
         """Sends a heartbeat when the time has come, or at once when its content changed."""
         loader = self._sources.loader
         content = (
-            self.condition,
+            self._state,
+            self._note,
             loader.loaded_model,
             loader.cannot_load,
             loader.switching_to,
@@ -87,25 +90,30 @@ class NatsHeartbeat:
         await self._bucket.delete(self._identity.heartbeat_key)
 
     @property
-    def condition(self) -> str:
-        ahead = self._clock.machine_ahead_seconds
-        if abs(ahead) < _NOTICED_SECONDS:
-            return self._state
-        # Rounded, so that it does not change with every heartbeat.
-        off = timedelta(seconds=10 * round(abs(ahead) / 10))
-        side = "ahead of" if ahead > 0 else "behind"
-        return f"{self._state}; the clock of the machine is {off} {side} that of NATS"
-
-    @property
-    def _state(self) -> str:
+    def _state(self) -> WorkerState:
         loader = self._sources.loader
         if self._sources.context.stopping.is_set():
-            return "draining"
+            return WorkerState.DRAINING
         if loader.is_loading:
-            return "loading"
+            return WorkerState.LOADING
         if loader.serves_any or loader.loaded_model:
-            return "ready"
-        return "; ".join(loader.cannot_load.values()) or "no model loaded"
+            return WorkerState.READY
+        return WorkerState.NOT_LOADED
+
+    @property
+    def _note(self) -> str:
+        notes = list(self._clock_note())
+        if self._state is WorkerState.NOT_LOADED:
+            notes = [*self._sources.loader.cannot_load.values(), *notes]
+        return "; ".join(notes)
+
+    def _clock_note(self) -> Iterator[str]:
+        ahead = self._clock.machine_ahead_seconds
+        if abs(ahead) >= _NOTICED_SECONDS:
+            # Rounded, so that it does not change with every heartbeat.
+            off = timedelta(seconds=10 * round(abs(ahead) / 10))
+            side = "ahead of" if ahead > 0 else "behind"
+            yield f"the clock of the machine is {off} {side} that of NATS"
 
     def _status(self) -> work_messages_pb2.WorkerStatus:
         pool, sources, loader = self._identity.pool, self._sources, self._sources.loader
@@ -121,7 +129,8 @@ class NatsHeartbeat:
             loaded_model=loader.loaded_model or "",
             in_flight=sources.concurrency.in_use,
             concurrency=sources.concurrency.limit,
-            condition=self.condition,
+            state=number_of(self._state),
+            note=self._note,
             cannot_load=loader.cannot_load,
             loading_model=loader.switching_to or "",
             ready_models=loader.ready_models,
@@ -158,7 +167,7 @@ class NatsWorkerRegistry:
             PeerWorker(tuple(status.ready_models), status.loading_model)
             for status in statuses
             # A draining worker answers no more, so its model counts as unserved.
-            if status.condition != "draining"
+            if status.state != model_pb2.WORKER_STATE_DRAINING
         ]
 
     async def last_switch(self) -> int | None:

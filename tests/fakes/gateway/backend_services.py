@@ -251,7 +251,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self, request: scheduler_pb2.ListWorkersRequest, context: Any
     ) -> scheduler_pb2.ListWorkersResponse:
         worker = scheduler_pb2.WorkerInfo(
-            worker_id="w1", pool="local", engine="vllm", condition="ready", concurrency=64
+            worker_id="w1", pool="local", engine="vllm", state=model_pb2.WORKER_STATE_READY, concurrency=64
         )
         return scheduler_pb2.ListWorkersResponse(workers=[worker])
 

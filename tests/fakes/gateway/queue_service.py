@@ -9,11 +9,11 @@ from typing import Any
 
 import grpc
 
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import request_count_service_pb2 as count_pb2
 from proctor.v1 import request_count_service_pb2_grpc as count_grpc
-from proctor.v1 import run_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from services.common.errors import ErrorKind
@@ -42,7 +42,9 @@ def first_limits() -> queue_pb2.QueueLimits:
 def empty_queue() -> queue_pb2.GetQueueResponse:
     """With a worker that has nothing to do."""
     queue = queue_pb2.GetQueueResponse(limits=first_limits())
-    queue.workers.add(worker_id="w1", pool="local", engine="vllm", condition="ready", concurrency=64)
+    queue.workers.add(
+        worker_id="w1", pool="local", engine="vllm", state=model_pb2.WORKER_STATE_READY, concurrency=64
+    )
     return queue
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
+from proctor.values.providers.models import WorkerState
 from proctor.values.run import RunId
 from services.scheduler.changes.user_change import ChangePage, ObjectKind
 from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
@@ -61,7 +62,7 @@ def toy_order(**changes: object) -> RunOrder:
 
 
 def ready_worker(**changes: object) -> Worker:
-    worker = Worker("w1", POOL.name, "openai", "openai", concurrency=64, condition="ready")
+    worker = Worker("w1", POOL.name, "openai", "openai", concurrency=64, state=WorkerState.READY)
     return replace(worker, **changes)  # type: ignore[arg-type]  # names are checked by replace
 
 

@@ -15,6 +15,7 @@ from nats.aio.client import Client
 from proctor.keda import externalscaler_pb2_grpc
 from proctor.v1 import (
     dataset_service_pb2_grpc,
+    model_pb2,
     outcome_pb2,
     run_pb2,
     scheduler_service_pb2,
@@ -56,7 +57,11 @@ class HandWorker:
 
     async def beat(self, **changes: object) -> None:
         status = work_messages_pb2.WorkerStatus(
-            worker_id="hand", pool="remote", engine="openai", concurrency=64, condition="ready"
+            worker_id="hand",
+            pool="remote",
+            engine="openai",
+            concurrency=64,
+            state=model_pb2.WORKER_STATE_READY,
         )
         status.sent_at.GetCurrentTime()
         for name, value in changes.items():

@@ -2,8 +2,8 @@
 
 import pytest
 
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from proctor.v1 import run_pb2
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.stack.command_line import CommandLine
 
@@ -14,7 +14,9 @@ def queue_with_one_waiting(harness: GatewayHarness) -> None:
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
     run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
-    worker = queue.workers.add(worker_id="w1", pool="local", engine="vllm", concurrency=8, condition="ready")
+    worker = queue.workers.add(
+        worker_id="w1", pool="local", engine="vllm", concurrency=8, state=model_pb2.WORKER_STATE_READY
+    )
     worker.load.running_requests, worker.load.kv_cache_usage = 5, 0.25
     harness.scheduler.queue.queue = queue
 
@@ -128,6 +130,20 @@ async def test_run_is_paused_and_resumed(harness: GatewayHarness, proctor: Comma
     assert (again.code, again.document["error"]["reason"]) == (2, "RUN_NOT_PAUSED")
 
 
+async def test_worker_that_loads_is_shown_with_its_note(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    queue_with_one_waiting(harness)
+    worker = harness.scheduler.queue.queue.workers[0]
+    worker.state, worker.loading_model = model_pb2.WORKER_STATE_LOADING, "vllm/b"
+    worker.note = "the clock of the machine is 4:00:00 ahead of that of NATS"
+    [shown] = (await proctor("queue", "--json")).document["workers"]
+    assert (shown["state"], shown["note"]) == ("loading", worker.note)
+    text = " ".join((await proctor("queue")).out.split())
+    assert "loading vllm/b" in text
+    assert "switches to" not in text
+
+
 async def test_names_that_others_chose_are_shown_and_not_obeyed(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
@@ -135,7 +151,7 @@ async def test_names_that_others_chose_are_shown_and_not_obeyed(
     queue_with_one_waiting(harness)
     queue = harness.scheduler.queue.queue
     queue.waiting[0].user = queue.waiting[0].order.suite = queue.waiting[0].wait.blocked_by = name
-    queue.workers[0].worker_id = queue.workers[0].condition = name
+    queue.workers[0].worker_id = queue.workers[0].note = name
     queue.users.add(user=name, pending=1)
     queue.users.add(user="bob")
     harness.scheduler.queue.limits.priorities.add(user=name, highest=run_pb2.PRIORITY_LOW)

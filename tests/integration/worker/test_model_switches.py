@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from proctor.v1 import work_messages_pb2
+from proctor.v1 import model_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from proctor.values.providers.pool import Pool, PoolModel
@@ -89,13 +89,18 @@ async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
     bucket = Bucket(harness.jetstream, streams.WORKERS_BUCKET)
-    for worker, pool, condition in (
-        ("w1", "local", "ready"),
-        ("w3", "local", "draining"),
-        ("w4", "else", "ready"),
+    for worker, pool, state, note in (
+        ("w1", "local", model_pb2.WORKER_STATE_READY, ""),
+        (
+            "w3",
+            "local",
+            model_pb2.WORKER_STATE_DRAINING,
+            "the clock of the machine is 4:00:00 ahead of that of NATS",
+        ),
+        ("w4", "else", model_pb2.WORKER_STATE_READY, ""),
     ):
         status = work_messages_pb2.WorkerStatus(
-            worker_id=worker, pool=pool, condition=condition, ready_models=[A]
+            worker_id=worker, pool=pool, state=state, note=note, ready_models=[A]
         )
         await bucket.put(messaging.heartbeat_key(pool, worker), status.SerializeToString())
     async with worker_in_process(nats.address, NotingEngine(A), pool=POOL, worker_id="w2") as parts:

@@ -31,7 +31,7 @@ async def test_a_worker_whose_clock_is_off_answers_and_reports_it(
 
         async def is_reported() -> bool:
             side = "ahead of" if hours > 0 else "behind"
-            return any(f"4:00:00 {side} that of NATS" in each.condition for each in await harness.statuses())
+            return any(f"4:00:00 {side} that of NATS" in each.note for each in await harness.statuses())
 
         await eventually(is_reported, "the heartbeat says that the clock is off")
         await harness.send(work_shard(1, range(8)))

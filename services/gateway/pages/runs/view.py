@@ -35,7 +35,6 @@ class PoolLoadShown:
     running: int | None
     waiting: int | None
     kv_cache: float | None
-    conditions: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +198,12 @@ def _engine(run: run_pb2.Run, workers: Iterable[scheduler_service_pb2.WorkerInfo
     if not own:
         return None
     loads = [worker.load for worker in own if worker.HasField("load")]
-    conditions = {worker.condition for worker in own} - {"", "ready"}
     return PoolLoadShown(
         workers=len(own),
         in_flight=sum(worker.in_flight for worker in own),
         running=sum(load.running_requests for load in loads) if loads else None,
         waiting=sum(load.waiting_requests for load in loads) if loads else None,
         kv_cache=max(load.kv_cache_usage for load in loads) if loads else None,
-        conditions=sorted(conditions),
     )
 
 

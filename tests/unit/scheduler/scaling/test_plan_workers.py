@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from proctor.values.providers.models import WorkerState
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.leadership.leader_election import FencingToken
@@ -85,11 +86,11 @@ def run(name: str, total: int, *, pool: str = "gpu", model: str = "vllm/a") -> R
     return replace(fresh, state=RunState.RUNNING, planned_epoch=1, total=total, admitted_at=START)
 
 
-def worker(name: str, condition: str = "ready", *, in_flight: int = 0, pool: str = "gpu") -> Worker:
-    loaded = "vllm/a" if pool == "gpu" and condition == "ready" else ""
-    return Worker(
-        name, pool, "vllm", loaded_model=loaded, condition=condition, in_flight=in_flight, concurrency=10
-    )
+def worker(
+    name: str, state: WorkerState = WorkerState.READY, *, in_flight: int = 0, pool: str = "gpu"
+) -> Worker:
+    loaded = "vllm/a" if pool == "gpu" and state is WorkerState.READY else ""
+    return Worker(name, pool, "vllm", loaded_model=loaded, state=state, in_flight=in_flight, concurrency=10)
 
 
 async def test_speed_is_that_of_one_busy_worker_and_sizes_the_pool() -> None:
@@ -120,10 +121,10 @@ async def test_idle_workers_show_no_speed_and_get_no_company() -> None:
 async def test_load_time_is_that_of_the_last_worker() -> None:
     planning = Planning()
     planning.queue.running = [run("r", 100_000)]
-    planning.workers.live = [worker("w1", "loading")]
+    planning.workers.live = [worker("w1", WorkerState.LOADING)]
     for _ in range(4):
         await planning.next_round()
-    planning.workers.live = [worker("w1"), worker("w2", "loading")]
+    planning.workers.live = [worker("w1"), worker("w2", WorkerState.LOADING)]
     assert (await planning.next_round())["gpu"].load_seconds == 20
     planning.workers.live = [worker("w1")]
     assert (await planning.next_round())["gpu"].load_seconds == 20, "w2 went without having loaded"

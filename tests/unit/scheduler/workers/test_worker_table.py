@@ -4,10 +4,15 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+from prometheus_client import REGISTRY
+
+from proctor.values.providers.models import WorkerState
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.scheduler.workers.proto import HEARTBEAT
+from services.scheduler.workers.report_workers import ReportWorkers
 from services.scheduler.workers.worker import Worker, WorkerTable
-from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.pools import model_pool
+from tests.fakes.scheduler.surroundings import ListedWorkers, SetClock
 
 
 def some_worker(draw: random.Random, number: int) -> Worker:
@@ -75,3 +80,33 @@ def test_a_heartbeat_under_the_key_of_another_pool_counts_for_nothing() -> None:
     forged = Worker("b", "two", "vllm", concurrency=8, refused_runs={"run/1": "forged"})
     registry._on_heartbeat("one.b", HEARTBEAT.to_proto(forged).SerializeToString())
     assert registry.workers() == []
+
+
+def test_a_heartbeat_with_a_state_of_a_newer_release_is_skipped() -> None:
+    registry = NatsWorkerRegistry(NoBucket(), SetClock(), lambda: None)  # type: ignore[arg-type]  # not listened to
+    newer = HEARTBEAT.to_proto(Worker("b", "one", "vllm"))
+    newer.state = 99  # type: ignore[assignment]  # no member of this release
+    registry._on_heartbeat("one.b", newer.SerializeToString())
+    assert registry.workers() == []
+
+
+def test_workers_are_counted_by_state_whatever_their_notes_say() -> None:
+    off = "the clock of the machine is 4:00:00 ahead of that of NATS"
+    live = [
+        Worker("a", "counted", "vllm", state=WorkerState.READY, note=off),
+        Worker("b", "counted", "vllm", state=WorkerState.READY),
+        Worker("c", "counted", "vllm", state=WorkerState.NOT_LOADED, note="no config.json"),
+    ]
+    pools = [model_pool("counted", "vllm/a", concurrency=10)]
+    ReportWorkers(pools, ListedWorkers(live)).report()
+
+    def count(state: WorkerState) -> float | None:
+        labels = {"pool": "counted", "condition": state}
+        return REGISTRY.get_sample_value("proctor_pool_workers", labels)
+
+    assert {state: count(state) for state in WorkerState} == {
+        WorkerState.LOADING: 0,
+        WorkerState.READY: 2,
+        WorkerState.DRAINING: 0,
+        WorkerState.NOT_LOADED: 1,
+    }
