@@ -98,8 +98,7 @@ WITH waiting AS (
     SELECT count(*) AS pending, count(*) FILTER (WHERE started_at IS NULL) AS new_ones
       FROM scheduler.runs WHERE state = 'pending' GROUP BY username
 )
-SELECT (SELECT count(*) FROM scheduler.runs WHERE state = 'running' AND NOT starts_with(step, 'summarising'))
-           AS running,
+SELECT (SELECT count(*) FROM scheduler.runs WHERE state = 'running' AND NOT is_closing) AS running,
        (SELECT coalesce(max(pending), 0) FROM waiting) AS pending,
        (SELECT coalesce(max(new_ones), 0) FROM waiting) AS new_ones
 """

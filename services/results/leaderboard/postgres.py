@@ -31,8 +31,9 @@ SUITE_BASELINES = TypeAdapter(SuiteBaselines)
 TASK_BASELINES = TypeAdapter(TaskBaselines)
 
 CANNOT_BE_RANKED = ""
-# Before the conditions of runs that are ranked with others of the same limit only.
-LIMITED = "limited; "
+# Before the conditions of runs that are ranked with others of the same limit only: code from before the
+# column is_limited reads it there.
+_LIMITED = "limited; "
 
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
@@ -49,12 +50,13 @@ async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summar
         [_conditions_key(result, metric) for metric in result.figures],
         list(result.figures),
         [-math.inf if mean is None else mean for mean in means],
+        result.is_limited,
     )
 
 
 def _conditions_key(result: SuiteResult, metric: str) -> str:
     text = result.conditions.of_metric(metric).text
-    return text if result.is_whole else LIMITED + text if result.is_limited else CANNOT_BE_RANKED
+    return text if result.is_whole else _LIMITED + text if result.is_limited else CANNOT_BE_RANKED
 
 
 class PostgresLeaderboard:

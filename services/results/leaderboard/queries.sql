@@ -23,9 +23,11 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1::uuid;
 
--- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures)
-INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
-SELECT c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean
+-- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures, $5 whether only a limit keeps it from being ranked)
+INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean, is_limited)
+SELECT
+    c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
+    $5::boolean
 FROM closed_runs AS c
 -- One row for the project and one for the leaderboard of all projects.
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
@@ -223,5 +225,5 @@ LEFT JOIN leaderboard_entries AS e
     ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
 WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
 ORDER BY
-    h.model, (e.conditions <> '' AND NOT starts_with(e.conditions, 'limited; ')) IS TRUE DESC,
+    h.model, (e.conditions <> '' AND NOT e.is_limited) IS TRUE DESC,
     h.closed_at DESC, h.run_id DESC;

@@ -27,14 +27,14 @@ class FinishRun:
         cancelled meanwhile is closed as cancelled, also where results has just closed it as completed.
         """
         # Stored before results is asked: a new leader goes on closing and dispatches nothing more.
-        if not run.is_closing and not await self.runs.set_step(token, run, SUMMARISING):
+        if not run.is_closing and not await self.runs.set_step(token, run, SUMMARISING, is_closing=True):
             return
         news = await self.record.counts(run.run_id)
         error = await self._too_many_failures(run, news.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
         closed = await self.record.close_run(run, state, allow_partial=False)
         if isinstance(closed, ClosingProgress):
-            await self.runs.set_step(token, run, f"{SUMMARISING} {closed.share:.0%}")
+            await self.runs.set_step(token, run, f"{SUMMARISING} {closed.share:.0%}", is_closing=True)
         else:
             await self._end(token, run, RunEnding(state, self.clock.now(), error, closed))
 

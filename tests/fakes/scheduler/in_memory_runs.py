@@ -99,7 +99,7 @@ class InMemoryRuns:
             return run
         if not may_become(run.state, RunState.CANCELLED):
             return None
-        return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
+        return self._put(replace(run, state=RunState.CANCELLED, finished_at=now, is_closing=False))
 
     async def requeue(self, run_id: RunId, author: Author) -> Run | None:
         now = author.at
@@ -111,8 +111,16 @@ class InMemoryRuns:
         self._check_queue(run.user)
         self.queued_at[run_id] = now
         run = run.limited_to(self.limits.now.highest_priority(run.user))
-        fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, step="")
-        blank = replace(fresh, started_at=None, admitted_at=None, ran_seconds=0.0, finished_at=None)
+        fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False)
+        blank = replace(
+            fresh,
+            step="",
+            is_closing=False,
+            started_at=None,
+            admitted_at=None,
+            ran_seconds=0.0,
+            finished_at=None,
+        )
         window = run.order.completion_window_seconds
         expires_at = now + timedelta(seconds=window) if window else None
         return self._put(replace(blank, deadline=None, error=None, final_counts=None, expires_at=expires_at))
@@ -240,8 +248,8 @@ class InMemoryRuns:
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_over]
 
-    async def set_step(self, token: FencingToken, run: Run, step: str) -> bool:
-        return self._change(token, run, step=step)
+    async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
+        return self._change(token, run, step=step, is_closing=is_closing)
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
         self._check(token)
@@ -280,7 +288,8 @@ class InMemoryRuns:
         stored = self.runs[run.run_id]
         if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
             return False
-        ended = replace(stored, state=ending.state, step="", finished_at=ending.now, error=ending.error)
+        ended = replace(stored, state=ending.state, step="", is_closing=False)
+        ended = replace(ended, finished_at=ending.now, error=ending.error)
         self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
         return True
 
@@ -363,7 +372,7 @@ class InMemoryRuns:
     def _leave_slot(self, run: Run, state: RunState, now: datetime) -> Run:
         stayed = (now - run.admitted_at).total_seconds() if run.admitted_at else 0.0
         self.queued_at[run.run_id] = now
-        left = replace(run, state=state, step="", admitted_at=None, deadline=None)
+        left = replace(run, state=state, step="", is_closing=False, admitted_at=None, deadline=None)
         return self._put(replace(left, ran_seconds=run.ran_seconds + stayed))
 
     def _own_order(self, run: Run) -> tuple[Priority, bool, datetime, RunId]:

@@ -254,7 +254,7 @@ async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: a
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
 
 
-@pytest.mark.parametrize("step", [SUMMARISING, f"{SUMMARISING} 42%"])
+@pytest.mark.parametrize("step", [SUMMARISING, "any text"])
 async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancelled(
     pool: asyncpg.Pool, step: str
 ) -> None:
@@ -262,12 +262,39 @@ async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancel
     token = await stores.begin_term()
     run, other = await add(stores, new_run()), await add(stores, new_run(1))
     await admit(stores, token, 1)
-    assert await stores.led.set_step(token, run, step)
+    assert await stores.led.set_step(token, run, step, is_closing=True)
     assert await admit(stores, token, 1) == [other.run_id]
     assert await stores.runs.pause(run.run_id, by(START)) is None
     assert (await stores.runs.get(run.run_id)).is_closing
     assert await stores.runs.cancel(run.run_id, by(START)) is not None
     assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
+    assert not (await stores.runs.get(run.run_id)).is_closing
+
+
+async def test_run_keeps_its_slot_whatever_its_step_is_called(pool: asyncpg.Pool) -> None:
+    stores = await empty_stores(pool)
+    token = await stores.begin_term()
+    run = await add(stores, new_run())
+    await add(stores, new_run(1))
+    await admit(stores, token, 1)
+    assert await stores.led.set_step(token, run, SUMMARISING)
+    assert await admit(stores, token, 1) == []
+    assert not (await stores.runs.get(run.run_id)).is_closing
+    assert await stores.runs.pause(run.run_id, by(START)) is not None
+
+
+@pytest.mark.parametrize("following", ["reopened", "completed"])
+async def test_run_that_was_closing_is_not_for_ever(pool: asyncpg.Pool, following: str) -> None:
+    stores = await empty_stores(pool)
+    token = await stores.begin_term()
+    run = await add(stores, new_run())
+    await admit(stores, token, 1)
+    assert await stores.led.set_step(token, run, SUMMARISING, is_closing=True)
+    if following == "reopened":
+        assert await stores.led.set_step(token, run, "")
+    else:
+        assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
+    assert not (await stores.runs.get(run.run_id)).is_closing
 
 
 async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> None:
@@ -285,7 +312,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
             admit(stores, token, 1),
         )
         is_closing, paused, admitted = await asyncio.gather(
-            stores.led.set_step(token, run, SUMMARISING), *strikes
+            stores.led.set_step(token, run, SUMMARISING, is_closing=True), *strikes
         )
         if not is_closing:
             assert paused or urgent.run_id in admitted

@@ -20,7 +20,6 @@ from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRun
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows
-from services.scheduler.runs.lifecycle.run import SUMMARISING
 
 
 class PostgresQueue:
@@ -34,7 +33,7 @@ class PostgresQueue:
             # Five statements: without it a run could be both running and waiting, or neither.
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("running_runs")
-            order = await transaction.fetch("queue_order", None, most, SUMMARISING)
+            order = await transaction.fetch("queue_order", None, most)
             waiting = await transaction.fetch("waiting_runs", [row["run_id"] for row in order])
             paused = await transaction.fetch("paused_runs", most)
             users = [UserRunCounts(*row) for row in await transaction.fetch("user_run_counts")]
@@ -60,7 +59,7 @@ class PostgresQueue:
         ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._session.fetch("queue_order", list(runs), len(runs), SUMMARISING)
+        rows = await self._session.fetch("queue_order", list(runs), len(runs))
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
@@ -82,9 +81,9 @@ class PostgresSlots:
         async def admit(transaction: PostgresTransaction) -> SlotChanges:
             await transaction.execute("lock_admission")
             limits = await self._limits.locked_limits(transaction)
-            slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots", SUMMARISING)]
+            slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots")]
             # No more than that can start at once, and each preemption needs a running run.
-            waiting = await transaction.fetch("queue_order", None, limits.max_running, SUMMARISING)
+            waiting = await transaction.fetch("queue_order", None, limits.max_running)
             slot_requests = [_slot_request_from_row(row) for row in waiting]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)

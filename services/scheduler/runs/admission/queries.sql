@@ -4,20 +4,20 @@
 -- `hold_term` is shared by all writes of a leader, so it does not keep two admissions apart. This does.
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
--- name: lock_slots: Return the running runs that have a slot and keep them from ending before this transaction ($1 step without a slot)
--- A run in the step without a slot only waits for its figures: it counts for no limit.
+-- name: lock_slots: Return the running runs that have a slot and keep them from ending before this transaction ()
+-- A run that is closing only waits for its figures: it counts for no limit.
 SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned
 FROM runs
-WHERE state = 'running' AND NOT starts_with(step, $1)
+WHERE state = 'running' AND NOT is_closing
 -- Rows that refer to the run by its key, like shards, are still written meanwhile.
 FOR NO KEY UPDATE;
 
--- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most, $3 step without a slot)
+-- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
 -- A user's runs count one after the other behind the user's running ones, those first that have run before. Among equal
 -- shares the age is that of the user's last admission, so that a user with many pending runs is not first every time.
 WITH shares AS (
     SELECT username, count(*) AS slots FROM runs
-    WHERE state = 'running' AND NOT starts_with(step, $3)
+    WHERE state = 'running' AND NOT is_closing
     GROUP BY username
 ), requests AS (
     SELECT run_id, username, priority, queued_at,
@@ -41,7 +41,7 @@ LIMIT $2;
 
 -- name: preempt_runs: Make running runs pending again in the same epoch ($1 runs, $2 time)
 UPDATE runs
-SET state = 'pending', queued_at = $2, step = '', admitted_at = NULL, deadline = NULL,
+SET state = 'pending', queued_at = $2, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::float8, 0)
 WHERE run_id = ANY ($1::uuid[]) AND state = 'running'
 RETURNING run_id;
@@ -49,7 +49,7 @@ RETURNING run_id;
 -- name: start_runs: Give slots to pending runs, each until its completion window ends or its time is used up ($1 runs, $2 time, $3 seconds that a run may take)
 WITH admitted AS (
     UPDATE runs
-    SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
+    SET state = 'running', is_closing = false, started_at = coalesce(started_at, $2), admitted_at = $2,
         -- Time in earlier slots counts: a run that is preempted again and again still ends.
         deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
     -- Its user may have paused or cancelled it since it was read.

@@ -91,7 +91,9 @@ class LedRunStore(Protocol):
         """Those that are not over, pending and paused ones included."""
         ...
 
-    async def set_step(self, token: FencingToken, run: Run, step: str) -> bool: ...
+    async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
+        """Sets both of a running run; False if it is no longer running. A run that is closing has no slot."""
+        ...
 
     async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
         """Ends the run; an ending with counts closes it as well."""

@@ -31,7 +31,7 @@ from services.scheduler.runs.lifecycle.postgres_rows import (
     task_from_row,
     to_json,
 )
-from services.scheduler.runs.lifecycle.run import SUMMARISING, PlannedTask, Run, RunEnding, states_before
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, states_before
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
@@ -91,7 +91,7 @@ class PostgresRuns:
     async def pause(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.PAUSED)
         change = _change_of(run_id, Action.PAUSE, author)
-        return await self._change(change, "pause_run", run_id, states, author.at, SUMMARISING)
+        return await self._change(change, "pause_run", run_id, states, author.at)
 
     async def requeue(self, run_id: RunId, author: Author) -> Run | None:
         batch_id = await self._session.fetchval("batch_of_run", run_id)
@@ -114,7 +114,7 @@ class PostgresRuns:
                     return
                 raise RunNotFound(run_id=run_id)
             if not row["is_closed"]:
-                is_closing = row["step"].startswith(SUMMARISING) or RunState(row["state"]).is_final
+                is_closing = row["is_closing"] or RunState(row["state"]).is_final
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
             if row["has_unwritten_files"]:
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
@@ -267,8 +267,9 @@ class PostgresLedRuns:
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("live_among", list(runs)))
 
-    async def set_step(self, token: FencingToken, run: Run, step: str) -> bool:
-        return await write_as_leader(self._session, token, "set_step", run.run_id, run.epoch, step)
+    async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
+        values = (run.run_id, run.epoch, step, is_closing)
+        return await write_as_leader(self._session, token, "set_step", *values)
 
     async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
         return await write_as_leader(

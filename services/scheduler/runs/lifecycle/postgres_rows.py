@@ -61,6 +61,7 @@ def run_from_row(row: asyncpg.Record) -> Run:
         ran_seconds=row["ran_seconds"],
         dataset_name=row["dataset_name"],
         expires_at=row["expires_at"],
+        is_closing=row["is_closing"],
     )
 
 

@@ -37,7 +37,7 @@ SELECT * FROM run_rows WHERE run_id = $1;
 
 -- name: cancel_run: Cancel a run whose state allows it; repeatable with the same time ($1 run, $2 states, $3 time)
 UPDATE runs
-SET state = 'cancelled', finished_at = $3
+SET state = 'cancelled', finished_at = $3, is_closing = false
 WHERE run_id = $1
   -- The same time means the same call: its first commit was not answered.
   AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
@@ -47,19 +47,19 @@ RETURNING run_id;
 UPDATE runs
 -- A repeated call finds the run pending with the same time, and must not open a second epoch.
 SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3, is_closed = false, step = '',
-    started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL, error_reason = NULL,
-    error_message = NULL, final_counts = NULL,
+    is_closing = false, started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL,
+    error_reason = NULL, error_message = NULL, final_counts = NULL,
     expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::float8)
 WHERE run_id = $1
   AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id;
 
--- name: pause_run: Take a run out of the queue or its slot; its outcomes stay ($1 run, $2 states, $3 time, $4 step from which a run is being closed)
+-- name: pause_run: Take a run out of the queue or its slot; its outcomes stay ($1 run, $2 states, $3 time)
 UPDATE runs
-SET state = 'paused', queued_at = $3, step = '', admitted_at = NULL, deadline = NULL,
+SET state = 'paused', queued_at = $3, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
 -- A run that is being summed up needs nothing more from workers: there is nothing to pause.
-WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND starts_with(step, $4))
+WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND is_closing)
 RETURNING run_id;
 
 -- name: resume_run: Make a paused run pending in the same epoch; repeatable with the same time ($1 run, $2 time)
@@ -82,7 +82,7 @@ SELECT made_for_batch FROM runs WHERE run_id = $1;
 SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
 
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends ($1 run)
-SELECT state, step, is_closed, has_unwritten_files FROM runs WHERE run_id = $1 FOR UPDATE;
+SELECT state, is_closing, is_closed, has_unwritten_files FROM runs WHERE run_id = $1 FOR UPDATE;
 
 -- name: delete_run: Delete a run with its tasks, shards and batch ($1 run)
 DELETE FROM runs WHERE run_id = $1;
@@ -121,14 +121,14 @@ SELECT run_id
 FROM runs
 WHERE run_id = ANY ($1::uuid[]) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
 
--- name: set_step: Record the current step of a running run ($1 run, $2 epoch, $3 step)
-UPDATE runs SET step = $3 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
+-- name: set_step: Record the current step of a running run, and whether it only waits for its figures ($1 run, $2 epoch, $3 step, $4 whether it is closing)
+UPDATE runs SET step = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
 
 -- name: finish_run: End a run; with counts it is closed as well ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
 UPDATE runs
 -- One statement: state and counts appear together, so no reader sees a completed run without its summary.
-SET state = $3, step = '', finished_at = $5, error_reason = $6, error_message = $7, final_counts = $8::jsonb,
-    is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
+SET state = $3, step = '', is_closing = false, finished_at = $5, error_reason = $6, error_message = $7,
+    final_counts = $8::jsonb, is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
 WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4::text[])
 RETURNING run_id;
 

@@ -11,7 +11,7 @@ from proctor.values.usage import ModelPrice
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
 
-# The step of a run that only waits for its figures and has no slot. How far they are may follow the word.
+# What a run shows as its step while its figures are computed. How far they are may follow the word.
 SUMMARISING = "summarising"
 
 
@@ -48,6 +48,9 @@ class RunError:
 class Run:
     """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
 
+    `is_closing`: it is running, everything is recorded, and it only waits for its figures, without a slot.
+    `step` is a text for people.
+
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
     that of a user's suite, resolved when the run was submitted. `ran_seconds` is the time in earlier slots of
     this epoch; the present slot began at `admitted_at`. A run with a completion window fails at
@@ -80,6 +83,7 @@ class Run:
     ran_seconds: float = 0.0
     dataset_name: str = ""
     expires_at: datetime | None = None
+    is_closing: bool = False
 
     @property
     def suite_name(self) -> str:
@@ -101,11 +105,6 @@ class Run:
     @property
     def is_planned(self) -> bool:
         return self.planned_epoch == self.epoch
-
-    @property
-    def is_closing(self) -> bool:
-        """Everything is recorded; it ends as results sums it up."""
-        return self.state is RunState.RUNNING and self.step.startswith(SUMMARISING)
 
     @property
     def display_state(self) -> str:

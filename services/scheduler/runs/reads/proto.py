@@ -21,7 +21,16 @@ from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 ORDER = Codec(RunOrder, run_pb2.RunOrder)
 
 # What only the scheduler itself needs, and what is written apart.
-_UNPAIRED = {"step", "planned_epoch", "is_closed", "total", "final_counts", "expires_at", "deadline"}
+_UNPAIRED = {
+    "step",
+    "is_closing",
+    "planned_epoch",
+    "is_closed",
+    "total",
+    "final_counts",
+    "expires_at",
+    "deadline",
+}
 _RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait", "changes"})
 _PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 # The name of the list in its page tokens.

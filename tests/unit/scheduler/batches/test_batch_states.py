@@ -23,7 +23,7 @@ from services.scheduler.batches.stored_batch import (
     state_of,
     times_of,
 )
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunError
+from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.scheduler.surroundings import START
@@ -58,7 +58,7 @@ def over(state: RunState, error: RunError | None = None) -> Run:
         (replace(PLANNED, state=RunState.RUNNING), BatchState.IN_PROGRESS),
         (replace(PLANNED, state=RunState.PENDING), BatchState.IN_PROGRESS),
         (replace(PLANNED, state=RunState.PAUSED), BatchState.IN_PROGRESS),
-        (replace(PLANNED, state=RunState.RUNNING, step=SUMMARISING), BatchState.IN_PROGRESS),
+        (replace(PLANNED, state=RunState.RUNNING, is_closing=True), BatchState.IN_PROGRESS),
         (over(RunState.COMPLETED), BatchState.FINALIZING),
         (over(RunState.FAILED, TOO_LATE), BatchState.FINALIZING),
         (over(RunState.FAILED, NO_MODEL), BatchState.FINALIZING),
