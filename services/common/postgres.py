@@ -14,6 +14,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.postgres_servers import PostgresServers
+from services.common.shared_settings import USUAL_PATIENCE_SECONDS
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -178,7 +179,11 @@ class PostgresSession:
     """A service's queries on its pool, repeated over an outage: each must be safe to repeat."""
 
     def __init__(
-        self, pool: asyncpg.Pool, queries: Mapping[str, str], *, patience_seconds: float = 10.0
+        self,
+        pool: asyncpg.Pool,
+        queries: Mapping[str, str],
+        *,
+        patience_seconds: float = USUAL_PATIENCE_SECONDS,
     ) -> None:
         self._pool = pool
         self._patience_seconds = patience_seconds

@@ -36,6 +36,16 @@ AllowedBaseUrls = Annotated[
         "paths below it. The scheduler checks each order, and workers check each server that they ask.",
     ),
 ]
+PatienceSeconds = Annotated[
+    float,
+    Field(
+        validation_alias="PROCTOR_POSTGRES_PATIENCE_SECONDS",
+        gt=0,
+        description="A call waits this long for Postgres to return before it fails as unavailable.",
+    ),
+]
+# Also for a session that no settings are read for.
+USUAL_PATIENCE_SECONDS = 10.0
 ShardKey = Annotated[
     SecretStr,
     Field(

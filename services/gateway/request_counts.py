@@ -4,12 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
 
+from proctor.values.run import USUAL_READS_PER_MINUTE, USUAL_REQUESTS_PER_MINUTE
 from services.common.clock import Clock
 from services.gateway.errors.gateway_errors import TooManyRequests
 
-# Until the scheduler has answered once: the defaults of its settings.
-FIRST_REQUESTS_PER_MINUTE = 100
-FIRST_READS_PER_MINUTE = 3000
 _MINUTE_SECONDS = 60.0
 # Names are free without keys: those beyond share the allowance of one.
 _MOST_COUNTS = 20_000
@@ -36,8 +34,9 @@ class RequestCounts:
     """
 
     clock: Clock
+    # Until the scheduler has answered once.
     limits: dict[bool, int] = field(
-        default_factory=lambda: {False: FIRST_REQUESTS_PER_MINUTE, True: FIRST_READS_PER_MINUTE}
+        default_factory=lambda: {False: USUAL_REQUESTS_PER_MINUTE, True: USUAL_READS_PER_MINUTE}
     )
     _reported: dict[Key, int] = field(default_factory=dict)
     _own: Counter[Key] = field(default_factory=Counter)

@@ -154,7 +154,8 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     opened.push_async_callback(nats.close)
     results = open_channel(settings.results_address)
     opened.push_async_callback(results.close)
-    session = PostgresSession(pool=pool, queries=QUERIES)
+    patience = settings.patience_seconds
+    session = PostgresSession(pool=pool, queries=QUERIES, patience_seconds=patience)
     clock = PostgresClock(session, machine=SystemClock())
     # Before anything is decided by it; a loop keeps it from then on.
     await clock.sync()

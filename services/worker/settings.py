@@ -48,6 +48,7 @@ class WorkerSettings(BaseSettings):
     """NATS redelivers a shard whose ack deadline was not extended for this time."""
     max_tries: int = Field(default=8, ge=1)
     """Tries of a sample after failures of the provider. Rate limits are retried until the run's deadline."""
+    # As in OpenAI's own client: long answers of reasoning models take minutes.
     request_timeout_seconds: float = Field(default=600.0, gt=0)
     """Time limit of one request to an engine or provider."""
     drain_seconds: float = Field(default=20.0, ge=0)

@@ -1,7 +1,7 @@
 """The shards of one planned run: dispatched by credit, and reconciled when nothing arrives."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
@@ -18,6 +18,8 @@ from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.workers.worker import WorkerRegistry
 
+_SUSPICIOUS_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class DriverTimings:
@@ -28,12 +30,16 @@ class DriverTimings:
     workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.
     """
 
-    quiet_seconds: float = 3.0
-    suspicious_seconds: float = 1.0
+    quiet_seconds: float
     outcomes_seconds: float = 5.0
     row_seconds: float = 0.25
     refresh_seconds: float = 5.0
     unexpected_failures: int = 10
+
+    @property
+    def suspicious_seconds(self) -> float:
+        """A small site may set a quiet time below this one; suspicion is never the slower one."""
+        return min(self.quiet_seconds, _SUSPICIOUS_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class DriverContext:
     registry: WorkerRegistry
     tracker: ProgressTracker
     clock: Clock
-    timings: DriverTimings = field(default_factory=DriverTimings)
+    timings: DriverTimings
 
 
 class DispatchRun:

@@ -28,9 +28,9 @@ class CreditRule:
     takes longer than a fast model takes for what a worker asks at a time.
     """
 
-    floor: int = 4
-    ceiling: int = 256
-    seconds_ahead: float = 1.0
+    floor: int
+    ceiling: int
+    seconds_ahead: float
 
     def credit(self, capacity: int, runs: int, samples_per_second: float | None) -> int:
         """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""

@@ -95,11 +95,7 @@ def _driver_context(
         registry=registry,
         tracker=tracker,
         clock=clock,
-        timings=DriverTimings(
-            quiet_seconds=settings.reconcile_quiet_seconds,
-            # A test or a small site may set a quiet time below one second; suspicion is never the slower one.
-            suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
-        ),
+        timings=DriverTimings(quiet_seconds=settings.reconcile_quiet_seconds),
     )
 
 

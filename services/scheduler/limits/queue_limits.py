@@ -24,17 +24,17 @@ class QueueLimits:
     `priorities` holds the highest priority per user; a user who is not named has that of `EVERYBODY`, or any.
     """
 
-    max_running: int = 3
-    max_pending_per_user: int = 10
-    max_requests_per_minute: int = 100
-    run_time_limit: timedelta = timedelta(hours=3)
-    min_run_time: timedelta = timedelta(seconds=60)
-    priorities: Mapping[str, Priority] = field(default_factory=dict)
+    max_running: int
+    max_pending_per_user: int
+    max_requests_per_minute: int
+    run_time_limit: timedelta
+    min_run_time: timedelta
+    priorities: Mapping[str, Priority]
     # 0 means no limit.
-    max_reads_per_minute: int = 3000
-    max_stored_bytes_per_user: int = 100_000_000_000
-    max_stored_files_per_user: int = 10_000
-    max_stored_rows_per_user: int = 200_000_000
+    max_reads_per_minute: int
+    max_stored_bytes_per_user: int
+    max_stored_files_per_user: int
+    max_stored_rows_per_user: int
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """Priorities that the user may order, the highest first."""

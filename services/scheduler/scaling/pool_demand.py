@@ -21,8 +21,8 @@ class ScalingRule:
     `load_seconds` are believed of an engine that has not loaded a model yet.
     """
 
-    backlog_seconds: float = 600.0
-    load_seconds: float = 120.0
+    backlog_seconds: float
+    load_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

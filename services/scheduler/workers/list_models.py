@@ -83,7 +83,7 @@ class ModelLists(Protocol):
 class ListingRules:
     """How long a caller waits for a pool, and how long a listing is reused."""
 
-    wait_seconds: float = 2.0
+    wait_seconds: float
     keep_seconds: float = 20.0
     keep_problem_seconds: float = 5.0
 

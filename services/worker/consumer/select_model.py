@@ -17,9 +17,9 @@ class SwitchPolicy:
     """How long a worker keeps its model: without work for it, and while it has work."""
 
     # Longer than a gap between two shards of one run, or a model would be swapped in the middle of it.
-    idle_seconds: float = 2.0
+    idle_seconds: float
     # A model loads for minutes: short stays would mean a pool that mostly loads.
-    min_residency_seconds: float = 60.0
+    min_residency_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 
 from services.scheduler.changes.user_change import Author
 from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance, allowance
+from tests.fakes.scheduler.rules import queue_limits
 
 
 @dataclass
 class InMemoryLimits:
-    now: QueueLimits = field(default_factory=QueueLimits)
+    now: QueueLimits = field(default_factory=queue_limits)
     requests: dict[tuple[str, bool], tuple[datetime, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

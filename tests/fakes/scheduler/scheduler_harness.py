@@ -10,13 +10,12 @@ from proctor.values.providers.models import WorkerState
 from proctor.values.run import RunId
 from services.scheduler.changes.user_change import ChangePage, ObjectKind
 from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
-from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
+from services.scheduler.dispatch.dispatch_run import DriverContext
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import OpenableRecord
@@ -39,6 +38,7 @@ from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import NO_TERM, InMemoryRuns
+from tests.fakes.scheduler.rules import CREDIT, TIMINGS, queue_limits
 from tests.fakes.scheduler.surroundings import (
     InMemoryRecord,
     InMemoryStream,
@@ -52,7 +52,7 @@ from tests.fakes.suites.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
 POOL = provider_pool("remote")
 LISTED_POOL = model_pool("local", "vllm/starter")
 TIME_LIMIT = timedelta(hours=3)
-LIMITS = QueueLimits(max_running=3, max_pending_per_user=10)
+LIMITS = queue_limits(max_running=3, max_pending_per_user=10)
 
 FailureOf = Callable[[int], str]
 
@@ -89,7 +89,7 @@ class SchedulerHarness:
     rows: ToyRows = field(default_factory=ToyRows)
     datasets: UploadedContents = field(default_factory=UploadedContents)
     aliases: Aliases = field(default_factory=dict)
-    rule: CreditRule = field(default_factory=CreditRule)
+    rule: CreditRule = CREDIT
     prices: PriceList = field(default_factory=PriceList)
     fencing_token: FencingToken = NO_TERM
     asked: list[int] = field(default_factory=list)
@@ -195,5 +195,5 @@ class SchedulerHarness:
             registry=self.registry,
             tracker=self.tracker,
             clock=self.clock,
-            timings=DriverTimings(),
+            timings=TIMINGS,
         )

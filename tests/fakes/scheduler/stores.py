@@ -12,7 +12,7 @@ from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
+from services.scheduler.limits.queue_limits import LimitChanges, LimitStore
 from services.scheduler.planning.ports import ShardStore
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import QUERIES
@@ -28,6 +28,7 @@ from services.scheduler.runs.reads.run_list import RunLists
 from tests.fakes.principals import by
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
 
 HOUR = timedelta(hours=1)
@@ -70,7 +71,7 @@ async def empty_stores(pool: asyncpg.Pool) -> Stores:
     await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities, user_admissions, deleted_runs")
     await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
     sessions = PostgresSession(pool, QUERIES)
-    limits = PostgresLimits(sessions, QueueLimits())
+    limits = PostgresLimits(sessions, queue_limits())
 
     async def begin() -> FencingToken:
         return FencingToken(await pool.fetchval(QUERIES["begin_term"]))

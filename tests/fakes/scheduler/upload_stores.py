@@ -3,11 +3,11 @@
 from services.common.postgres import PostgresSession
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageUse, UserStorage
+from tests.fakes.scheduler.rules import queue_limits
 
 
 class EmptyStorage:
@@ -21,7 +21,7 @@ class EmptyStorage:
 
 
 def storage_in(session: PostgresSession) -> PostgresStorage:
-    return PostgresStorage(session, PostgresLimits(session, QueueLimits()))
+    return PostgresStorage(session, PostgresLimits(session, queue_limits()))
 
 
 def datasets_in(session: PostgresSession) -> PostgresDatasets:

@@ -14,13 +14,13 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.scheduler.runs.admission.postgres import PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
 from tests.harness.servers import RunningServer, postgres_server
 
@@ -47,7 +47,7 @@ def candidate(server: RunningServer) -> PostgresLeaderElection:
 
 async def add_runs(pool: asyncpg.Pool, count: int) -> None:
     sessions = PostgresSession(pool, QUERIES)
-    limits = PostgresLimits(sessions, QueueLimits(max_pending_per_user=count))
+    limits = PostgresLimits(sessions, queue_limits(max_pending_per_user=count))
     for number in range(count):
         run_id = RunId(f"00000000-0000-0000-0000-{number:012}")
         run = Run(run_id, RunOrder("s", "m"), "u", "p", ScoringMethod.GENERATE, START)
@@ -86,7 +86,7 @@ async def test_two_leaders_at_once_admit_no_more_than_the_limit(
     await add_runs(pool, 10)
     slots = PostgresSlots(
         PostgresSession(pool, QUERIES),
-        PostgresLimits(PostgresSession(pool, QUERIES), QueueLimits(max_running=3)),
+        PostgresLimits(PostgresSession(pool, QUERIES), queue_limits(max_running=3)),
     )
     async with candidate(server).term() as old:
         pass

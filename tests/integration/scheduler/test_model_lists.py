@@ -93,7 +93,7 @@ class SurprisedEngine(ScriptedEngine):
 @asynccontextmanager
 async def openai_engine(server: ModelServer) -> AsyncIterator[HttpEngine]:
     async with model_server.serving(server) as port:
-        made = HttpEngine(OpenAIApi(), Endpoint(f"http://127.0.0.1:{port}/v1", "openai"))
+        made = HttpEngine(OpenAIApi(), Endpoint(f"http://127.0.0.1:{port}/v1", "openai", timeout_seconds=5.0))
         yield made
         await made.close()
 

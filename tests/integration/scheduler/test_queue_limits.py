@@ -17,7 +17,6 @@ from services.scheduler.limits.queue_limits import (
     LimitChanges,
     LimitName,
     LimitStore,
-    QueueLimits,
     RequestAllowance,
     TooManyRequests,
 )
@@ -25,11 +24,14 @@ from services.scheduler.postgres import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SETTINGS = QueueLimits(max_requests_per_minute=5, max_reads_per_minute=7, priorities={"ann": Priority.NORMAL})
+SETTINGS = queue_limits(
+    max_requests_per_minute=5, max_reads_per_minute=7, priorities={"ann": Priority.NORMAL}
+)
 SECOND = timedelta(seconds=1)
 
 
@@ -105,7 +107,7 @@ async def test_reads_have_a_limit_of_their_own(store: LimitStore) -> None:
 
 
 async def test_no_limit_of_reads_refuses_none(pool: asyncpg.Pool) -> None:
-    limits = QueueLimits(max_requests_per_minute=1, max_reads_per_minute=0)
+    limits = queue_limits(max_requests_per_minute=1, max_reads_per_minute=0)
     for store in (PostgresLimits(PostgresSession(pool, QUERIES), limits), InMemoryLimits(limits)):
         for _ in range(3):
             assert (await store.count_request("reader", START, is_read=True)).limit == 0

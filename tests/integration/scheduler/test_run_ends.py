@@ -13,12 +13,12 @@ from services.common.errors import RemoteError
 from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from tests.fakes.principals import OPERATOR
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import SetClock
 
@@ -89,7 +89,7 @@ async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: Se
         open_channel(entry.settings.results_address) as alive,
     ):
         sessions = PostgresSession(pool, QUERIES)
-        runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+        runs = PostgresRuns(sessions, PostgresLimits(sessions, queue_limits()))
         record = GrpcRunRecord(alive)
         await DeleteRun(runs, GrpcRunRecord(dead), SystemClock()).delete(run_id, OPERATOR)
         assert (await record.counts(run_id)).counts.recorded == ROWS

@@ -12,7 +12,6 @@ import pytest_asyncio
 from proctor.values.run import RunId, RunKind, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
@@ -26,6 +25,7 @@ from services.scheduler.uploads.postgres import PostgresDatasets
 from tests.fakes.eventually import eventually
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler.upload_stores import datasets_in, storage_in
@@ -213,7 +213,7 @@ async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
     pool: asyncpg.Pool, datasets: PostgresDatasets
 ) -> None:
     sessions = PostgresSession(pool, QUERIES)
-    runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+    runs = PostgresRuns(sessions, PostgresLimits(sessions, queue_limits()))
     run = dataset_run(dataset_id=OTHER)
     async with asyncio.TaskGroup() as group, pool.acquire() as connection, connection.transaction():
         await runs.add_in(PostgresTransaction(connection, QUERIES), run, "")

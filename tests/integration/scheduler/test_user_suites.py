@@ -26,7 +26,6 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
@@ -36,6 +35,7 @@ from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
 from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
@@ -213,7 +213,7 @@ async def test_run_of_a_version_that_is_gone_is_refused_by_the_store(replicas: R
     )
     async with await connect_pool(replicas.postgres, schema=SCHEMA) as pool:
         sessions = PostgresSession(pool, QUERIES)
-        runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+        runs = PostgresRuns(sessions, PostgresLimits(sessions, queue_limits()))
         with pytest.raises(UnknownSuite):
             await runs.add(run, "")
 

@@ -25,7 +25,6 @@ from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
@@ -46,6 +45,7 @@ from tests.fakes.scheduler.batch_harness import (
     state_word,
 )
 from tests.fakes.scheduler.batch_results import RecordedRun
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.upload_stores import datasets_in, files_in, storage_in
 from tests.fakes.storage.s3_server import BUCKET, s3_server
 
@@ -267,7 +267,7 @@ class Finishing:
     """The end of batches by hand, as a second scheduler would try it."""
 
     def __init__(self, harness: BatchHarness, sessions: PostgresSession, channel: grpc.aio.Channel) -> None:
-        runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+        runs = PostgresRuns(sessions, PostgresLimits(sessions, queue_limits()))
         self.store = PostgresBatches(sessions, runs, storage_in(sessions))
         self.objects = ObstoreObjects(harness.folder.as_uri())
         self.sessions = sessions

@@ -35,8 +35,7 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     # The environment variable that the key came from, or should have come from.
     api_key_variable: str = ""
-    # As in OpenAI's own client: long answers of reasoning models take minutes.
-    timeout_seconds: float = 600.0
+    timeout_seconds: float = field(kw_only=True)
     connect_timeout_seconds: float = 10.0
     # The longest pause in the middle of a streamed answer.
     idle_timeout_seconds: float = 60.0

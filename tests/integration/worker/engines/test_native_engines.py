@@ -114,7 +114,9 @@ async def test_server_that_does_not_end_in_time_is_a_timeout(harness: NativeStan
 
 
 async def test_server_that_is_not_there_is_named(harness: NativeStand) -> None:
-    gone = harness.native.make(Endpoint("http://127.0.0.1:9", harness.native.name, SECRET))
+    gone = harness.native.make(
+        Endpoint("http://127.0.0.1:9", harness.native.name, SECRET, timeout_seconds=5.0)
+    )
     failure = await failure_of(gone, harness.model)
     await gone.close()
     assert failure.is_transient

@@ -292,7 +292,7 @@ async def test_unknown_model_is_refused(openai: HttpEngine) -> None:
 
 
 async def test_server_that_is_not_there_is_named() -> None:
-    openai = HttpEngine(OpenAIApi(), Endpoint("http://127.0.0.1:9/v1", "fake-provider"))
+    openai = HttpEngine(OpenAIApi(), Endpoint("http://127.0.0.1:9/v1", "fake-provider", timeout_seconds=5.0))
     failure = await failure_of(openai)
     assert failure.is_transient
     assert "127.0.0.1:9" in str(failure)

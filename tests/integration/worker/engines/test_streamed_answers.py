@@ -52,7 +52,8 @@ class Stand:
 
 
 @asynccontextmanager
-async def stand_of(kind: Native | str, **limits: Any) -> AsyncIterator[Stand]:
+async def stand_of(kind: Native | str, **changes: Any) -> AsyncIterator[Stand]:
+    limits = {"timeout_seconds": 600.0, **changes}
     if isinstance(kind, str):
         server = ModelServer(api_key=SECRET)
         async with model_server.serving(server) as port:

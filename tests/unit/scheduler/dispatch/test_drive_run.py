@@ -6,11 +6,11 @@ import pytest
 
 from proctor.values.run import RunState
 from services.common.errors import ErrorKind, MessageTooLarge, RemoteError
-from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError
 from tests.fakes.principals import OPERATOR
+from tests.fakes.scheduler.rules import credit_rule
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
@@ -45,7 +45,7 @@ async def test_environment_says_by_which_seed_examples_were_drawn() -> None:
 
 
 async def test_no_more_goes_out_than_the_credit_allows() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     run, driver = await harness.start()
     await harness.advance(driver, 5)
     assert len(harness.stream.sent[run.run_id]) == 2
@@ -55,7 +55,7 @@ async def test_no_more_goes_out_than_the_credit_allows() -> None:
 
 
 async def test_what_frees_little_of_the_credit_sends_nothing_yet() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=8, ceiling=8))
+    harness = SchedulerHarness(rule=credit_rule(floor=8, ceiling=8))
     run, driver = await harness.start(toy_order(rollouts=20))
     await harness.advance(driver, 3)
     sent = harness.stream.take(run.run_id)
@@ -255,7 +255,7 @@ async def test_run_cancelled_before_it_was_planned_is_closed_without_a_summary()
 
 
 async def test_retry_asks_only_for_what_is_missing_or_failed() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     run, driver = await harness.start()
     await harness.advance(driver, 3)
     answered = await harness.work(run.run_id, lambda sample: "timeout" if sample == 5 else "")

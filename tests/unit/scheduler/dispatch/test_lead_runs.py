@@ -9,13 +9,14 @@ import pytest
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
-from services.scheduler.dispatch.dispatch_shards import CreditRule, PoolLoad
+from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.principals import OPERATOR, by
+from tests.fakes.scheduler.rules import credit_rule
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 
@@ -187,7 +188,7 @@ async def _state(harness: SchedulerHarness, run_id: RunId) -> str:
 
 async def test_a_pool_whose_shards_nobody_takes_leaves_room_for_those_of_others() -> None:
     """Of a stream of 500 bytes 400 are shared, which one shard may pass."""
-    harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=CreditRule(floor=20))
+    harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=credit_rule(floor=20))
     harness.stream.payload_bytes, harness.stream.most_bytes = 100, 500
     lead = replace(leading(harness), pools=("remote", "local"))
     orphan = await harness.submit(toy_order(tasks=("say",)))

@@ -8,7 +8,6 @@ from proctor.values.providers.models import WorkerState
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
@@ -19,6 +18,7 @@ from services.scheduler.scaling.pool_demand import PoolDemand, ScalingRule
 from services.scheduler.scaling.ports import StoredDemands
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START, ListedWorkers, SetClock
 
 GPU = model_pool("gpu", "vllm/a", concurrency=10)
@@ -38,7 +38,7 @@ class SetForecast:
 
     async def forecast(self, _: Sequence[Run] = ()) -> QueueForecast:
         queue = QueuedRuns(self.running, [WaitingRun(run, START) for run in self.waiting], len(self.waiting))
-        moment = QueueMoment(queue, QueueLimits(max_running=self.slots), self.clock.now(), frozenset())
+        moment = QueueMoment(queue, queue_limits(max_running=self.slots), self.clock.now(), frozenset())
         rates = {run.run_id: RunRate(self.tracker.counts(run.run_id, run.epoch)) for run in self.running}
         return QueueForecast(moment, rates, {})
 

@@ -22,7 +22,7 @@ LOAD_SECONDS = 480.0
 SPEED = 4.0
 CONCURRENCY = 64
 MODEL = "vllm/large"
-RULE = ScalingRule(backlog_seconds=600)
+RULE = ScalingRule(backlog_seconds=600, load_seconds=120)
 
 
 @dataclass

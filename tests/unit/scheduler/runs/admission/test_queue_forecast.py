@@ -7,12 +7,12 @@ from datetime import timedelta
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.forecast_queue import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns, TimeEstimate
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
 
 ORDER = RunOrder("toy", "openai/fake")
@@ -41,7 +41,7 @@ def forecast(
     history: PastRuns = ONE_PAST_RUN,
 ) -> QueueForecast:
     queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
-    moment = QueueMoment(queue, QueueLimits(max_running=1), START, frozenset({"remote"}))
+    moment = QueueMoment(queue, queue_limits(max_running=1), START, frozenset({"remote"}))
     return QueueForecast(moment, speeds or {}, history)
 
 

@@ -8,11 +8,11 @@ from statistics import median, quantiles
 
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.run import Run, RunEnding
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
+from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
 
 MIN_RUN_TIME = 60.0
@@ -63,7 +63,7 @@ class Queue:
     """The scheduler's own admission, on a clock that jumps from one event to the next."""
 
     def __init__(self, min_run_time: timedelta, look_again: float = MIN_RUN_TIME) -> None:
-        limits = QueueLimits(max_running=SLOTS, min_run_time=min_run_time, run_time_limit=timedelta(days=1))
+        limits = queue_limits(max_running=SLOTS, min_run_time=min_run_time, run_time_limit=timedelta(days=1))
         self.runs = InMemoryRuns(limits=InMemoryLimits(limits))
         self.fencing_token = self.runs.begin_term()
         self.look_again = look_again

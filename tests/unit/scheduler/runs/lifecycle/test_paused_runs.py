@@ -7,14 +7,14 @@ import pytest
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunState
-from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable, RunNotPaused
 from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.principals import OPERATOR, by
+from tests.fakes.scheduler.rules import credit_rule
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
-SLOW = CreditRule(floor=2, ceiling=2)
+SLOW = credit_rule(floor=2, ceiling=2)
 
 
 async def paused_in_mid_run(harness: SchedulerHarness) -> Run:
@@ -63,7 +63,7 @@ async def test_resumed_run_sends_nothing_before_it_knows_what_is_missing() -> No
 
 
 async def test_look_for_what_is_missing_costs_what_was_sent_and_not_what_is_left() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=1, ceiling=1))
+    harness = SchedulerHarness(rule=credit_rule(floor=1, ceiling=1))
     run, driver = await harness.start(toy_order(rollouts=5))
     await harness.advance(driver, 3)
     [(_, shard)] = harness.stream.sent[run.run_id]

@@ -10,10 +10,10 @@ import pytest
 
 from proctor.values.run import RunCounts, RunId, RunKind, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
-from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot, whole_speed
 from tests.fakes.principals import OPERATOR
+from tests.fakes.scheduler.rules import credit_rule
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
@@ -77,7 +77,7 @@ async def test_steps_follow_what_happens() -> None:
 
 
 async def test_progress_tells_tasks_speed_and_time_left() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     harness.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await harness.start()
     await harness.advance(driver, 2)
@@ -92,7 +92,7 @@ async def test_progress_tells_tasks_speed_and_time_left() -> None:
 
 
 async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     harness.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await harness.start()
     harness.clock.seconds += 8
@@ -115,7 +115,7 @@ async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
 
 
 async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     run, driver = await harness.start()
     await harness.advance(driver, 2)
     harness.clock.seconds += 5
