@@ -12,6 +12,7 @@ from proctor.cli.gateway import Session
 from proctor.cli.render.table import Column, numbers, table
 from proctor.cli.render.terminal import say
 from proctor.v1 import model_pb2, scheduler_service_pb2
+from proctor.values.names.model_name import provider_of
 
 _COLUMNS = (
     Column("model"),
@@ -38,7 +39,7 @@ def print_models(console: Console, listed: scheduler_service_pb2.ListModelsRespo
 
 
 def _pool_title(model: model_pb2.ModelInfo) -> str:
-    provider = model.model.partition("/")[0]
+    provider = provider_of(model.model)
     capabilities = ", ".join(field.name for field, _ in model.capabilities.ListFields())
     return f"{provider} · pool {model.pool}" + (f" · can {capabilities}" if capabilities else "")
 

@@ -9,6 +9,7 @@ from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm import ensure_starter_model, find_vllm_python
+from proctor.values.names.model_name import provider_of, split_model
 from proctor.values.providers.base_urls import is_http_address
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
 
@@ -82,12 +83,12 @@ class ChosenModel:
 
     @property
     def provider(self) -> str:
-        return self.name.partition("/")[0]
+        return provider_of(self.name)
 
 
 def choose_model(given: str) -> ChosenModel:
     """`vllm/starter`, `openai/NAME`, a local folder, or a hub id with or without `vllm/`."""
-    provider, _, rest = given.partition("/")
+    provider, rest = split_model(given)
     if given == STARTER_MODEL:
         return ChosenModel(given, STARTER_MODEL)
     if given.startswith((".", "/", "~")) or Path(given).is_dir():

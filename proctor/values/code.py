@@ -17,6 +17,10 @@ class CodeAnswer(ContractEnum):
     FIRST_BLOCK = "first_block", 3
 
 
+# CPU time of a program, unless its suite says otherwise.
+USUAL_CODE_SECONDS = 3.0
+
+
 @dataclass(frozen=True, slots=True)
 class CodeCheck:
     """What is executed is `prefix`, the code of the answer, a line break, and `tests`, as one Python program.
@@ -27,7 +31,7 @@ class CodeCheck:
     prefix: str
     tests: str
     answer: CodeAnswer = CodeAnswer.WHOLE
-    timeout_seconds: float = 3.0
+    timeout_seconds: float = USUAL_CODE_SECONDS
 
     def program(self, answer: str) -> str:
         return f"{self.prefix}{code_in(answer, self.answer)}\n{self.tests}"

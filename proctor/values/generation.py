@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# Of a task that names no limit, as in lm-evaluation-harness.
+USUAL_MAX_TOKENS = 256
+
 
 @dataclass(frozen=True, slots=True)
 class GenerationParams:

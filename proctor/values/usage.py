@@ -1,6 +1,7 @@
 """The cost of an answer: tokens, times and money."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 _MILLION = 1_000_000
 
@@ -21,6 +22,11 @@ class TokenUsage:
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
         )
+
+    @property
+    def by_kind(self) -> Mapping[str, int]:
+        """The counts by their names without "_tokens"."""
+        return {each.name.removesuffix("_tokens"): getattr(self, each.name) for each in fields(self)}
 
     @property
     def total_tokens(self) -> int:

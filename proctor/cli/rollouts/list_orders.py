@@ -14,6 +14,7 @@ from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, 
 from proctor.cli.render.terminal import say
 from proctor.v1 import rollout_pb2, run_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.names.suite_name import versioned_name
 from proctor.wire.enums import word_of
 
 
@@ -63,7 +64,7 @@ def print_orders(console: Console, found: rollouts_pb2.ListRolloutsResponse) -> 
 def _order(order: rollouts_pb2.RolloutsOrder) -> tuple[Cell, ...]:
     agent = word_of(rollout_pb2.AgentKind, order.agent.kind)
     return (
-        two_lines(Text(f"{order.name}@{order.suite_version}", "bold"), order.order_id),
+        two_lines(Text(versioned_name(order.name, order.suite_version), "bold"), order.order_id),
         two_lines(f"{len(order.task_ids)} × {order.rollouts}", f"agent {agent}"),
         date_and_time(order.created_at),
         "",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from proctor.values.names.model_name import provider_of, split_model
 from proctor.values.providers.rules import CHAT_ONLY, SCORING_METHODS
 from proctor.values.scoring import PromptForm, ScoringMethod
 
@@ -63,7 +64,7 @@ class Pool:
         """The first parts of the names of its models."""
         if self.provider:
             return frozenset({self.provider.name})
-        return frozenset(model.name.partition("/")[0] for model in self.models)
+        return frozenset(provider_of(model.name) for model in self.models)
 
     @property
     def base_url(self) -> str:
@@ -74,7 +75,7 @@ class Pool:
         return self.provider is not None
 
     def serves(self, model: str) -> bool:
-        provider, _, name = model.partition("/")
+        provider, name = split_model(model)
         if self.provider is not None and provider == self.provider.name and name:
             return True
         return any(listed.name == model for listed in self.models)

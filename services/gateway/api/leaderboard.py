@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
+from proctor.values.names.model_name import provider_of
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import number_of, word_of
@@ -108,7 +109,7 @@ def ranked(entry: leaderboard_pb2.LeaderboardEntry, names: Mapping[str, str]) ->
         entry,
         **_common(entry),
         model=names[entry.model] if entry.run_id else entry.model,
-        provider=entry.model.partition("/")[0],
+        provider=provider_of(entry.model),
         tied_with=[names[model] for model in entry.tied_with],
         not_compared_with=[names[model] for model in entry.not_compared_with],
         job_id=entry.run_id or None,

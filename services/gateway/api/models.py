@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import model_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.scheduler_service_pb2 import ListModelsRequest
+from proctor.values.names.model_name import name_of, provider_of, split_model
 from services.gateway.api.openai import ModelObject, ModelObjects
 from services.gateway.backends import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import AmbiguousModel, NoSuchModel
@@ -43,13 +44,12 @@ async def full_model(scheduler: Scheduler, name: str) -> str:
 
 def provider_and_name(model: str) -> dict[str, str]:
     """A model as it was ordered, as fields of a body."""
-    provider, _, name = model.partition("/")
-    return {"provider": provider, "model_name": name or model}
+    return {"provider": provider_of(model), "model_name": name_of(model)}
 
 
 def names_of(models: Iterable[str]) -> dict[str, str]:
     """The names as they were ordered; with the provider where several of these models have the name."""
-    names = {model: model.partition("/")[2] or model for model in models}
+    names = {model: name_of(model) for model in models}
     counts = Counter(names.values())
     return {model: name if counts[name] == 1 else model for model, name in names.items()}
 
@@ -148,7 +148,7 @@ def byte_text(count: int) -> str:
 
 
 def _model_shown(model: model_pb2.ModelInfo) -> ModelShown:
-    provider, _, name = model.model.partition("/")
+    provider, name = split_model(model.model)
     return present(
         ModelShown,
         model,
@@ -181,7 +181,7 @@ async def _openai_models(scheduler: SchedulerCalls) -> list[ModelObject]:
     created = {model.model: model.created_at.seconds for model in listed.models}
     named = {model: model for model in created} | dict(sorted(listed.aliases.items()))
     return [
-        ModelObject(id=name, created=created.get(model, 0), owned_by=model.partition("/")[0])
+        ModelObject(id=name, created=created.get(model, 0), owned_by=provider_of(model))
         for name, model in named.items()
         if model not in broken
     ]

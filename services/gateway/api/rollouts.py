@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import rollout_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.names.suite_name import versioned_name
 from proctor.values.rollout import AgentKind
 from proctor.values.run import RunState
 from proctor.wire.enums import number_of
@@ -204,6 +205,6 @@ def rollouts_shown(order: rollouts_pb2.RolloutsOrder) -> RolloutsShown:
     return present(
         RolloutsShown,
         order,
-        suite=f"{order.name}@{order.suite_version}",
+        suite=versioned_name(order.name, order.suite_version),
         jobs=[job_listed(run) for run in order.runs],
     )

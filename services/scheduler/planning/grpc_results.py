@@ -18,6 +18,7 @@ from proctor.v1 import (
     summary_pb2,
 )
 from proctor.values.generation import GenerationParams
+from proctor.values.names.suite_name import base_name
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from proctor.wire.enums import number_of
@@ -93,7 +94,7 @@ def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
 
 def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service_pb2.RunFacts:
     return run_record_service_pb2.RunFacts(
-        suite=run.order.benchmark.partition("@")[0],
+        suite=base_name(run.order.benchmark),
         suite_version=run.suite_version,
         model=run.order.model,
         project_id=run.order.project_id,

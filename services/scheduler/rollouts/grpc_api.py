@@ -9,6 +9,7 @@ import grpc
 
 from proctor.v1 import rollout_pb2, rollout_service_pb2_grpc
 from proctor.v1 import rollout_service_pb2 as messages
+from proctor.values.names.suite_name import split_name
 from proctor.values.rollout import AgentKind, RolloutAgent
 from proctor.values.run import RunState
 from proctor.wire.convert import Codec, UnknownNumber
@@ -30,7 +31,6 @@ from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, S
 from services.scheduler.rollouts.submit_rollouts import SubmitRollouts
 from services.scheduler.runs.reads.proto import brief_to_proto, snapshot_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.suites.suite import split_name
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["RolloutService"].full_name
 # Each has up to 20 runs.

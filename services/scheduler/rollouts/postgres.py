@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import asyncpg
 
+from proctor.values.names.suite_name import versioned_name
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
@@ -40,7 +41,7 @@ class PostgresRolloutsOrders:
             await self._session.execute("add_rollouts_order", *values)
         except asyncpg.ForeignKeyViolationError as error:
             # The version was deleted after it was added.
-            name = f"{order.name}@{order.suite_version}"
+            name = versioned_name(order.name, order.suite_version)
             raise UnknownSuite(suite=name, supported=f"other versions of {order.name}") from error
 
     async def get(self, order_id: str) -> StoredOrder:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.names.suite_name import versioned_name
 from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
@@ -40,7 +41,7 @@ class SubmitRollouts:
             raise TooManyBytes(bytes=size, limit=MAX_BUNDLE_BYTES)
         document = await asyncio.to_thread(self.write, order.name, tasks, order.agent)
         added = await self.suites.add(document, order.user)
-        suite = f"{added.suite.name}@{added.suite.version}"
+        suite = versioned_name(added.suite.name, added.suite.version)
         submissions = [self._submission(order, suite, model) for model in order.models]
         prepared = [await self.submitting.prepare(submission) for submission in submissions]
         task_ids = tuple(task.task_id for task in tasks)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from proctor.values.names.suite_name import split_name
 from services.scheduler.suites.errors import UnknownSuite, listed
 from services.scheduler.suites.ports import (
     BrokenSuite,
@@ -12,7 +13,7 @@ from services.scheduler.suites.ports import (
     SuiteCache,
     UserSuiteStore,
 )
-from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteListing, split_name, summary_of
+from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteListing, summary_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import asyncpg
 
+from proctor.values.names.suite_name import versioned_name
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
@@ -66,7 +67,7 @@ class PostgresUserSuites:
             removed = await transaction.fetchval("delete_suite_version", suite, version)
             if removed is None:
                 return False
-            name = f"{suite}@{version}"
+            name = versioned_name(suite, version)
             await record_change(transaction, Change(author, Action.DELETE, ObjectKind.SUITE, name))
             return True
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from proctor.values.code import CodeAnswer
+from proctor.values.code import USUAL_CODE_SECONDS, CodeAnswer
+from proctor.values.generation import USUAL_MAX_TOKENS
+from proctor.values.names.suite_name import versioned_name
 from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
 from services.scheduler.suites.errors import UnknownTask, listed
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
@@ -36,7 +38,7 @@ class Generation:
     """Generation parameters of a task that asks for text."""
 
     until: tuple[str, ...] = ()
-    max_tokens: int = 256
+    max_tokens: int = USUAL_MAX_TOKENS
     temperature: float = 0.0
     top_p: float | None = None
 
@@ -67,7 +69,7 @@ class CodeRule:
 
     prefix: PromptTemplate | None = None
     answer: CodeAnswer = CodeAnswer.WHOLE
-    timeout_seconds: float = 3.0
+    timeout_seconds: float = USUAL_CODE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class StoredSuite:
 
     @property
     def full_name(self) -> str:
-        return f"{self.suite}@{self.version}"
+        return versioned_name(self.suite, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +171,3 @@ class AddedSuite:
 
     stored: StoredSuite
     is_known: bool = False
-
-
-def split_name(name: str) -> tuple[str, int | None]:
-    """Splits `name@version`. The version is None (latest) without one, and -1 if it is invalid."""
-    suite, mark, version = name.partition("@")
-    if not mark:
-        return suite, None
-    return suite, int(version) if version.isdecimal() and len(version) < 9 else -1

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from proctor.values.names.model_name import name_of
 from proctor.values.providers.pool import Pool, pool_serving
 from services.common.errors import DomainError, ErrorKind
 
@@ -40,7 +41,7 @@ def full_name(name: str, aliases: Aliases) -> str:
 def names_for(model: str, aliases: Aliases) -> frozenset[str]:
     """Names by which lines of a data set may call a model: in full, without its provider, or an alias."""
     called = {alias for alias, named in aliases.items() if named == model}
-    return frozenset({model, model.partition("/")[2], *called})
+    return frozenset({model, name_of(model), *called})
 
 
 def model_named(name: str, pools: Sequence[Pool], aliases: Aliases) -> str | None:
@@ -52,7 +53,7 @@ def model_named(name: str, pools: Sequence[Pool], aliases: Aliases) -> str | Non
     full = full_name(name, aliases)
     if pool_serving(full, pools) is not None:
         return full
-    listed = {model for model in model_names(pools) if model.partition("/")[2] == name}
+    listed = {model for model in model_names(pools) if name_of(model) == name}
     if listed:
         return listed.pop() if len(listed) == 1 else None
     any_model = [pool.provider_name for pool in pools if pool.serves_any_model]

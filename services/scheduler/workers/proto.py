@@ -1,6 +1,7 @@
 """Workers and models as messages."""
 
 from proctor.v1 import scheduler_service_pb2, work_messages_pb2
+from proctor.values.names.model_name import provider_of
 from proctor.wire.convert import Codec
 from proctor.wire.values import MODEL
 from proctor.wire.well_known import time_to_proto
@@ -22,7 +23,7 @@ def models_to_proto(listed: ModelList, aliases: Aliases) -> scheduler_service_pb
     return scheduler_service_pb2.ListModelsResponse(
         models=[MODEL.to_proto(model) for model in listed.models],
         sources=[_source_to_proto(source) for source in listed.sources],
-        aliases={alias: model for alias, model in aliases.items() if model.partition("/")[0] in providers},
+        aliases={alias: model for alias, model in aliases.items() if provider_of(model) in providers},
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from proctor.values.names.model_name import split_model
 from proctor.values.usage import TokenUsage
 from services.common.traces import SpanKind, current_trace, span
 from services.worker.execution.shard import Method, Shard, ShardSample
@@ -27,7 +28,7 @@ def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
 
 @contextmanager
 def model_call(shard: Shard, sample: ShardSample) -> Iterator[Any]:
-    provider, _, model = shard.model.partition("/")
+    provider, model = split_model(shard.model)
     is_chat = bool(sample.prompt.messages) and shard.method is not Method.SCORE_CHOICES
     operation = "chat" if is_chat else "text_completion"
     attributes = {

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 
 from proctor.values.outcome import Failure
+from proctor.values.usage import TokenUsage
 from services.worker import metrics
 from services.worker.execution.shard import Outcome
 
@@ -20,7 +22,7 @@ def count_outcomes(outcomes: Sequence[Outcome]) -> None:
     for result, count in results.items():
         metrics.SAMPLES.labels(result).inc(count)
     answers = [each.result for each in outcomes if not isinstance(each.result, Failure)]
-    times, usages = [answer.timing for answer in answers], [answer.usage for answer in answers]
+    times = [answer.timing for answer in answers]
     metrics.ANSWER_SECONDS.observe_all([time.total_seconds for time in times])
     metrics.FIRST_TOKEN_SECONDS.observe_all(
         [seconds for time in times if (seconds := time.first_token_seconds) is not None]
@@ -28,12 +30,7 @@ def count_outcomes(outcomes: Sequence[Outcome]) -> None:
     metrics.BETWEEN_TOKENS_SECONDS.observe_all(
         [seconds for time in times if (seconds := time.between_tokens_seconds) is not None]
     )
-    tokens = {
-        "prompt": sum([usage.prompt_tokens for usage in usages]),
-        "completion": sum([usage.completion_tokens for usage in usages]),
-        "cached": sum([usage.cached_tokens for usage in usages]),
-        "reasoning": sum([usage.reasoning_tokens for usage in usages]),
-    }
-    for kind, count in tokens.items():
+    usage = reduce(TokenUsage.plus, [answer.usage for answer in answers], TokenUsage())
+    for kind, count in usage.by_kind.items():
         # A provider may report anything, and a counter that falls is an error.
         metrics.TOKENS.labels(kind).inc(max(count, 0))

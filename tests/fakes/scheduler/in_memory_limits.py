@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from services.scheduler.changes.user_change import Author
 from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance, allowance
-from tests.fakes.scheduler.rules import queue_limits
+from tests.fakes.scheduler_rules import queue_limits
 
 
 @dataclass

@@ -38,7 +38,6 @@ from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import NO_TERM, InMemoryRuns
-from tests.fakes.scheduler.rules import CREDIT, TIMINGS, queue_limits
 from tests.fakes.scheduler.surroundings import (
     InMemoryRecord,
     InMemoryStream,
@@ -46,6 +45,7 @@ from tests.fakes.scheduler.surroundings import (
     NotedControls,
     SetClock,
 )
+from tests.fakes.scheduler_rules import CREDIT, TIMINGS, queue_limits
 from tests.fakes.storage.uploaded_contents import UploadedContents
 from tests.fakes.suites.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
 

@@ -28,8 +28,8 @@ from services.scheduler.runs.reads.run_list import RunLists
 from tests.fakes.principals import by
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 
 HOUR = timedelta(hours=1)
 

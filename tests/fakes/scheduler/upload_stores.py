@@ -7,7 +7,7 @@ from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageUse, UserStorage
-from tests.fakes.scheduler.rules import queue_limits
+from tests.fakes.scheduler_rules import queue_limits
 
 
 class EmptyStorage:

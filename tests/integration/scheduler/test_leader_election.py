@@ -20,8 +20,8 @@ from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 from tests.harness.servers import RunningServer, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -24,8 +24,8 @@ from services.scheduler.postgres import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,9 +18,9 @@ from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from tests.fakes.principals import OPERATOR
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.scheduler_rules import queue_limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

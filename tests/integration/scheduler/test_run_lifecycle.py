@@ -25,10 +25,10 @@ from services.scheduler.uploads.postgres import PostgresDatasets
 from tests.fakes.eventually import eventually
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler.upload_stores import datasets_in, storage_in
+from tests.fakes.scheduler_rules import queue_limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -35,8 +35,8 @@ from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
 from tests.fakes.principals import OPERATOR_METADATA
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
 

@@ -45,8 +45,8 @@ from tests.fakes.scheduler.batch_harness import (
     state_word,
 )
 from tests.fakes.scheduler.batch_results import RecordedRun
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.upload_stores import datasets_in, files_in, storage_in
+from tests.fakes.scheduler_rules import queue_limits
 from tests.fakes.storage.s3_server import BUCKET, s3_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

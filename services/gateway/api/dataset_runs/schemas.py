@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.names.model_name import name_of
 from proctor.values.run import RunState
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import member_of, word_of
@@ -198,7 +199,7 @@ def identity_of(run: run_pb2.Run) -> dict[str, object]:
     return {
         "benchmark_id": benchmark_id(run.run_id),
         "model_id": run.order.model,
-        "model_name": run.order.model.partition("/")[2] or run.order.model,
+        "model_name": name_of(run.order.model),
         "dataset_id": run.order.dataset_id,
         "dataset_name": run.dataset_name,
         "status": word_of(run_pb2.RunState, run.state),

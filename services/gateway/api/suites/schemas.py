@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, JsonValue, PlainValidator
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.names.suite_name import split_name
 from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import NoSuchSuite, SuiteVersionNamed
 from services.gateway.http.parameters import Keywords, RequestBody, Text
@@ -35,8 +36,8 @@ _CONTENT_SCHEMA = {
 
 def without_version(suite: str) -> str:
     """The name itself. Raises `SuiteVersionNamed` for a name with a version."""
-    name, mark, _ = suite.partition("@")
-    if mark:
+    name, version = split_name(suite)
+    if version is not None:
         raise SuiteVersionNamed(field="suite", given=suite, suite=name)
     return suite
 

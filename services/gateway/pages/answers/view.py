@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, summary_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.wire.values import USAGE
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.http.presentation import optional
 from services.gateway.pages.answer_marks import GoldenView, outcome_mark
@@ -55,7 +56,7 @@ class AnswerDetail:
     scores: Sequence[tuple[str, float]]
     failure: str
     body: str
-    usage: outcome_pb2.TokenUsage
+    tokens: Sequence[tuple[str, int]]
     first_token_seconds: float | None
     finish_reason: str
     attempt: int
@@ -189,7 +190,7 @@ def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome, run_id: str) 
         scores=sorted(recorded.scores.items()),
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         body=said.body_json,
-        usage=outcome.usage,
+        tokens=[(kind, count) for kind, count in USAGE.from_proto(outcome.usage).by_kind.items() if count],
         first_token_seconds=optional(outcome.timing, "first_token_seconds"),
         finish_reason=said.finish_reason,
         attempt=outcome.attempt,

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
 
 from proctor.v1 import run_pb2, sample_pb2
+from proctor.values.names.model_name import split_model
 from services.common.errors import DomainError
 from services.gateway.api.runs.requests import RunRequest
 from services.gateway.pages.orders.fields import NAMES
@@ -115,7 +116,7 @@ class OrderForm:
         return {**custom, **params}
 
     def _body(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        provider, _, name = self.get("model").partition("/")
+        provider, name = split_model(self.get("model"))
         body: dict[str, Any] = {"project_id": 1, "suite": self.benchmark[:128], "tasks": list(self.tasks)}
         body |= {each: entered(self.get(each)) for each in _NUMBERS if self.get(each)}
         body |= {each: self.get(each) for each in _WORDS if self.get(each)}

@@ -6,6 +6,8 @@ from datetime import datetime
 
 from proctor.v1 import dataset_service_pb2, model_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.names.model_name import provider_of
+from proctor.values.priority import Priority
 from services.gateway.http.presentation import moment, optional
 from services.gateway.pages.orders.fields import ParameterField, fields_of, others_of
 from services.gateway.pages.orders.form import Faults, OrderForm
@@ -79,6 +81,11 @@ class OrderView:
         return [sentence for name, sentence in self.faults.items() if name not in own]
 
     @property
+    def priorities(self) -> Sequence[tuple[str, str]]:
+        """Values and labels of the choice; without one the kind of the rows decides."""
+        return (("", "usual"), *((each.value, each.value) for each in Priority))
+
+    @property
     def model(self) -> ModelChoice | None:
         return next((each for each in self.models if each.name == self.form.get("model")), None)
 
@@ -105,7 +112,7 @@ def order_view(
     engines = {source.pool: source.engine for source in listed.models.sources}
     providers = {source.provider: source.engine for source in listed.models.sources}
     chosen = next((each for each in listed.models.models if each.model == form.get("model")), None)
-    provider = form.get("model").partition("/")[0]
+    provider = provider_of(form.get("model"))
     engine = engines.get(chosen.pool, "") if chosen else providers.get(provider, "")
     return OrderView(
         form=form,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
+from proctor.values.names.model_name import name_of, provider_of
 from proctor.wire.enums import word_of
 from services.gateway.api.runs.job import error_sentence, ran_seconds
 from services.gateway.http.presentation import moment, optional
@@ -97,11 +98,11 @@ class RunHead:
 
     @property
     def provider(self) -> str:
-        return self.model.partition("/")[0]
+        return provider_of(self.model)
 
     @property
     def model_name(self) -> str:
-        return self.model.partition("/")[2] or self.model
+        return name_of(self.model)
 
 
 def run_head(run: run_pb2.Run, *, has_rollouts: bool = False) -> RunHead:

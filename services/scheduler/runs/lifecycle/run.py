@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from proctor.values.names.suite_name import versioned_name
 from proctor.values.priority import Priority
 from proctor.values.run import FINAL_STATES, RunCounts, RunId, RunState
 from proctor.values.scoring import OutputType, ScoringMethod
@@ -88,7 +89,9 @@ class Run:
     @property
     def suite_name(self) -> str:
         """Its name in the catalogue of suites."""
-        return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
+        return (
+            versioned_name(self.order.suite, self.suite_version) if self.suite_version else self.order.suite
+        )
 
     def limited_to(self, highest: Priority) -> "Run":
         """The run with at most that priority."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from proctor.values.names.model_name import split_model
 from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
@@ -122,7 +123,7 @@ class SubmitRun:
             advice = " Write the model as provider/name."
             supported = ", ".join(providers) or "none"
             raise UnknownProvider(provider=order.provider, advice=advice, supported=supported)
-        if not order.model.partition("/")[2].strip():
+        if not split_model(order.model)[1].strip():
             sentence = f'model is "{order.model}", but must name a model after the provider: provider/name.'
             raise InvalidParameter(field="order.model", sentence=sentence)
         pool = pool_serving(order.model, self.pools)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from proctor.values.generation import GenerationParams
+from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.scheduler.suites.suite import Generation
@@ -46,7 +47,7 @@ class RunOrder:
 
     @property
     def provider(self) -> str:
-        return self.model.partition("/")[0]
+        return provider_of(self.model)
 
     @property
     def token_settings(self) -> Mapping[str, object]:

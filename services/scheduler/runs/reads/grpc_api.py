@@ -82,7 +82,8 @@ def _limit_name(text: str) -> LimitName:
 def _priority(each: messages.UserPriority) -> Priority:
     highest = member_of(Priority, each.highest)
     if highest is None:
-        sentence = f'The highest priority of user "{each.user}" is missing: say high, normal or low.'
+        known = ", ".join(Priority)
+        sentence = f'The highest priority of user "{each.user}" is missing; it is one of {known}.'
         raise InvalidParameter(field="limits.priorities", sentence=sentence)
     return highest
 

@@ -10,8 +10,8 @@ from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError
 from tests.fakes.principals import OPERATOR
-from tests.fakes.scheduler.rules import credit_rule
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
+from tests.fakes.scheduler_rules import credit_rule
 
 
 async def test_run_is_planned_dispatched_recorded_and_closed() -> None:

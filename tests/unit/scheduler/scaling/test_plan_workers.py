@@ -18,8 +18,8 @@ from services.scheduler.scaling.pool_demand import PoolDemand, ScalingRule
 from services.scheduler.scaling.ports import StoredDemands
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START, ListedWorkers, SetClock
+from tests.fakes.scheduler_rules import queue_limits
 
 GPU = model_pool("gpu", "vllm/a", concurrency=10)
 REMOTE = provider_pool("remote", concurrency=10)

@@ -12,8 +12,8 @@ from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRun
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 
 ORDER = RunOrder("toy", "openai/fake")
 _PRIORITIES = (("a", Priority.HIGH), ("b", Priority.NORMAL))

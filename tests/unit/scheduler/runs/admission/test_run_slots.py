@@ -16,8 +16,8 @@ from services.scheduler.runs.admission.run_slots import (
     assign_slots,
     expected_slots,
 )
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 
 SECOND = timedelta(seconds=1)
 LIMITS = queue_limits(max_running=3, min_run_time=timedelta(seconds=60))

@@ -12,8 +12,8 @@ from services.scheduler.runs.lifecycle.run import Run, RunEnding
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
-from tests.fakes.scheduler.rules import queue_limits
 from tests.fakes.scheduler.surroundings import START
+from tests.fakes.scheduler_rules import queue_limits
 
 MIN_RUN_TIME = 60.0
 SLOTS = 3

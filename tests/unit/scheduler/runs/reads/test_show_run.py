@@ -13,8 +13,8 @@ from proctor.values.usage import TokenUsage
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot, whole_speed
 from tests.fakes.principals import OPERATOR
-from tests.fakes.scheduler.rules import credit_rule
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
+from tests.fakes.scheduler_rules import credit_rule
 
 
 async def test_pending_run_says_its_position_and_what_holds_it() -> None:
