@@ -129,15 +129,15 @@ FROM unnest(
     $10::double precision[], $11::text[], $12::bigint[], $13::text[]
 ) AS one (task, metric, difference, ci_low, ci_high, p_value, verdict, pairs, test)
 ON CONFLICT (first_run_id, second_run_id, task, metric) DO UPDATE SET
-    first_epoch = EXCLUDED.first_epoch,
-    second_epoch = EXCLUDED.second_epoch,
-    difference = EXCLUDED.difference,
-    ci_low = EXCLUDED.ci_low,
-    ci_high = EXCLUDED.ci_high,
-    p_value = EXCLUDED.p_value,
-    verdict = EXCLUDED.verdict,
-    pairs = EXCLUDED.pairs,
-    test = EXCLUDED.test;
+    first_epoch = excluded.first_epoch,
+    second_epoch = excluded.second_epoch,
+    difference = excluded.difference,
+    ci_low = excluded.ci_low,
+    ci_high = excluded.ci_high,
+    p_value = excluded.p_value,
+    verdict = excluded.verdict,
+    pairs = excluded.pairs,
+    test = excluded.test;
 
 -- name: read_p_values: Return the stored p-values between any two of some runs, by their indexes in the list, in one row ($1 runs, $2 metric)
 WITH asked AS (

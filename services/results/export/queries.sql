@@ -1,3 +1,6 @@
+-- `r.*` reads the view outcome_records, which lists its columns (migrations/0003_outcome_records.sql). Postgres computes only
+-- those that a query uses.
+
 -- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 -- `size_bytes` sums the texts up to each row. JSON_SCALAR writes what to_json would, and looks up no type for each value:
 -- row_to_json takes 17 µs of Postgres for a row that takes 9 here, and writes whole times without a point.
@@ -29,11 +32,8 @@ SELECT
         '}'
     ) AS line
 FROM (
-    SELECT
-        sample, bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
-        body, failure_class, failure_message, scores, usage, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest,
-        sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
-    FROM outcome_records
+    SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
+    FROM outcome_records AS r
     WHERE run_id = $1::uuid
         AND (sample, rollout) > ($3::bigint, $4::integer)
         AND sample < $5::bigint
@@ -45,14 +45,12 @@ ORDER BY sample, rollout;
 
 -- name: export_records: Return what export_lines does, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 SELECT
-    sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
-    body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest
+    sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason,
+    choice_logprobs, body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds,
+    first_token_seconds, between_tokens_seconds, is_reused, digest
 FROM (
-    SELECT
-        sample, bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason, choice_logprobs,
-        body, failure_class, failure_message, scores, usage, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, digest,
-        sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
-    FROM outcome_records
+    SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
+    FROM outcome_records AS r
     WHERE run_id = $1::uuid
         AND (sample, rollout) > ($3::bigint, $4::integer)
         AND sample < $5::bigint

@@ -177,10 +177,10 @@ FROM (
 ORDER BY tries
 LIMIT 1
 ON CONFLICT (run_id, work) DO UPDATE SET
-    tries = CASE WHEN claimed.epoch = EXCLUDED.epoch THEN claimed.tries + 1 ELSE 1 END,
-    epoch = EXCLUDED.epoch,
-    claimed_until = EXCLUDED.claimed_until
-WHERE claimed.claimed_until <= now() OR claimed.epoch < EXCLUDED.epoch
+    tries = CASE WHEN claimed.epoch = excluded.epoch THEN claimed.tries + 1 ELSE 1 END,
+    epoch = excluded.epoch,
+    claimed_until = excluded.claimed_until
+WHERE claimed.claimed_until <= now() OR claimed.epoch < excluded.epoch
 RETURNING run_id::text AS run_id, tries;
 
 -- name: renew_claim: Hold a claim for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)

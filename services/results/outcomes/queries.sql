@@ -37,15 +37,15 @@ WITH open_runs AS (
             run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
             finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
             total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at
-        ) = ROW (EXCLUDED.*)
+        ) = ROW (excluded.*)
     -- An answer counts more than one that could not be scored, and that more than none at all.
     WHERE stored.status = 'failed'
         AND (
-            EXCLUDED.epoch, EXCLUDED.status <> 'failed', coalesce(EXCLUDED.failure_class = 'scoring', false), EXCLUDED.attempt
+            excluded.epoch, excluded.status <> 'failed', coalesce(excluded.failure_class = 'scoring', false), excluded.attempt
         ) > (stored.epoch, false, stored.failure_class = 'scoring', stored.attempt)
     RETURNING
-        new.run_id, new.sample, new.rollout, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens, new.completion_tokens,
-        new.cached_tokens, new.reasoning_tokens,
+        new.run_id, new.sample, new.rollout, new.task_index, new.shard, new.failure_class, new.status,
+        new.prompt_tokens, new.completion_tokens, new.cached_tokens, new.reasoning_tokens,
         old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
         old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
         old.reasoning_tokens AS old_reasoning_tokens,
@@ -66,7 +66,7 @@ WITH open_runs AS (
 ), counted_shards AS (
     INSERT INTO shard_counts AS counted (run_id, shard, recorded)
     SELECT run_id, shard, sum(recorded) FROM changes GROUP BY run_id, shard ORDER BY run_id, shard
-    ON CONFLICT (run_id, shard) DO UPDATE SET recorded = counted.recorded + EXCLUDED.recorded
+    ON CONFLICT (run_id, shard) DO UPDATE SET recorded = counted.recorded + excluded.recorded
 ), counted_tasks AS (
     INSERT INTO task_counts AS counted (
         run_id, task_index, failure_class, recorded, unparsed, prompt_tokens, completion_tokens, cached_tokens,
@@ -79,12 +79,12 @@ WITH open_runs AS (
     GROUP BY run_id, task_index, failure_class
     ORDER BY run_id, task_index, failure_class
     ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET
-        recorded = counted.recorded + EXCLUDED.recorded,
-        unparsed = counted.unparsed + EXCLUDED.unparsed,
-        prompt_tokens = counted.prompt_tokens + EXCLUDED.prompt_tokens,
-        completion_tokens = counted.completion_tokens + EXCLUDED.completion_tokens,
-        cached_tokens = counted.cached_tokens + EXCLUDED.cached_tokens,
-        reasoning_tokens = counted.reasoning_tokens + EXCLUDED.reasoning_tokens
+        recorded = counted.recorded + excluded.recorded,
+        unparsed = counted.unparsed + excluded.unparsed,
+        prompt_tokens = counted.prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = counted.completion_tokens + excluded.completion_tokens,
+        cached_tokens = counted.cached_tokens + excluded.cached_tokens,
+        reasoning_tokens = counted.reasoning_tokens + excluded.reasoning_tokens
 ), counted_gpus AS (
     INSERT INTO run_gpu_seconds AS counted (run_id, seconds)
     SELECT run_id, sum(used.seconds)
@@ -92,7 +92,7 @@ WITH open_runs AS (
     JOIN written USING (run_id, sample, rollout)
     GROUP BY run_id
     ORDER BY run_id
-    ON CONFLICT (run_id) DO UPDATE SET seconds = counted.seconds + EXCLUDED.seconds
+    ON CONFLICT (run_id) DO UPDATE SET seconds = counted.seconds + excluded.seconds
 )
 SELECT count(*) AS written FROM written;
 
@@ -290,8 +290,8 @@ WITH open_run AS (
     FROM taken
     GROUP BY run_id, task_index
     ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET
-        recorded = counted.recorded + EXCLUDED.recorded,
-        unparsed = counted.unparsed + EXCLUDED.unparsed
+        recorded = counted.recorded + excluded.recorded,
+        unparsed = counted.unparsed + excluded.unparsed
 )
 SELECT count(*) AS taken FROM taken;
 

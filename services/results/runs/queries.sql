@@ -120,5 +120,5 @@ WITH swept AS (
 INSERT INTO dropped_sample_sets (set_id)
 SELECT set_id FROM swept
 -- An update that changes nothing: DO NOTHING would return no row.
-ON CONFLICT (set_id) DO UPDATE SET set_id = EXCLUDED.set_id
+ON CONFLICT (set_id) DO UPDATE SET set_id = excluded.set_id
 RETURNING set_id;

@@ -79,7 +79,9 @@ WHERE s.set_id = $1::uuid
     AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
 
 -- name: read_sample_messages: Return samples of a committed set by position, as they are sent to a worker ($1 set, $2 positions)
-SELECT s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json, s.code_check, s.rollout
+SELECT
+    s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json, s.code_check,
+    s.rollout
 FROM samples AS s
 WHERE s.set_id = $1::uuid
     AND s.position = ANY ($2::integer[])

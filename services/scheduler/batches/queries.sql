@@ -30,7 +30,7 @@ SELECT batch_id
 FROM batches
 JOIN runs USING (run_id)
 WHERE finalized_at IS NULL AND run_id IS NOT NULL AND is_closed AND state IN ('completed', 'failed', 'cancelled')
-  AND batch_id <> ALL ($1::text[])
+    AND batch_id <> ALL ($1::text[])
 ORDER BY finished_at
 LIMIT $2;
 

@@ -1,8 +1,9 @@
 -- name: get_limits: Return the changed limits; null stands for the value of the settings ()
-SELECT max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
-       min_run_time_seconds, max_stored_bytes_per_user, max_stored_files_per_user, max_stored_rows_per_user,
-       ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
-       ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
+SELECT
+    max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
+    min_run_time_seconds, max_stored_bytes_per_user, max_stored_files_per_user, max_stored_rows_per_user,
+    ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
+    ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
 FROM limits;
 
 -- name: lock_limits: Keep the limits from changing before this transaction ends ()

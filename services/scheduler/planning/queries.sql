@@ -57,13 +57,13 @@ WITH leader AS (
     UPDATE shards SET state = 'done'
     FROM live
     WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4::int[])
-      AND shards.state = 'dispatched'
+        AND shards.state = 'dispatched'
 ), dispatched AS (
     UPDATE shards SET state = 'dispatched', attempt = going.attempt
     FROM live, unnest($5::int[], $6::int[]) AS going (shard, attempt)
     WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = going.shard
-      -- A repeated statement finds the attempt stored and changes nothing.
-      AND shards.state = 'planned' AND shards.attempt < going.attempt
+        -- A repeated statement finds the attempt stored and changes nothing.
+        AND shards.state = 'planned' AND shards.attempt < going.attempt
 )
 SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM live) AS is_live;
 

@@ -21,11 +21,11 @@ WHERE order_id = $1 AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
 WHERE ($1::text IS NULL OR suite = $1)
-  AND ($2::integer IS NULL OR suite_version = $2)
-  AND ($3::text IS NULL OR $3 = ANY (models))
-  AND ($4::bigint IS NULL OR project_id = $4)
-  AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5))
-  AND (created_at, order_id) < ($6::timestamptz, $7::uuid)
+    AND ($2::integer IS NULL OR suite_version = $2)
+    AND ($3::text IS NULL OR $3 = ANY (models))
+    AND ($4::bigint IS NULL OR project_id = $4)
+    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5))
+    AND (created_at, order_id) < ($6::timestamptz, $7::uuid)
 ORDER BY created_at DESC, order_id DESC
 LIMIT $8;
 
@@ -33,10 +33,10 @@ LIMIT $8;
 SELECT count(*)
 FROM rollouts_orders
 WHERE ($1::text IS NULL OR suite = $1)
-  AND ($2::integer IS NULL OR suite_version = $2)
-  AND ($3::text IS NULL OR $3 = ANY (models))
-  AND ($4::bigint IS NULL OR project_id = $4)
-  AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5));
+    AND ($2::integer IS NULL OR suite_version = $2)
+    AND ($3::text IS NULL OR $3 = ANY (models))
+    AND ($4::bigint IS NULL OR project_id = $4)
+    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5));
 
 -- name: runs_of_orders: Return the runs that are left of some ($1 runs)
 SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);

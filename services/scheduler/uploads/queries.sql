@@ -16,8 +16,9 @@ ON CONFLICT DO NOTHING;
 SELECT * FROM dataset_rows WHERE dataset_id = $1;
 
 -- name: get_named_content: Return the rows of a data set, or of a file that has any ($1 data set or file)
-SELECT name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
-       coalesce(stored_bytes, content.size_bytes) AS stored_bytes
+SELECT
+    name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
+    coalesce(stored_bytes, content.size_bytes) AS stored_bytes
 FROM (
     SELECT name, digest, format FROM datasets WHERE dataset_id = $1
     UNION ALL
@@ -42,8 +43,9 @@ SELECT count(*) FROM datasets;
 SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 
 -- name: lock_content_of_dataset: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
-SELECT name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
-       endpoint, coalesce(stored_bytes, size_bytes) AS stored_bytes
+SELECT
+    name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
+    endpoint, coalesce(stored_bytes, size_bytes) AS stored_bytes
 FROM datasets
 JOIN dataset_contents USING (digest, format)
 WHERE dataset_id = $1
@@ -55,8 +57,8 @@ DELETE FROM datasets WHERE dataset_id = $1;
 -- name: delete_unused_content: Delete a content that no data set and no file refers to ($1 digest, $2 format)
 DELETE FROM dataset_contents
 WHERE digest = $1 AND format = $2
-  AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = $1 AND datasets.format = $2)
-  AND NOT EXISTS (SELECT FROM files WHERE files.digest = $1 AND files.format = $2)
+    AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = $1 AND datasets.format = $2)
+    AND NOT EXISTS (SELECT FROM files WHERE files.digest = $1 AND files.format = $2)
 RETURNING true;
 
 -- name: add_unreferenced_prefix: Record a prefix whose objects no content and no file refers to ($1 prefix)
@@ -85,14 +87,16 @@ SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE files
 -- name: list_files: Return a page of files that have not expired, without their faults, newest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
 SELECT *, '[]' AS faults
 FROM file_rows
-WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now()) AND (created_at, file_id) < ($2::timestamptz, $3::text)
+WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now())
+    AND (created_at, file_id) < ($2::timestamptz, $3::text)
 ORDER BY created_at DESC, file_id DESC
 LIMIT $4;
 
 -- name: list_oldest_files: Return a page of files that have not expired, without their faults, oldest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
 SELECT *, '[]' AS faults
 FROM file_rows
-WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now()) AND (created_at, file_id) > ($2::timestamptz, $3::text)
+WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now())
+    AND (created_at, file_id) > ($2::timestamptz, $3::text)
 ORDER BY created_at, file_id
 LIMIT $4;
 
@@ -112,13 +116,15 @@ SELECT file_id FROM files WHERE expires_at <= $1 ORDER BY expires_at, file_id LI
 SELECT pg_advisory_xact_lock(hashtext('proctor storage'), hashtext($1));
 
 -- name: storage_of_user: Sum up what a user stores; a file that has expired counts no more ($1 user)
-SELECT 'datasets' AS kind, count(*) AS files, coalesce(sum(stored_bytes), 0)::bigint AS bytes,
-       coalesce(sum(row_count), 0)::bigint AS rows
+SELECT
+    'datasets' AS kind, count(*) AS files, coalesce(sum(stored_bytes), 0)::bigint AS bytes,
+    coalesce(sum(row_count), 0)::bigint AS rows
 FROM dataset_rows
 WHERE username = $1
 UNION ALL
-SELECT CASE purpose WHEN 'batch' THEN 'files' ELSE purpose END, count(*),
-       sum(file_bytes + coalesce(stored_bytes, 0))::bigint, coalesce(sum(row_count), 0)::bigint
+SELECT
+    CASE purpose WHEN 'batch' THEN 'files' ELSE purpose END, count(*),
+    sum(file_bytes + coalesce(stored_bytes, 0))::bigint, coalesce(sum(row_count), 0)::bigint
 FROM file_rows
 WHERE username = $1 AND (expires_at IS NULL OR expires_at > now())
 GROUP BY purpose

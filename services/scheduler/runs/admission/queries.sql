@@ -20,16 +20,18 @@ WITH shares AS (
     WHERE state = 'running' AND NOT is_closing
     GROUP BY username
 ), requests AS (
-    SELECT run_id, username, priority, queued_at,
-           coalesce(slots, 0) + row_number() OVER (
-               PARTITION BY username ORDER BY priority, ran_seconds > 0 DESC, queued_at, run_id
-           ) AS share
+    SELECT
+        run_id, username, priority, queued_at,
+        coalesce(slots, 0) + row_number() OVER (
+            PARTITION BY username ORDER BY priority, ran_seconds > 0 DESC, queued_at, run_id
+        ) AS share
     FROM runs
     LEFT JOIN shares USING (username)
     WHERE state = 'pending'
 ), positions AS (
-    SELECT run_id, username, priority,
-           row_number() OVER (ORDER BY priority, share, greatest(queued_at, admitted_at), run_id) AS position
+    SELECT
+        run_id, username, priority,
+        row_number() OVER (ORDER BY priority, share, greatest(queued_at, admitted_at), run_id) AS position
     FROM requests
     LEFT JOIN user_admissions USING (username)
 )
@@ -66,12 +68,12 @@ FROM admitted;
 -- name: forget_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
 DELETE FROM user_admissions
 WHERE admitted_at < $1
-  -- One scan for each state, so that the partial indexes by state are used.
-  AND username NOT IN (
-      SELECT username FROM runs WHERE state = 'pending'
-      UNION ALL SELECT username FROM runs WHERE state = 'running'
-      UNION ALL SELECT username FROM runs WHERE state = 'paused'
-  );
+    -- One scan for each state, so that the partial indexes by state are used.
+    AND username NOT IN (
+        SELECT username FROM runs WHERE state = 'pending'
+        UNION ALL SELECT username FROM runs WHERE state = 'running'
+        UNION ALL SELECT username FROM runs WHERE state = 'paused'
+    );
 
 -- name: read_one_snapshot: Let all statements of this transaction read the same state ()
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
@@ -102,12 +104,13 @@ ORDER BY username;
 SELECT suite, model, ordered, total, seconds
 FROM unnest($1::text[], $2::text[]) AS wanted (suite, model)
 CROSS JOIN LATERAL (
-    SELECT ordered, total,
-           ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::float8 AS seconds
+    SELECT
+        ordered, total,
+        ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::float8 AS seconds
     FROM runs
     WHERE runs.suite = wanted.suite AND runs.model = wanted.model
-      -- A retried run or one with reused answers asked only a part, so its speed misleads.
-      AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
+        -- A retried run or one with reused answers asked only a part, so its speed misleads.
+        AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
     ORDER BY finished_at DESC
     -- Recent speeds count, since servers and models change, and one run alone may be chance.
     LIMIT 5

@@ -9,8 +9,9 @@ SELECT run_id FROM runs WHERE run_id = $1 OR request_id = $2;
 
 -- name: count_waiting_of_user: Count a user's pending and paused runs ($1 user)
 -- Two counts and not IN: each state has an index of its own.
-SELECT (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
-       + (SELECT count(*) FROM runs WHERE state = 'paused' AND username = $1);
+SELECT
+    (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
+    + (SELECT count(*) FROM runs WHERE state = 'paused' AND username = $1);
 
 -- name: set_priority: Change the priority of a run ($1 run, $2 priority)
 UPDATE runs SET priority = $2 WHERE run_id = $1;
@@ -39,8 +40,8 @@ SELECT * FROM run_rows WHERE run_id = $1;
 UPDATE runs
 SET state = 'cancelled', finished_at = $3, is_closing = false
 WHERE run_id = $1
-  -- The same time means the same call: its first commit was not answered.
-  AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
+    -- The same time means the same call: its first commit was not answered.
+    AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id;
 
 -- name: requeue_run: Make a closed run pending in a new epoch, with a new completion window if it had one; repeatable with the same time ($1 run, $2 states, $3 time)
@@ -51,7 +52,7 @@ SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3
     error_reason = NULL, error_message = NULL, final_counts = NULL,
     expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::float8)
 WHERE run_id = $1
-  AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
+    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id;
 
 -- name: pause_run: Take a run out of the queue or its slot; its outcomes stay ($1 run, $2 states, $3 time)
@@ -69,8 +70,9 @@ WHERE run_id = $1 AND (state = 'paused' OR (state = 'pending' AND queued_at = $2
 RETURNING run_id;
 
 -- name: planned_tasks: Return the tasks of a run in order ($1 run)
-SELECT task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, dataset,
-       dataset_revision, generation
+SELECT
+    task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, dataset,
+    dataset_revision, generation
 FROM tasks
 WHERE run_id = $1
 ORDER BY task_index;

@@ -7,13 +7,13 @@ SET LOCAL plan_cache_mode = force_custom_plan;
 SELECT *
 FROM run_rows
 WHERE ($1::text IS NULL OR state = $1)
-  AND ($2::text IS NULL OR suite = $2)
-  AND ($3::text IS NULL OR model = $3)
-  AND ($4::bigint IS NULL OR project_id = $4)
-  AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-  AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
-  -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
-  AND (created_at, run_id) < ($7::timestamptz, $8::uuid)
+    AND ($2::text IS NULL OR suite = $2)
+    AND ($3::text IS NULL OR model = $3)
+    AND ($4::bigint IS NULL OR project_id = $4)
+    AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
+    AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+    -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
+    AND (created_at, run_id) < ($7::timestamptz, $8::uuid)
 ORDER BY created_at DESC, run_id DESC
 LIMIT $9;
 
@@ -32,40 +32,45 @@ SELECT model FROM known WHERE model = $1 OR substr(model, strpos(model, '/') + 1
 SELECT count(*)
 FROM runs
 WHERE ($1::text IS NULL OR state = $1)
-  AND ($2::text IS NULL OR suite = $2)
-  AND ($3::text IS NULL OR model = $3)
-  AND ($4::bigint IS NULL OR project_id = $4)
-  AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-  AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6));
+    AND ($2::text IS NULL OR suite = $2)
+    AND ($3::text IS NULL OR model = $3)
+    AND ($4::bigint IS NULL OR project_id = $4)
+    AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
+    AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6));
 
 -- name: past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 suite, $2 model, $3 scoring method, $4 request settings)
 WITH latest AS (
-    (SELECT true AS is_of_model, ordered, total, final_counts, scoring_method, reused_answers, started_at,
+    (
+        SELECT
+            true AS is_of_model, ordered, total, final_counts, scoring_method, reused_answers, started_at,
             finished_at
-     FROM runs
-     WHERE state = 'completed' AND suite = $1 AND model = $2
-     ORDER BY finished_at DESC
-     LIMIT 100)
+        FROM runs
+        WHERE state = 'completed' AND suite = $1 AND model = $2
+        ORDER BY finished_at DESC
+        LIMIT 100
+    )
     UNION ALL
-    (SELECT false, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
-     FROM runs
-     WHERE state = 'completed' AND suite = $1
-     ORDER BY created_at DESC
-     LIMIT 100)
+    (
+        SELECT false, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
+        FROM runs
+        WHERE state = 'completed' AND suite = $1
+        ORDER BY created_at DESC
+        LIMIT 100
+    )
 ), alike AS (
     SELECT is_of_model, ordered, total, final_counts, started_at, finished_at
     FROM latest
     WHERE scoring_method = $3 AND reused_answers = 0
-      AND jsonb_build_object(
-              'num_fewshot', ordered -> 'num_fewshot',
-              'prompt_form', ordered -> 'prompt_form',
-              'truncation', ordered -> 'truncation',
-              'base_url', ordered -> 'base_url',
-              'max_tokens', ordered -> 'params' -> 'max_tokens',
-              'context_tokens', ordered -> 'params' -> 'context_tokens',
-              'provider_params', ordered -> 'params' -> 'provider_params'
-          -- Settings that change how many tokens an answer takes; see `RunOrder.token_settings`.
-          ) = $4::jsonb
+        AND jsonb_build_object(
+            'num_fewshot', ordered -> 'num_fewshot',
+            'prompt_form', ordered -> 'prompt_form',
+            'truncation', ordered -> 'truncation',
+            'base_url', ordered -> 'base_url',
+            'max_tokens', ordered -> 'params' -> 'max_tokens',
+            'context_tokens', ordered -> 'params' -> 'context_tokens',
+            'provider_params', ordered -> 'params' -> 'provider_params'
+            -- Settings that change how many tokens an answer takes; see `RunOrder.token_settings`.
+        ) = $4::jsonb
 )
 SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
 FROM alike
