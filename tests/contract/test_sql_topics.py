@@ -28,7 +28,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("sample_sets", "samples", "dropped_sample_sets"), "samples"),
         **dict.fromkeys(("run_records", "run_tasks", "run_environments"), "runs"),
         **dict.fromkeys(("task_counts", "shard_counts"), "runs"),
-        **dict.fromkeys(("outcomes", "current_outcomes"), "outcomes"),
+        **dict.fromkeys(("outcomes", "current_outcomes", "run_gpu_seconds"), "outcomes"),
         "run_summaries": "summaries",
         "run_comparisons": "comparison",
         **dict.fromkeys(("closed_runs", "closed_run_claims", "history_entries"), "leaderboard"),
