@@ -57,3 +57,30 @@ class DependencyUnavailable(DomainError):
 
     kind = ErrorKind.UNAVAILABLE
     reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class InvalidSetting(DomainError):
+    """{setting} cannot be used: {problem}."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class BelongsToAnother(DomainError):
+    """{thing} belongs to {owner}: only {owner} and operators may change or delete it."""
+
+    kind = ErrorKind.FORBIDDEN
+    reason = "PERMISSION_DENIED"
+
+
+class RunNotFound(DomainError):
+    """Run {run_id} not found."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "RUN_NOT_FOUND"
+
+
+class TooManyRequests(DomainError):
+    """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "TOO_MANY_REQUESTS"

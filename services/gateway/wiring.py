@@ -9,18 +9,12 @@ from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, ServerLimits, reflecting, serve_grpc
 from services.common.lifecycle import BackgroundLoops, every
-from services.gateway.auth import Admission, CallSlots, Identity, RequestLimit
-from services.gateway.backends import (
-    RESULTS,
-    SCHEDULER,
-    SENT_ONCE,
-    BackendHealth,
-    Results,
-    Scheduler,
-    is_ready,
-)
-from services.gateway.grpc_proxy import ForwardedService, public_services
-from services.gateway.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
+from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
+from services.gateway.auth.identity import Identity
+from services.gateway.backends.calls import RESULTS, SCHEDULER, SENT_ONCE, Results, Scheduler
+from services.gateway.backends.health import BackendHealth, is_ready
+from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services
+from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.runs.live import LiveRuns

@@ -16,8 +16,9 @@ from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
 from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.structured_logs import get_logger
-from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api
+from services.results.answers import grpc_results
+from services.results.answers.grpc_results import GrpcPublicApi
 from services.results.answers.postgres import (
     PostgresListedOutcomes,
 )
@@ -26,8 +27,6 @@ from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.wiring import make_comparison_api, make_store_comparison
 from services.results.export import grpc_api as grpc_export_api
 from services.results.export.wiring import make_export_api
-from services.results.grpc_public_api import GrpcPublicApi
-from services.results.grpc_record_api import GrpcRecordApi
 from services.results.leaderboard import grpc_api as grpc_leaderboard_api
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.compare_peers import ComparePeers
@@ -55,7 +54,9 @@ from services.results.samples.postgres import PostgresSampleMessages, PostgresSa
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
+from services.results.summaries import grpc_api as grpc_record_api
 from services.results.summaries.close_run import CloseRun
+from services.results.summaries.grpc_api import GrpcRecordApi
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
@@ -269,7 +270,7 @@ def _read_apis(session: PostgresSession, processes: Processes, clock: Clock) -> 
         stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session)
     )
     return {
-        grpc_public_api.SERVICE_NAME: public.register,
+        grpc_results.SERVICE_NAME: public.register,
         grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
         grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
         grpc_rescore_api.SERVICE_NAME: rescoring.register,

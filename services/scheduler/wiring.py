@@ -20,14 +20,12 @@ from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.process import return_freed_memory
-from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import make_batches
 from services.scheduler.changes import grpc_api as changes_grpc_api
 from services.scheduler.changes.wiring import make_change_api, make_change_cleanup
 from services.scheduler.dispatch.wiring import LedRuns, make_run_leader
-from services.scheduler.grpc_api import GrpcApi
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.leadership.postgres_clock import PostgresClock
@@ -43,6 +41,8 @@ from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracke
 from services.scheduler.rate_limits.wiring import make_rate_limits
 from services.scheduler.rollouts import grpc_api as rollouts_grpc_api
 from services.scheduler.rollouts.wiring import make_rollout_api
+from services.scheduler.runs import grpc_api
+from services.scheduler.runs.grpc_api import GrpcApi
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
 from services.scheduler.runs.wiring import OrderSources, RunSignals, make_runs

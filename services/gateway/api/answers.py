@@ -23,8 +23,8 @@ from services.gateway.api.dataset_runs.schemas import (
     get_dataset_run,
     identity_of,
 )
-from services.gateway.auth import User
-from services.gateway.backends import Results, ResultsCalls, SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, run_id_of, with_parameter_names
 from services.gateway.errors.gateway_errors import DatasetRunNotPlanned, EmptyId
 from services.gateway.errors.http_problem import Described, problems
@@ -109,7 +109,7 @@ class GoldenCount(BaseModel):
     golden: int = Field(description="Golden answers after the call")
 
 
-class AnswerBeside(ShownAnswer):
+class AnswerBesideShown(ShownAnswer):
     text: str = Field(description="The answer of the model; empty for a failure")
     body: dict[str, Any] | None = Field(
         description="The provider's complete response, if more than text was requested"
@@ -122,7 +122,9 @@ class RowBeside(BaseModel):
     prompt: str
     target: str
     is_differing: bool = Field(description="The answers differ")
-    answers: list[AnswerBeside | None] = Field(description="In the order of the ids; null without an answer")
+    answers: list[AnswerBesideShown | None] = Field(
+        description="In the order of the ids; null without an answer"
+    )
 
 
 class SideBySide(BaseModel):
@@ -144,10 +146,10 @@ def _row(row: answer_pb2.SideBySideRow, runs: Sequence[run_pb2.Run]) -> RowBesid
     )
 
 
-def _answer(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder) -> AnswerBeside:
+def _answer(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder) -> AnswerBesideShown:
     answer = given_answer(recorded.outcome) or outcome_pb2.Answer()
     body = json_value(answer.body_json)
-    return present(AnswerBeside, recorded, **answer_fields(recorded, order), text=answer.text, body=body)
+    return present(AnswerBesideShown, recorded, **answer_fields(recorded, order), text=answer.text, body=body)
 
 
 async def _named_runs(scheduler: SchedulerCalls, ids: Ids) -> list[run_pb2.Run]:

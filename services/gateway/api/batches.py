@@ -5,9 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
-from services.gateway.api.openai import BatchObject, BatchRequest, Page, RequestId, batch_object, page_of
-from services.gateway.auth import User
-from services.gateway.backends import SchedulerCalls
+from services.gateway.api.openai import (
+    BatchObject,
+    BatchRequest,
+    OpenAiPage,
+    RequestId,
+    batch_object,
+    page_of,
+)
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.http_problem import openai_problems
 from services.gateway.http.parameters import Text
 from services.gateway.paths import BATCHES
@@ -40,7 +47,7 @@ async def create(
 @router.get(BATCHES, responses=openai_problems(400, 404, 503), summary="List batches, newest first")
 async def list_batches(
     scheduler: SchedulerCalls, limit: BatchPageSize = 20, after: After = ""
-) -> Page[BatchObject]:
+) -> OpenAiPage[BatchObject]:
     request = batch_pb2.ListBatchesRequest(page_size=limit, after_batch_id=after)
     listed = await scheduler.batches.ListBatches(request)
     return page_of([batch_object(batch) for batch in listed.batches], has_more=listed.has_more)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import change_pb2, run_pb2
 from proctor.v1 import change_service_pb2 as messages
-from services.gateway.backends import SchedulerCalls
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import present

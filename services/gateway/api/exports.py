@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.wire.enums import value_of
-from services.gateway.backends import Results, ResultsCalls
+from services.gateway.backends.calls import Results, ResultsCalls
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import (
     ContentConditions,

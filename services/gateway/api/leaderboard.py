@@ -17,7 +17,7 @@ from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
 from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
-from services.gateway.backends import ResultsCalls, SchedulerCalls
+from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
 from services.gateway.http.presentation import interval, moment, optional, present

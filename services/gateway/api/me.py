@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from services.gateway.auth import Caller
+from services.gateway.auth.identity import Caller
 from services.gateway.paths import ME
 
 

@@ -13,7 +13,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from proctor.values.names.model_name import name_of, provider_of, split_model
 from services.gateway.api.openai import ModelObject, ModelObjects
-from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import AmbiguousModel, NoSuchModel
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import Text

@@ -47,7 +47,7 @@ class Deleted(BaseModel):
     deleted: bool = True
 
 
-class Page(BaseModel, Generic[T]):
+class OpenAiPage(BaseModel, Generic[T]):
     object: Literal["list"] = "list"
     data: list[T]
     first_id: str | None
@@ -97,7 +97,7 @@ class BatchErrors(BaseModel):
     data: list[BatchError]
 
 
-class RequestCounts(BaseModel):
+class OpenAiRequestCounts(BaseModel):
     total: int
     completed: int
     failed: int
@@ -123,7 +123,7 @@ class BatchObject(BaseModel):
     expired_at: int | None
     cancelling_at: int | None
     cancelled_at: int | None
-    request_counts: RequestCounts
+    request_counts: OpenAiRequestCounts
     usage: BatchUsage
     metadata: dict[str, str] | None
 
@@ -143,8 +143,8 @@ class ModelObjects(BaseModel):
     data: list[ModelObject]
 
 
-def page_of(data: list[Listed], *, has_more: bool) -> Page[Listed]:
-    return Page(
+def page_of(data: list[Listed], *, has_more: bool) -> OpenAiPage[Listed]:
+    return OpenAiPage(
         data=data,
         first_id=data[0].id if data else None,
         last_id=data[-1].id if data else None,
@@ -173,7 +173,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
         if batch.errors
         else None,
         status=word_of(batch_pb2.BatchState, batch.state),
-        request_counts=present(RequestCounts, batch),
+        request_counts=present(OpenAiRequestCounts, batch),
         usage=BatchUsage.of(USAGE.from_proto(batch.usage)),
         metadata=dict(batch.metadata) or None,
     )

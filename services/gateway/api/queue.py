@@ -15,7 +15,7 @@ from proctor.wire.enums import number_of, word_of
 from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
-from services.gateway.backends import SchedulerCalls
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.presentation import benchmark_of, condition_of, present

@@ -9,7 +9,7 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import FigureShown
-from services.gateway.backends import ResultsCalls
+from services.gateway.backends.calls import ResultsCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId, RequestBody, Text
 from services.gateway.http.presentation import json_text, present

@@ -19,8 +19,8 @@ from services.gateway.api.openai import RequestId
 from services.gateway.api.runs.job import job_listed
 from services.gateway.api.runs.requests import MaxCost, ModelFilter, Params, ProjectId, Rollouts
 from services.gateway.api.runs.schemas import JobListed
-from services.gateway.auth import User
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text, present

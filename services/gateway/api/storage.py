@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import storage_service_pb2 as messages
-from services.gateway.backends import SchedulerCalls
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import present
@@ -26,7 +26,7 @@ class StorageShare(BaseModel):
     used: StorageAmount
 
 
-class Storage(BaseModel):
+class StorageShown(BaseModel):
     user: str
     used: StorageAmount
     limit: StorageAmount = Field(description="The most that a user may store; operators change it")
@@ -37,6 +37,6 @@ router = APIRouter(tags=["users"])
 
 
 @router.get(STORAGE, responses=problems(422, 503), summary="What a user stores, and may store")
-async def show_storage(scheduler: SchedulerCalls, user: UserName = "") -> Storage:
+async def show_storage(scheduler: SchedulerCalls, user: UserName = "") -> StorageShown:
     stored = await scheduler.storage.GetStorage(messages.GetStorageRequest(user=user))
-    return present(Storage, stored)
+    return present(StorageShown, stored)

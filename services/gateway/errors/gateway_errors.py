@@ -52,13 +52,6 @@ class NotForUsers(GatewayError):
     reason = "PERMISSION_DENIED"
 
 
-class RunNotFound(GatewayError):
-    """Run {run_id} not found."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "RUN_NOT_FOUND"
-
-
 class NotOfRollouts(GatewayError):
     """Run {run_id} is not over tasks of rollouts. Its answers are at /runs/{run_id}/results."""
 
@@ -140,13 +133,6 @@ class NoUploadName(GatewayError):
 
 class TooManyCalls(GatewayError):
     """User {user} has too much in progress: {limit}. Wait until some of it has ended."""
-
-    kind = ErrorKind.EXHAUSTED
-    reason = "TOO_MANY_REQUESTS"
-
-
-class TooManyRequests(GatewayError):
-    """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
 
     kind = ErrorKind.EXHAUSTED
     reason = "TOO_MANY_REQUESTS"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.gateway.backends import Scheduler
+from services.gateway.backends.calls import Scheduler
 
 # Names that stand for the main metric of a suite.
 MAIN_METRICS = ("accuracy", "score")

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.rollout_service_pb2 import GetRolloutsRequest
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.pages.page import PageOf
 
 # The longest name of a model; nothing that can be found is longer.

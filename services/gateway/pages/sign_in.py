@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from services.common.errors import DomainError
-from services.gateway.auth import Identity
+from services.gateway.auth.identity import Identity
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.paths import KEY_COOKIE
 

@@ -29,8 +29,9 @@ from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites
-from services.gateway.auth import Admission
-from services.gateway.backends import BackendHealth, Results, Scheduler, is_ready
+from services.gateway.auth.admission import Admission
+from services.gateway.backends.calls import Results, Scheduler
+from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.errors.http_handlers import handle_problems
 from services.gateway.errors.http_problem import openai_problems, problems
 from services.gateway.http.parameters import known_parameters

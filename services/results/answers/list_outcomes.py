@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_number
 from services.common.clock import Clock
+from services.common.requests.page_tokens import LARGEST_NUMBER, key_token, read_key_token
 from services.results.answers.answer_filter import (
     NO_FILTER,
     SCAN_SECONDS,
@@ -22,7 +23,6 @@ from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
-from services.results.page_keys import LARGEST, key_token, read_key_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -77,7 +77,7 @@ class ListOutcomes:
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
         for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
-            checked_number(name, number, most=LARGEST - 1, usual=0)
+            checked_number(name, number, most=LARGEST_NUMBER - 1, usual=0)
         page = _page(record.plan, query, most)
         found, after = await self._found(record.plan, page, query.filter)
         fitting = found if query.is_brief else await self._fitting(record.plan, found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from services.common.checked_fields import checked_number, invalid_field
 from services.common.clock import Clock
+from services.common.requests.page_tokens import key_token, read_key_token
 from services.results.answers.answer_filter import (
     NO_FILTER,
     SCAN_SECONDS,
@@ -29,7 +30,6 @@ from services.results.answers.side_by_side import (
 from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
-from services.results.page_keys import key_token, read_key_token
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.samples.ports import SampleSetStore

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from services.common.checked_fields import invalid_field
+from services.common.requests.page_tokens import Key, key_token, read_key_token
 from services.results.outcomes.ports import OutcomeStore
-from services.results.page_keys import Key, key_token, read_key_token
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord

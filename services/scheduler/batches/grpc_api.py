@@ -13,6 +13,7 @@ from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
+from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.batches import show_batch
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
@@ -26,7 +27,6 @@ from services.scheduler.batches.stored_batch import (
     times_of,
 )
 from services.scheduler.batches.submit_batch import BatchSubmission, SubmitBatch
-from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.uploads.proto import file_id_from_proto
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name

@@ -7,6 +7,7 @@ from proctor.values.priority import default_priority
 from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
+from services.common.requests.request_fields import user_problem
 from services.scheduler.batches.ports import BatchStore
 from services.scheduler.batches.stored_batch import (
     ADVICE,
@@ -19,7 +20,6 @@ from services.scheduler.batches.stored_batch import (
     window_of,
 )
 from services.scheduler.limits.queue_limits import LimitStore
-from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun

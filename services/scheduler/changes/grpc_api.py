@@ -10,9 +10,9 @@ from proctor.v1 import change_service_pb2 as messages
 from proctor.v1 import change_service_pb2_grpc
 from services.common.checked_fields import checked_text, read_page_token, write_page_token
 from services.common.grpc.server import RpcContext
+from services.common.requests.request_fields import checked_page_size
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import ChangeList
-from services.scheduler.requests import checked_page_size
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ChangeService"].full_name
 _LIST = "changes"

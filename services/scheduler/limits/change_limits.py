@@ -7,9 +7,9 @@ from datetime import timedelta
 from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY, MAX_TIME_LIMIT_SECONDS
 from services.common.checked_fields import refuse
+from services.common.requests.request_fields import user_problem
 from services.scheduler.changes.user_change import Author
 from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
-from services.scheduler.requests import user_problem
 
 # Bounds against slips of the hand; all of them leave sums below 2**63.
 _MOST_RUNNING = 10_000

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import TooManyRequests
 from services.scheduler.changes.user_change import Author
 
 # The largest number of an int32 of a message.
@@ -132,10 +132,3 @@ class LimitStore(Protocol):
     async def forget_requests(self, before: datetime) -> None:
         """Drops the counts of minutes that are over."""
         ...
-
-
-class TooManyRequests(DomainError):
-    """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
-
-    kind = ErrorKind.EXHAUSTED
-    reason = "TOO_MANY_REQUESTS"

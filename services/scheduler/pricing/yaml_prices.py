@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from proctor.values.usage import ModelPrice
+from services.common.errors import InvalidSetting
 from services.common.structured_logs import get_logger
-from services.scheduler.errors import InvalidSetting
 from services.scheduler.pricing.prices import ANY_REST, PriceList
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
 

@@ -17,13 +17,8 @@ from proctor.wire.enums import member_of
 from proctor.wire.values import PARAMS
 from services.common.checked_fields import InvalidPageToken, InvalidParameter, checked_text
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import (
-    DEFAULT_USER,
-    checked_page_size,
-    checked_request_id,
-    list_token,
-    read_list_token,
-)
+from services.common.requests.page_tokens import list_token, read_list_token
+from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.rollouts.errors import RolloutsNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders

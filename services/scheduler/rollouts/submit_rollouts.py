@@ -8,7 +8,7 @@ from proctor.values.names.suite_name import versioned_name
 from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
-from services.scheduler.requests import user_problem
+from services.common.requests.request_fields import user_problem
 from services.scheduler.rollouts.ports import ReadTasks, WriteSuite
 from services.scheduler.rollouts.rollouts_order import (
     MAX_BUNDLE_BYTES,

@@ -12,7 +12,7 @@ from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import DEFAULT_USER
+from services.common.requests.request_fields import DEFAULT_USER
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
 from services.scheduler.suites.ports import BrokenSuite

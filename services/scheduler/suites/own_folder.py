@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import InvalidSetting
 
 
 def make_own_folder(folder: Path, setting: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import InvalidSetting
 from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, listed
 from services.scheduler.suites.format.suite_document import SuiteProblem
 from services.scheduler.suites.format.yaml_files import SuiteFiles

@@ -7,7 +7,7 @@ from functools import partial
 
 from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
-from services.scheduler.requests import hidden_problem, user_problem
+from services.common.requests.request_fields import hidden_problem, user_problem
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import (

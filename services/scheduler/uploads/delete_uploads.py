@@ -9,8 +9,8 @@ from typing import NoReturn
 from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.common.lifecycle import every
+from services.common.requests.request_fields import check_owner
 from services.scheduler.changes.user_change import Author
-from services.scheduler.requests import check_owner
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore

@@ -15,7 +15,7 @@ from proctor.wire.enums import member_of
 from services.common.checked_fields import InvalidParameter
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import checked_page_size
+from services.common.requests.request_fields import checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.add_file import AddFile
 from services.scheduler.uploads.dataset import DatasetId

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from proctor.values.providers.base_urls import BaseUrl, NoBaseUrl, parse_allowed
 from proctor.values.providers.pools_file import InvalidPools, PoolsFile, parse_pools
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import InvalidSetting
 
 
 def read_pools(file: Path) -> PoolsFile:

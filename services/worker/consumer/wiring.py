@@ -90,7 +90,9 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
         execute_sample=execute_sample,
         process_rollout=make_process_rollout(settings, resources.sandboxes, clock, execute_sample),
         batcher=batcher,
-        concurrency=ConcurrencyLimit(pool.concurrency, GpuTime(clock, gpus=lambda: loader.engine_gpus)),
+        concurrency=ConcurrencyLimit(
+            limit=pool.concurrency, gpu_time=GpuTime(clock=clock, gpus=lambda: loader.engine_gpus)
+        ),
         prefetch=context.prefetch,
     )
     source = NatsShardSource(

@@ -8,19 +8,14 @@ from datetime import datetime, timedelta
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
+from services.common.errors import RunNotFound
 from services.scheduler.changes.user_change import Author
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
-from services.scheduler.runs.lifecycle.errors import (
-    PriorityNotAllowed,
-    QueueFull,
-    RequestIdTaken,
-    RunNotFound,
-    RunNotOver,
-)
+from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotOver
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits

@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, serve_grpc
-from services.gateway.backends import RESULTS, BackendHealth
+from services.gateway.backends.calls import RESULTS
+from services.gateway.backends.health import BackendHealth
 from tests.fakes.eventually import eventually
 from tests.fakes.name_server import name_server
 

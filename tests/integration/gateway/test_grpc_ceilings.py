@@ -12,7 +12,7 @@ import pytest
 
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
-from services.gateway.message_reads import MAX_MESSAGE_BYTES
+from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeScheduler
 from tests.fakes.gateway.gateway_harness import gateway_harness

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
+from services.common.errors import TooManyRequests
 from services.common.postgres import PostgresSession
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import (
@@ -18,7 +19,6 @@ from services.scheduler.limits.queue_limits import (
     LimitName,
     LimitStore,
     RequestAllowance,
-    TooManyRequests,
 )
 from services.scheduler.postgres import QUERIES
 from tests.fakes.principals import by

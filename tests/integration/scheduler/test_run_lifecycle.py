@@ -10,10 +10,11 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.run import RunId, RunKind, RunState
+from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
-from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
+from services.scheduler.runs.lifecycle.errors import RunNotOver
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
 from services.scheduler.runs.reads.run_list import RunFilter

@@ -15,12 +15,13 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from proctor.values.usage import ModelPrice, TokenUsage
+from services.common.errors import RunNotFound
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_queue import UserRunCounts
-from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken, RunNotFound
+from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, RunError
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation

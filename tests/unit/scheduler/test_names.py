@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from services.common.checked_fields import InvalidParameter
-from services.scheduler.errors import InvalidSetting
-from services.scheduler.requests import hidden_problem
+from services.common.errors import InvalidSetting
+from services.common.requests.request_fields import hidden_problem
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.uploads.add_dataset import check_header
 from tests.fakes.suites.suite_documents import document

@@ -34,8 +34,8 @@ from services.gateway.api.exports import (
     export_run,
     whole_run,
 )
-from services.gateway.auth import Now, User
-from services.gateway.backends import ResultsCalls, SchedulerCalls
+from services.gateway.auth.identity import Now, User
+from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.downloads import ContentConditions

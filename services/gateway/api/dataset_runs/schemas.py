@@ -16,7 +16,7 @@ from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_shown
 from services.gateway.api.runs.routes import duration_text
 from services.gateway.api.runs.schemas import EstimateShown, FigureShown, JobWait, TimingShown
-from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.errors.api_errors import benchmark_id
 from services.gateway.errors.gateway_errors import DatasetRunNotFound
 from services.gateway.http.parameters import BenchmarkRunId

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
-from services.gateway.auth import User
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.gateway_errors import DatasetRefused, FileFault
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text

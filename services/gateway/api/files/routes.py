@@ -16,13 +16,13 @@ from services.gateway.api.openai import (
     SHORTEST_EXPIRY_SECONDS,
     Deleted,
     FileObject,
-    Page,
+    OpenAiPage,
     RequestId,
     file_object,
     page_of,
 )
-from services.gateway.auth import User
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.errors.http_problem import Described, openai_problems
 from services.gateway.http.downloads import (
     ContentConditions,
@@ -118,7 +118,7 @@ async def upload(
 @router.get(FILES, responses=openai_problems(400, 404, 503), summary="List files")
 async def list_files(
     scheduler: SchedulerCalls, query: Annotated[FileParameters, Depends()]
-) -> Page[FileObject]:
+) -> OpenAiPage[FileObject]:
     listed = await scheduler.files.ListFiles(query.to_proto())
     return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
 

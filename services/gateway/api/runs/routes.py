@@ -14,8 +14,8 @@ from services.gateway.api.runs.job import job_listed, job_results
 from services.gateway.api.runs.requests import RunRequest, RunsParameters
 from services.gateway.api.runs.schemas import EstimateShown, JobPage, JobResults, JobStarted
 from services.gateway.api.suites.schemas import check_known_suite
-from services.gateway.auth import Now, User
-from services.gateway.backends import ResultsCalls, SchedulerCalls
+from services.gateway.auth.identity import Now, User
+from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId
 from services.gateway.http.presentation import Done, optional, present

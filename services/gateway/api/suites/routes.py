@@ -22,8 +22,8 @@ from services.gateway.api.suites.schemas import (
     SuiteListed,
     sample_shown,
 )
-from services.gateway.auth import User
-from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.parameters import INT32_MAX

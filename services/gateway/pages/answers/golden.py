@@ -6,8 +6,8 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from services.gateway.auth import User
-from services.gateway.backends import ResultsCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import ResultsCalls
 from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, JobId
 from services.gateway.pages.answer_marks import GoldenView
 from services.gateway.pages.page import Notice, PageOf

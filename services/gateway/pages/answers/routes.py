@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from proctor.v1 import results_service_pb2 as results_pb2
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.backends import ResultsCalls, SchedulerCalls
+from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.answers.filters import AnswerFilters
 from services.gateway.pages.answers.view import answers_view

@@ -9,8 +9,8 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.auth import Now
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.pages.batches.view import (
     BatchListView,
     FileListView,

@@ -14,12 +14,12 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.comparisons.routes import run_names
 from services.gateway.api.models import full_model
-from services.gateway.auth import Now
-from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.compare.address import CompareAddress, compare_address
 from services.gateway.pages.compare.choice import choice_view
 from services.gateway.pages.compare.samples import SamplesView, differing_samples
-from services.gateway.pages.compare.view import CompareView, FiguresView, figures_view
+from services.gateway.pages.compare.view import CompareView, ComparisonView, comparison_view
 from services.gateway.pages.page import Page, PageOf
 
 # The id of the element with the samples.
@@ -91,7 +91,7 @@ async def _names_and_samples(
 
 async def _figures_and_samples(
     backends: Backends, address: CompareAddress
-) -> tuple[FiguresView | None, DomainError | None, SamplesView]:
+) -> tuple[ComparisonView | None, DomainError | None, SamplesView]:
     """The figures and samples, or why there are no figures: the answers may be compared all the same."""
     results = backends.results
     if address.runs:
@@ -108,7 +108,7 @@ async def _figures_and_samples(
         summaries, task, samples = await _beside(results, address)
     if refused:
         return None, refused, SamplesView()
-    figures = figures_view(comparison, summaries)
+    figures = comparison_view(comparison, summaries)
     chosen = _with_task(address, figures.tasks)
     if samples is None or chosen.task != task:
         samples = await _samples(results, chosen)

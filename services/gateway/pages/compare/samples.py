@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2
 from services.gateway.api.dataset_runs.rows import given_answer
-from services.gateway.backends import Results
+from services.gateway.backends.calls import Results
 from services.gateway.pages.answer_marks import GoldenView, outcome_mark
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.compare.text_difference import Piece, own_pieces

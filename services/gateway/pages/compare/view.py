@@ -74,7 +74,7 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FiguresView:
+class ComparisonView:
     """A comparison, as far as figures go."""
 
     suite: str
@@ -98,15 +98,15 @@ class FiguresView:
         return sum(row.verdict in {"open", "undefined"} for row in rows), len(rows)
 
 
-def figures_view(
+def comparison_view(
     comparison: comparison_pb2.Comparison, summaries: Sequence[summary_pb2.RunSummary]
-) -> FiguresView:
+) -> ComparisonView:
     """`summaries` are those of the runs, in their order."""
     shown = comparison_shown(comparison)
     sides = _sides(comparison, shown)
     pairings = [Pairing(side, _rows(comparison, side.index)) for side in sides[1:]]
     rows = [row for pairing in pairings for row in pairing.rows]
-    return FiguresView(
+    return ComparisonView(
         suite=comparison.suite,
         sides=sides,
         sentence=verdict_sentence(shown),
@@ -194,6 +194,6 @@ class CompareView:
     address: CompareAddress
     names: Sequence[str]
     samples: SamplesView
-    figures: FiguresView | None = None
+    figures: ComparisonView | None = None
     fault: str = ""
     can_be_forced: bool = False

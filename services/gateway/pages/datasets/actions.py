@@ -10,8 +10,8 @@ from starlette.responses import Response
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.datasets.upload import upload_requests
-from services.gateway.auth import Now, User
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import Now, User
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.pages.datasets.routes import DatasetId, dataset_list
 from services.gateway.pages.datasets.view import UploadView
 from services.gateway.pages.page import Notice, PageOf

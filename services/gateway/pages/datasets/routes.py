@@ -10,8 +10,8 @@ from starlette.responses import Response
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.gateway.auth import Now
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.pages.datasets.view import (
     DatasetListView,
     DatasetRunsView,

@@ -13,8 +13,8 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResp
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import full_model
 from services.gateway.api.runs.requests import kind_number
-from services.gateway.auth import Now
-from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.history.view import DAYS, MOST_DAYS, history_view, past_run
@@ -44,7 +44,7 @@ router = APIRouter(prefix="/history", include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryParameters:
+class HistoryAddress:
     """Filters as the address has them; what is not understood is ignored, so old links stay valid."""
 
     model: str = ""
@@ -69,7 +69,7 @@ class HistoryParameters:
         return {name: value for name, value in named.items() if value}
 
 
-ParametersOf = Annotated[HistoryParameters, Depends()]
+ParametersOf = Annotated[HistoryAddress, Depends()]
 
 
 @router.get("")

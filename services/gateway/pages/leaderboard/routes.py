@@ -18,8 +18,8 @@ from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import check_known_suite
-from services.gateway.auth import Now
-from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
@@ -43,7 +43,7 @@ router = APIRouter(prefix="/leaderboard", include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderboardParameters:
+class LeaderboardAddress:
     """Filters as the address has them; what is not understood is ignored, so old links stay valid."""
 
     suite: str = ""
@@ -73,7 +73,7 @@ class LeaderboardParameters:
         return {name: value for name, value in named.items() if value}
 
 
-ParametersOf = Annotated[LeaderboardParameters, Depends()]
+ParametersOf = Annotated[LeaderboardAddress, Depends()]
 
 
 @router.get("")

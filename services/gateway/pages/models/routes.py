@@ -10,8 +10,8 @@ from proctor.client.report import latest_complete
 from proctor.v1 import leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2 as leaderboard_service
 from services.gateway.api.models import full_model
-from services.gateway.auth import Now
-from services.gateway.backends import ResultsCalls, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.pages.models.view import ClosedRun, model_view
 from services.gateway.pages.page import PageOf
 

@@ -11,12 +11,12 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
 from proctor.v1.queue_service_pb2 import GetQueueRequest
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.auth import User
-from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.presentation import optional
 from services.gateway.pages import text
 from services.gateway.pages.orders.form import FormFaults, OrderForm, faults_of_refusal
-from services.gateway.pages.orders.view import Estimate, Listed, PastRun, order_view, past_run
+from services.gateway.pages.orders.view import EarlierRun, Estimate, Listed, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf
 
 _MOST_DATASETS = 500
@@ -108,7 +108,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Li
     return Listed(models, suites, datasets, past, queue.waiting_total)
 
 
-async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> PastRun | None:
+async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> EarlierRun | None:
     """None without a completed run of this model on this."""
     if not (form.get("model") and form.benchmark):
         return None

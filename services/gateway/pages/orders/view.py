@@ -34,7 +34,7 @@ class SuiteChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
+class EarlierRun:
     """The latest completed run of this model on this, as a measure of what the order takes."""
 
     run_id: str
@@ -63,7 +63,7 @@ class OrderView:
     datasets: Sequence[tuple[str, str, int]]
     fields: Sequence[ParameterField]
     others: Mapping[str, str]
-    past: PastRun | None
+    past: EarlierRun | None
     waiting: int
     faults: Faults
     request_id: str
@@ -102,7 +102,7 @@ class Listed:
     models: scheduler_pb2.ListModelsResponse
     suites: scheduler_pb2.ListSuitesResponse
     datasets: dataset_service_pb2.ListDatasetsResponse
-    past: PastRun | None
+    past: EarlierRun | None
     waiting: int
 
 
@@ -130,10 +130,10 @@ def order_view(
     )
 
 
-def past_run(run: run_pb2.Run, cost: float | None, currency: str) -> PastRun:
+def past_run(run: run_pb2.Run, cost: float | None, currency: str) -> EarlierRun:
     started, ended = moment(run.started_at), moment(run.finished_at)
     seconds = (ended - started).total_seconds() if started and ended else None
-    return PastRun(run.run_id, run.progress.total, seconds, cost, currency, ended)
+    return EarlierRun(run.run_id, run.progress.total, seconds, cost, currency, ended)
 
 
 def _model(model: model_pb2.ModelInfo) -> ModelChoice:

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
-from services.gateway.auth import Now
-from services.gateway.backends import Results, ResultsCalls, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.filters import MAIN_METRICS
 from services.gateway.pages.overview.view import OverviewView, Point, points_of

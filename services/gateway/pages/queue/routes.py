@@ -9,8 +9,8 @@ from starlette.responses import Response
 from proctor.v1.queue_service_pb2 import GetQueueRequest
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.queue import LimitsPatch
-from services.gateway.auth import Now
-from services.gateway.backends import SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.queue.view import queue_view
 from services.gateway.pages.text import entered

@@ -13,8 +13,8 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.wire.enums import value_of
 from services.gateway.api.models import full_model
-from services.gateway.auth import Now
-from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import INT32_MAX, JobId
 from services.gateway.pages.page import PageOf

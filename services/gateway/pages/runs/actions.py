@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.page import Notice, PageOf
 

@@ -14,7 +14,7 @@ from proctor.v1.scheduler_service_pb2 import ListWorkersRequest, WatchRunRequest
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.backends import Results, Scheduler
+from services.gateway.backends.calls import Results, Scheduler
 from services.gateway.pages.runs.view import FINAL, LiveView, live_view
 
 log = get_logger()

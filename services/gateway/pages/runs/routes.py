@@ -14,8 +14,8 @@ from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError
 from services.gateway.api.models import full_model
-from services.gateway.auth import Now
-from services.gateway.backends import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.auth.identity import Now
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view

@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
-from services.gateway.auth import Now, User
-from services.gateway.backends import BackendHealth, SchedulerCalls
+from services.gateway.auth.identity import Now, User
+from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.backends.health import BackendHealth
 from services.gateway.http.presentation import moment
 from services.gateway.pages.page import PageOf, theme_of
 from services.gateway.paths import KEY_COOKIE

@@ -11,8 +11,8 @@ from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import SampleShown, sample_shown
-from services.gateway.auth import User
-from services.gateway.backends import Scheduler, SchedulerCalls
+from services.gateway.auth.identity import User
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.errors.gateway_errors import NoSuchSuite
 from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.page import Notice, PageOf

@@ -28,7 +28,7 @@ tasks:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRow:
+class SuiteTaskRow:
     name: str
     version: str
     output_type: str
@@ -45,7 +45,7 @@ class SuiteRow:
     version: int
     user: str
     problem: str
-    tasks: Sequence[TaskRow]
+    tasks: Sequence[SuiteTaskRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def suite_row(suite: scheduler_pb2.SuiteInfo) -> SuiteRow:
         user=suite.user,
         problem=suite.problem,
         tasks=[
-            TaskRow(
+            SuiteTaskRow(
                 name=task.task,
                 version=task.version,
                 output_type=word_of(sample_pb2.OutputType, task.output_type) if task.output_type else "",

@@ -24,13 +24,6 @@ class RequestIdTaken(DomainError):
     reason = "REQUEST_ID_TAKEN"
 
 
-class RunNotFound(DomainError):
-    """Run {run_id} not found."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "RUN_NOT_FOUND"
-
-
 class RunAlreadyFinished(DomainError):
     """Run {run_id} is already {state}; only a run that is not finished can be cancelled."""
 

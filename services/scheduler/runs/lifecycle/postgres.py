@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from proctor.values.run import RunCounts, RunId, RunState
+from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.common.traces import current_trace
 from services.scheduler.changes.postgres import record_change
@@ -20,7 +21,6 @@ from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
     QueueFull,
     RequestIdTaken,
-    RunNotFound,
     RunNotOver,
     RunOfBatch,
 )

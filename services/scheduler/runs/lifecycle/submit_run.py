@@ -11,8 +11,8 @@ from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from services.common.checked_fields import InvalidParameter, refuse
 from services.common.clock import Clock
+from services.common.requests.request_fields import user_problem
 from services.scheduler.pricing.prices import ResolvePrice
-from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.order_rules import first_problem

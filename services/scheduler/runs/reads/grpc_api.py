@@ -17,13 +17,13 @@ from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
+from services.common.requests.request_fields import DEFAULT_USER, checked_page_size
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
 from services.scheduler.rate_limits.provider_rates import ProviderRate, provider_rates
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker
-from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.forecast_run import ForecastRun

@@ -10,8 +10,8 @@ from proctor.values.scoring import MetricUse, Truncation
 from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.enums import number_of
 from services.common.checked_fields import InvalidPageToken, InvalidParameter
+from services.common.requests.page_tokens import list_token, read_list_token
 from services.scheduler.changes.proto import change_to_proto
-from services.scheduler.requests import list_token, read_list_token
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder

@@ -12,7 +12,7 @@ from proctor.wire.convert import Codec
 from services.common.checked_fields import refuse
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import user_problem
+from services.common.requests.request_fields import user_problem
 from services.scheduler.uploads.quotas.storage_use import StorageSource, StorageUse
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["StorageService"].full_name

@@ -18,7 +18,7 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from proctor.values.run import Principal
 from services.common.grpc.principal import principal_metadata, principal_of
-from services.gateway.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
+from services.gateway.auth.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
 from services.gateway.server.app import HttpParts, routed_app
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
@@ -112,7 +112,7 @@ async def test_route_without_an_entry_is_refused_to_operators_too(
     keyed: GatewayHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await call(keyed, "GET", "/healthz")  # Reads the API description, which is refused afterwards as well.
-    monkeypatch.setattr("services.gateway.permissions.ROUTES", {})
+    monkeypatch.setattr("services.gateway.auth.permissions.ROUTES", {})
     status, problem, _ = await call(keyed, "GET", QUEUE, headers=OLGA)
     assert (status, problem["reason"]) == (403, "PERMISSION_DENIED")
 

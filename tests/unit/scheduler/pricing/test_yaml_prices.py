@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.usage import ModelPrice
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import InvalidSetting
 from services.scheduler.pricing.yaml_prices import YamlPrices, read_prices
 from services.scheduler.settings import SchedulerSettings
 

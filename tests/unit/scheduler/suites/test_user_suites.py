@@ -9,8 +9,7 @@ import pytest
 from proctor.values.run import Principal
 from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.checked_fields import InvalidParameter
-from services.common.errors import DomainError, ErrorKind
-from services.scheduler.errors import BelongsToAnother
+from services.common.errors import BelongsToAnother, DomainError, ErrorKind
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.errors import (
     DatasetUnavailable,

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from proctor.values.scoring import OutputType
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import InvalidSetting
 from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, Generation

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from services.common.errors import DependencyUnavailable
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import DependencyUnavailable, InvalidSetting
 from services.scheduler.uploads.add_dataset import AddDataset, AddedDataset
 from services.scheduler.uploads.checking.check_file import CheckFile
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.providers.pool import Pool
-from services.scheduler.errors import InvalidSetting
+from services.common.errors import InvalidSetting
 from services.scheduler.workers.pool import full_name, model_named, names_for
 from services.scheduler.workers.yaml_pools import read_pools
 from tests.fakes.pools import model_pool, provider_pool

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError
-from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
+from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError, RunNotFound
+from services.scheduler.runs.lifecycle.errors import RunNotOver
 from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from services.common.checked_fields import InvalidPageToken, write_page_token
-from services.scheduler.requests import list_token, read_list_token
+from services.common.requests.page_tokens import list_token, read_list_token
 
 drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)
 RUN = "6c3a2f4e-0000-4000-8000-000000000001"

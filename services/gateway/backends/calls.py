@@ -1,14 +1,13 @@
 """Scheduler and results as the APIs call them: calls have a time limit and fail with domain errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any, cast
 
 import grpc
 from fastapi import Depends, Request
-from grpc_health.v1 import health_pb2
 
 from proctor.client.calls import send_chunks
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
@@ -33,11 +32,9 @@ from proctor.values.run import Principal
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, RemoteError
 from services.common.grpc.errors import remote_error
 from services.common.grpc.principal import principal_metadata
-from services.gateway.metrics import BACKEND_READY
 
 SCHEDULER = "scheduler"
 RESULTS = "results"
-SERVING = "serving"
 
 # Calls that are not idempotent: after a lost response, a second attempt would fail or count twice.
 SENT_ONCE = (
@@ -56,11 +53,6 @@ SENT_ONCE = (
 )
 # Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
 _LONG_CALL_FACTOR = 10
-_PATH = "/grpc.health.v1.Health/Check"
-# Below the 3 s that the chart gives a probe, so that the answer names the backend that is away.
-_TIMEOUT_SECONDS = 2.0
-# During a rolling update one or two replicas are on their way out.
-_REPLICAS_ASKED = 3
 
 
 def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
@@ -224,45 +216,3 @@ ResultsCalls = Annotated[Results, Depends(_results)]
 def _calls(channel: grpc.aio.Channel, backend: str, timeout_seconds: float) -> grpc.aio.Channel:
     """Stubs use three methods of a channel, and `BackendChannel` has these three."""
     return cast("grpc.aio.Channel", BackendChannel(channel, backend, timeout_seconds=timeout_seconds))
-
-
-class BackendHealth:
-    """Calls the health service of each backend."""
-
-    def __init__(self, channels: Mapping[str, grpc.aio.Channel]) -> None:
-        self._channels = dict(channels)
-
-    async def check(self) -> dict[str, str]:
-        """Backend to "serving", "not serving" or "unreachable"."""
-        states = await asyncio.gather(*(_state(channel) for channel in self._channels.values()))
-        for backend, state in zip(self._channels, states, strict=True):
-            BACKEND_READY.labels(backend).set(state == SERVING)
-        return dict(zip(self._channels, states, strict=True))
-
-
-def is_ready(health: Mapping[str, str]) -> bool:
-    return all(state == SERVING for state in health.values())
-
-
-async def _state(channel: grpc.aio.Channel) -> str:
-    """Asks the next replica each time: one that stops does not serve, and the others do."""
-    state = "unreachable"
-    for _ in range(_REPLICAS_ASKED):
-        state = await _state_of_one(channel)
-        if state != "not serving":
-            break
-    return state
-
-
-async def _state_of_one(channel: grpc.aio.Channel) -> str:
-    check: grpc.aio.UnaryUnaryMultiCallable[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]
-    check = channel.unary_unary(
-        _PATH,
-        request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-        response_deserializer=health_pb2.HealthCheckResponse.FromString,
-    )
-    try:
-        response = await check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_SECONDS)
-    except grpc.aio.AioRpcError:
-        return "unreachable"
-    return SERVING if response.status == health_pb2.HealthCheckResponse.SERVING else "not serving"

@@ -1,44 +1,27 @@
-"""Who calls, what they may call, and their limits: one place for HTTP and gRPC.
+"""What callers may call, and their limits: the same for HTTP and gRPC."""
 
-With API keys configured, each call outside of the public ones presents one, and the user is the holder of the
-key. Without keys the user is the name in X-Proctor-User, else `local`, and is an operator: this is the single
-person of a local stack. gRPC calls carry the same names in their metadata.
-"""
-
-import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated
-
-from fastapi import Depends
-from pydantic import SecretStr
-from starlette.requests import Request
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
-from proctor.values.run import LOCAL_USER, Principal, is_user_name
+from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.backends import Scheduler
+from services.gateway.auth.identity import Identity
+from services.gateway.auth.permissions import Permission
+from services.gateway.auth.request_counts import Counted, RequestCounts
+from services.gateway.backends.calls import Scheduler
 from services.gateway.errors.gateway_errors import (
     GatewayFull,
     GatewayHoldsTooMuch,
-    InvalidUserName,
-    KeyMissing,
-    KeyUnknown,
     NotForUsers,
     OperatorsOnly,
     TooManyCalls,
 )
-from services.gateway.permissions import Permission
-from services.gateway.request_counts import Counted, RequestCounts
 
-USER_HEADER = "X-Proctor-User"
-# Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
-_BINARY_SUFFIX = "-bin"
 log = get_logger()
 # Every request waits for this call; a slow scheduler must not make the gateway slow.
 _TIMEOUT_SECONDS = 1.0
@@ -46,83 +29,6 @@ _TIMEOUT_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 1.0
 # What an upload holds in memory: a chunk that was read, and one that is being sent.
 STREAMED_BYTES = 2 * 1024 * 1024
-
-
-class Identity:
-    """Finds the principal of a call by its API key and headers."""
-
-    def __init__(self, api_keys: Mapping[str, SecretStr], operators: Collection[str] = ()) -> None:
-        """`api_keys` maps the name of a user to its key; `operators` are some of these users."""
-        self._api_keys = api_keys
-        self._operators = frozenset(operators)
-
-    def principal_of(self, headers: Mapping[str, str]) -> Principal:
-        """`headers` are case-insensitive. Raises `KeyMissing`, `KeyUnknown` or `InvalidUserName`."""
-        if not self._api_keys:
-            return Principal(_given_name(headers) or LOCAL_USER, is_operator=True)
-        presented = _presented_key(headers)
-        if not presented:
-            raise KeyMissing
-        name = self._key_holder(presented)
-        if name is None:
-            raise KeyUnknown
-        return Principal(name, is_operator=name in self._operators, is_verified=True)
-
-    def principal_of_metadata(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal:
-        """The same for the metadata of a gRPC call."""
-        return self.principal_of(
-            {
-                key.removesuffix(_BINARY_SUFFIX): value if isinstance(value, str) else value.decode("latin-1")
-                for key, value in metadata
-            }
-        )
-
-    def _key_holder(self, presented: str) -> str | None:
-        for name, key in self._api_keys.items():
-            # In constant time: how long it takes says nothing about how much of a key was right.
-            if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
-                return name
-        return None
-
-
-def _presented_key(headers: Mapping[str, str]) -> str:
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-
-
-def _given_name(headers: Mapping[str, str]) -> str:
-    given = headers.get(USER_HEADER.lower())
-    if given is None:
-        return ""
-    try:
-        # HTTP passes each byte of UTF-8 as one character.
-        name = given.encode("latin-1").decode().strip()
-    except UnicodeError as error:
-        raise InvalidUserName from error
-    if not is_user_name(name):
-        raise InvalidUserName
-    return name
-
-
-async def _caller(request: Request) -> Principal:
-    # Found once, when the request was admitted.
-    caller: Principal = request.state.caller
-    return caller
-
-
-async def _user(caller: Annotated[Principal, Depends(_caller)]) -> str:
-    return caller.name
-
-
-async def _now(request: Request) -> datetime:
-    clock: Clock = request.app.state.clock
-    return clock.now()
-
-
-# Dependencies of handlers: the caller and the time.
-Caller = Annotated[Principal, Depends(_caller)]
-User = Annotated[str, Depends(_user)]
-Now = Annotated[datetime, Depends(_now)]
 
 
 class RequestLimit:

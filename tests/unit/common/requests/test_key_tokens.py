@@ -3,7 +3,7 @@
 import pytest
 
 from services.common.checked_fields import InvalidPageToken
-from services.results.page_keys import key_token, read_key_token
+from services.common.requests.page_tokens import key_token, read_key_token
 
 
 def test_a_token_brings_its_key_back() -> None:

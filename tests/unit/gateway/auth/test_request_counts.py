@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.values.run import USUAL_READS_PER_MINUTE, USUAL_REQUESTS_PER_MINUTE
-from services.gateway import request_counts
-from services.gateway.errors.gateway_errors import TooManyRequests
-from services.gateway.request_counts import (
+from services.common.errors import TooManyRequests
+from services.gateway.auth import request_counts
+from services.gateway.auth.request_counts import (
     Counted,
     RequestCounts,
 )

@@ -1,7 +1,6 @@
-"""Fields of many requests: users, request ids, page sizes and the page tokens of lists by time."""
+"""Fields of many requests: users, owners, request ids and page sizes."""
 
 import unicodedata
-from datetime import MAXYEAR, datetime
 from uuid import UUID
 
 from proctor.values.generation import Problem
@@ -9,14 +8,11 @@ from proctor.values.run import EVERYBODY, LOCAL_USER, MAX_USER_LETTERS, Principa
 from services.common.checked_fields import (
     InvalidParameter,
     checked_number,
-    read_page_token,
-    write_page_token,
 )
-from services.scheduler.errors import BelongsToAnother
+from services.common.errors import BelongsToAnother
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
-_END_OF_COUNTS = 2**31
 DEFAULT_USER = LOCAL_USER
 # Embeddings, overrides and isolates of Unicode's bidirectional algorithm, and their ends.
 _DIRECTION_MARKS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
@@ -40,16 +36,6 @@ def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, most: int =
     return checked_number("page_size", wanted, most=most, usual=default)
 
 
-def list_token(of_list: str, time: datetime, name: str, total: int) -> str:
-    """A token of the last entry of a page: its time, its name, and how many entries there are in all."""
-    return write_page_token(of_list, time.isoformat(), name, total)
-
-
-def read_list_token(of_list: str, token: str) -> tuple[datetime, str, int]:
-    """Raises `InvalidPageToken`, also for what Postgres or a contract cannot hold."""
-    return read_page_token(of_list, token, _list_key)
-
-
 def hidden_problem(field: str, text: str) -> Problem | None:
     """Control characters, and those that turn the direction of writing, make a name look like another one."""
     is_hidden = any(
@@ -67,13 +53,3 @@ def user_problem(user: str) -> Problem | None:
         return None
     shape = f"1 to {MAX_USER_LETTERS} printable characters without blanks around them"
     return Problem("user", f"user is {user[:MAX_USER_LETTERS]!a}, but must be {shape}, and not {EVERYBODY}.")
-
-
-def _list_key(parts: list[str]) -> tuple[datetime, str, int]:
-    time, name, total = parts
-    at, count = datetime.fromisoformat(time), int(total)
-    # The years at both ends can lie outside what Postgres holds in UTC.
-    is_moment = at.tzinfo is not None and 1 < at.year < MAXYEAR
-    if not (is_moment and 0 <= count < _END_OF_COUNTS):
-        raise ValueError("no list has such a key")
-    return at, name, count

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.auth import CallSlots
+from services.gateway.auth.admission import CallSlots
 from services.gateway.errors.gateway_errors import GatewayFull, GatewayHoldsTooMuch, TooManyCalls
 
 

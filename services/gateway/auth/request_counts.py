@@ -6,7 +6,7 @@ from math import ceil
 
 from proctor.values.run import USUAL_READS_PER_MINUTE, USUAL_REQUESTS_PER_MINUTE
 from services.common.clock import Clock
-from services.gateway.errors.gateway_errors import TooManyRequests
+from services.common.errors import TooManyRequests
 
 _MINUTE_SECONDS = 60.0
 # Names are free without keys: those beyond share the allowance of one.

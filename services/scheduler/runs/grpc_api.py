@@ -14,11 +14,11 @@ from proctor.values.run import Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
 from services.common.checked_fields import nul_problem, refuse
+from services.common.errors import RunNotFound
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id
+from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.runs.lifecycle import change_state, submit_run
-from services.scheduler.runs.lifecycle.errors import RunNotFound
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
 from services.scheduler.runs.reads.grpc_api import RunReads

@@ -1,17 +1,12 @@
-"""The public gRPC API: forwards calls as bytes, with deadline, cancellation and error details.
+"""The public gRPC API: forwards calls as bytes, with deadline, cancellation and error details."""
 
-Some requests are changed or checked on the way: the user, a request id, and names of suites.
-"""
-
-import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import Message
 from structlog.contextvars import bind_contextvars
 
 from proctor.client.calls import send_chunks
@@ -32,29 +27,16 @@ from proctor.v1 import (
     storage_service_pb2,
     suite_service_pb2,
 )
-from proctor.v1.answer_service_pb2 import MarkAnswersRequest
-from proctor.v1.batch_service_pb2 import CreateBatchRequest
-from proctor.v1.comparison_service_pb2 import CompareRunsRequest
-from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
-from proctor.v1.file_service_pb2 import UploadFileRequest
-from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
-from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
-from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
-from proctor.v1.suite_service_pb2 import AddSuiteRequest
-from proctor.values.run import LOCAL_USER, Principal
+from proctor.values.run import Principal
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.common.grpc.errors import parsed
 from services.common.grpc.principal import PREFIX, principal_metadata
 from services.common.structured_logs import get_logger
-from services.gateway.api.suites.schemas import without_version
-from services.gateway.auth import STREAMED_BYTES, Admission
-from services.gateway.backends import RESULTS, SCHEDULER, backend_error
-from services.gateway.message_reads import MessageReads
-from services.gateway.permissions import Permission, method_permission
+from services.gateway.auth.admission import STREAMED_BYTES, Admission
+from services.gateway.auth.permissions import Permission, method_permission
+from services.gateway.backends.calls import RESULTS, SCHEDULER, backend_error
+from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
+from services.gateway.grpc_proxy.message_reads import MessageReads
 
-# Takes the request and its caller.
-Amend = Callable[[bytes, Principal], bytes]
-NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
 # Each of these files defines one service.
 _SCHEDULER_FILES = (
     scheduler_service_pb2,
@@ -89,60 +71,6 @@ _HOP_METADATA = (
 )
 log = get_logger()
 ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-
-
-def unchanged(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
-    return request
-
-
-def _with_user(kind: type[Message], header: str = "") -> Amend:
-    """Sets the user, and an empty request id, so that retries are idempotent.
-
-    A request may name its user itself where neither a key nor the metadata names one.
-
-    `header` is the field that holds both; "" means the message itself. A stream that does not begin with a
-    header is left to its service to reject.
-    """
-
-    def amend(request: bytes, caller: Principal) -> bytes:
-        message = parsed(kind, request)
-        if header and not message.HasField(header):
-            return request
-        target: Any = getattr(message, header) if header else message
-        # A name that a key has proved cannot be replaced by the request.
-        if caller.is_verified or caller.name != LOCAL_USER or not target.user:
-            target.user = caller.name
-        if "request_id" in target.DESCRIPTOR.fields_by_name:
-            target.request_id = target.request_id or str(uuid.uuid4())
-        return message.SerializeToString()
-
-    return amend
-
-
-def _without_version(kind: type[NamesSuite]) -> Amend:
-    """Rejects a suite with a version: these calls look at all versions."""
-
-    def check(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
-        without_version(parsed(kind, request).suite)
-        return request
-
-    return check
-
-
-# By method; all other requests pass unchanged. Of a client stream the first message is amended.
-AMENDMENTS: dict[str, Amend] = {
-    "SubmitRun": _with_user(SubmitRunRequest),
-    "AddSuite": _with_user(AddSuiteRequest),
-    "MarkAnswers": _with_user(MarkAnswersRequest),
-    "OrderRollouts": _with_user(OrderRolloutsRequest),
-    "CreateBatch": _with_user(CreateBatchRequest),
-    "UploadDataset": _with_user(UploadDatasetRequest, "header"),
-    "UploadFile": _with_user(UploadFileRequest, "header"),
-    "CompareRuns": _without_version(CompareRunsRequest),
-    "GetLeaderboard": _without_version(GetLeaderboardRequest),
-    "GetHistory": _without_version(GetHistoryRequest),
-    "ListRuns": _without_version(ListRunsRequest),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,78 @@
+"""Requests that are changed or checked on their way: the user, a request id, and names of suites."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from proctor.v1.answer_service_pb2 import MarkAnswersRequest
+from proctor.v1.batch_service_pb2 import CreateBatchRequest
+from proctor.v1.comparison_service_pb2 import CompareRunsRequest
+from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
+from proctor.v1.file_service_pb2 import UploadFileRequest
+from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
+from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
+from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
+from proctor.v1.suite_service_pb2 import AddSuiteRequest
+from proctor.values.run import LOCAL_USER, Principal
+from services.common.grpc.errors import parsed
+from services.gateway.api.suites.schemas import without_version
+
+# Takes the request and its caller.
+Amend = Callable[[bytes, Principal], bytes]
+NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
+
+
+def unchanged(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
+    return request
+
+
+def _with_user(kind: type[Message], header: str = "") -> Amend:
+    """Sets the user, and an empty request id, so that retries are idempotent.
+
+    A request may name its user itself where neither a key nor the metadata names one.
+
+    `header` is the field that holds both; "" means the message itself. A stream that does not begin with a
+    header is left to its service to reject.
+    """
+
+    def amend(request: bytes, caller: Principal) -> bytes:
+        message = parsed(kind, request)
+        if header and not message.HasField(header):
+            return request
+        target: Any = getattr(message, header) if header else message
+        # A name that a key has proved cannot be replaced by the request.
+        if caller.is_verified or caller.name != LOCAL_USER or not target.user:
+            target.user = caller.name
+        if "request_id" in target.DESCRIPTOR.fields_by_name:
+            target.request_id = target.request_id or str(uuid.uuid4())
+        return message.SerializeToString()
+
+    return amend
+
+
+def _without_version(kind: type[NamesSuite]) -> Amend:
+    """Rejects a suite with a version: these calls look at all versions."""
+
+    def check(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
+        without_version(parsed(kind, request).suite)
+        return request
+
+    return check
+
+
+# By method; all other requests pass unchanged. Of a client stream the first message is amended.
+AMENDMENTS: dict[str, Amend] = {
+    "SubmitRun": _with_user(SubmitRunRequest),
+    "AddSuite": _with_user(AddSuiteRequest),
+    "MarkAnswers": _with_user(MarkAnswersRequest),
+    "OrderRollouts": _with_user(OrderRolloutsRequest),
+    "CreateBatch": _with_user(CreateBatchRequest),
+    "UploadDataset": _with_user(UploadDatasetRequest, "header"),
+    "UploadFile": _with_user(UploadFileRequest, "header"),
+    "CompareRuns": _without_version(CompareRunsRequest),
+    "GetLeaderboard": _without_version(GetLeaderboardRequest),
+    "GetHistory": _without_version(GetHistoryRequest),
+    "ListRuns": _without_version(ListRunsRequest),
+}
