@@ -1,5 +1,6 @@
 """Makes the engine of sandboxes that the settings name."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +13,8 @@ from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.settings import WorkerSettings
 
+# A worker does not wait longer for its start; what is left then is removed at the next one.
+_SWEEP_SECONDS = 15.0
 ENGINES = ("process", "docker", "kubernetes")
 
 log = get_logger()
@@ -66,6 +69,8 @@ def _make_kubernetes(settings: WorkerSettings) -> SandboxEngine:
 
 async def sweep(engine: SandboxEngine) -> None:
     """Removes what killed workers left. An engine that does not answer is reported by the first rollout."""
-    with suppress(SandboxError):
-        if swept := await engine.sweep():
+    with suppress(SandboxError, OSError):
+        async with asyncio.timeout(_SWEEP_SECONDS):
+            swept = await engine.sweep()
+        if swept:
             log.info("swept sandboxes of workers that are gone", sandboxes=swept)

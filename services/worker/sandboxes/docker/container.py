@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import aiohttp
 from aiodocker.containers import DockerContainer
 from aiodocker.exceptions import DockerError
 from aiodocker.execs import Exec
@@ -33,7 +34,7 @@ class StreamExecution:
             message = await self._stream.read_out()
         except DockerError as error:
             raise lost(error) from error
-        except OSError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise SandboxLost(problem="the connection to the container engine ended.") from error
         return Part(message.data, message.stream == _STDERR) if message else END
 

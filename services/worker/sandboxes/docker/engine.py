@@ -139,7 +139,7 @@ class DockerEngine:
         if self._dialect is None:
             try:
                 version = await self._client().version()
-            except (DockerError, OSError, TimeoutError) as error:
+            except (DockerError, aiohttp.ClientError, OSError) as error:
                 raise CannotIsolate(problem=self._unreachable(error)) from error
             machine = _MACHINES.get(version.get("Arch", ""), version.get("Arch", ""))
             if machine not in _MACHINES.values():
@@ -199,7 +199,7 @@ class DockerEngine:
         except BaseException as error:
             if container is not None:
                 await asyncio.shield(delete(container))
-            if isinstance(error, DockerError | OSError | TimeoutError):
+            if isinstance(error, DockerError | aiohttp.ClientError | OSError):
                 raise SandboxNotOpened(problem=_said(error)) from error
             raise
         return container, connection
