@@ -22,8 +22,8 @@ BASE_IMAGE = "localhost/proctor-sandbox:test"
 _START_SECONDS, _REMOVE_SECONDS = 60.0, 20.0
 _PYTHON = "/usr/bin/python3"
 _PROGRAMS = """
-base64 bash cat chmod cp cut date dash echo env find git grep head id ln ls mkdir mv nice nproc openssl printf
-ps rm sed seq setsid sha256sum sleep sort stat tail tar test touch tr true unshare wc yes
+base64 basename bash cat chmod cp cut date dash dirname echo env find git grep head id ln ls mkdir mv nice
+nproc openssl printf ps rm sed seq setsid sha256sum sleep sort stat tail tar test touch tr true unshare wc yes
 """
 _LIBRARY = re.compile(r"(/\S+) \(0x")
 _CONTAINERS = """
