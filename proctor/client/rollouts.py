@@ -1,10 +1,13 @@
-"""Rollouts: orders and their list. Their runs are followed, cancelled and retried like any other."""
+"""Rollouts: tasks, orders and their list. Their runs are followed, cancelled and retried like any other."""
 
 import uuid
+from collections.abc import AsyncIterator
 
 from proctor.client.calls import GatewayCalls
 from proctor.v1 import rollout_service_pb2 as rollout_pb2
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
+
+_CHUNK_BYTES = 1024 * 1024
 
 
 class RolloutClient:
@@ -14,6 +17,21 @@ class RolloutClient:
         self._calls = calls
         self._user = user
         self._stub = rollout_grpc.RolloutServiceStub(calls.channel)
+
+    async def upload(self, tasks: rollout_pb2.TasksHeader, archive: bytes) -> rollout_pb2.UploadTasksResponse:
+        """Stores task folders, a .tar.gz, for orders that name them by `tasks_digest` within a day."""
+        return await self._calls.upload(self._stub.UploadTasks, self._chunks(tasks, archive))
+
+    async def _chunks(
+        self, tasks: rollout_pb2.TasksHeader, archive: bytes
+    ) -> AsyncIterator[rollout_pb2.UploadTasksRequest]:
+        header = rollout_pb2.TasksHeader(
+            name=tasks.name, user=tasks.user or self._user, overrides_json=tasks.overrides_json
+        )
+        yield rollout_pb2.UploadTasksRequest(header=header)
+        for start in range(0, len(archive), _CHUNK_BYTES):
+            yield rollout_pb2.UploadTasksRequest(content=archive[start : start + _CHUNK_BYTES])
+        yield rollout_pb2.UploadTasksRequest(end=rollout_pb2.TasksEnd())
 
     async def order(self, request: rollout_pb2.OrderRolloutsRequest) -> rollout_pb2.OrderRolloutsResponse:
         """One run per model. Without a request id a new one is set, so that a retried call orders once."""

@@ -140,6 +140,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
     ERROR_REASON_ROLLOUTS_NOT_FOUND: _ErrorReason.ValueType  # 58
     """NOT_FOUND. {"order_id": "…"}"""
+    ERROR_REASON_TASKS_NOT_FOUND: _ErrorReason.ValueType  # 59
+    """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
+    ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
+    """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -262,4 +266,8 @@ ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
 """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
 ERROR_REASON_ROLLOUTS_NOT_FOUND: ErrorReason.ValueType  # 58
 """NOT_FOUND. {"order_id": "…"}"""
+ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
+"""NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
+ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
+"""NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -75,6 +75,34 @@ AGENT_KIND_SHELL: AgentKind.ValueType  # 3
 """A model that writes one shell command in each answer."""
 Global___AgentKind: _TypeAlias = AgentKind  # noqa: Y015
 
+class _BundleKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BUNDLE_KIND_UNSPECIFIED: _BundleKind.ValueType  # 0
+    """Not a kind; rejected."""
+    BUNDLE_KIND_WORKSPACE: _BundleKind.ValueType  # 1
+    """Those that the agent sees."""
+    BUNDLE_KIND_TESTS: _BundleKind.ValueType  # 2
+    """Those that judge."""
+    BUNDLE_KIND_SOLUTION: _BundleKind.ValueType  # 3
+    """The solution."""
+
+class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
+    """Which files of a task a bundle holds."""
+
+BUNDLE_KIND_UNSPECIFIED: BundleKind.ValueType  # 0
+"""Not a kind; rejected."""
+BUNDLE_KIND_WORKSPACE: BundleKind.ValueType  # 1
+"""Those that the agent sees."""
+BUNDLE_KIND_TESTS: BundleKind.ValueType  # 2
+"""Those that judge."""
+BUNDLE_KIND_SOLUTION: BundleKind.ValueType  # 3
+"""The solution."""
+Global___BundleKind: _TypeAlias = BundleKind  # noqa: Y015
+
 @_typing.final
 class Rubric(_message.Message):
     """A part of a score."""
@@ -150,6 +178,36 @@ class RolloutLimits(_message.Message):
 Global___RolloutLimits: _TypeAlias = RolloutLimits  # noqa: Y015
 
 @_typing.final
+class Bundle(_message.Message):
+    """Files of a task in the object store: tar, compressed by gzip. A worker reads it by its digest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    kind: Global___BundleKind.ValueType
+    """Which files."""
+    digest: _builtins.str
+    """SHA-256 of its bytes, in hexadecimal digits."""
+    size_bytes: _builtins.int
+    """Its bytes."""
+    def __init__(
+        self,
+        *,
+        kind: Global___BundleKind.ValueType = ...,
+        digest: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "kind", b"kind", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bundle: _TypeAlias = Bundle  # noqa: Y015
+
+@_typing.final
 class RolloutTask(_message.Message):
     """A task: an instruction, the files that the agent sees, and those that judge what it leaves."""
 
@@ -210,6 +268,7 @@ class RolloutTask(_message.Message):
     TESTS_FIELD_NUMBER: _builtins.int
     SOLUTION_FIELD_NUMBER: _builtins.int
     NOTES_FIELD_NUMBER: _builtins.int
+    BUNDLES_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -223,7 +282,7 @@ class RolloutTask(_message.Message):
     tests_folder: _builtins.str
     """Folder where tests are unpacked."""
     workspace: _builtins.bytes
-    """Files that the agent sees: tar, compressed by gzip."""
+    """Files that the agent sees: tar, compressed by gzip. The three are empty where `bundles` holds them."""
     tests: _builtins.bytes
     """Files that judge: tar, compressed by gzip. They enter the second sandbox only."""
     solution: _builtins.bytes
@@ -252,6 +311,10 @@ class RolloutTask(_message.Message):
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What of the task's folder has no effect here, in sentences."""
 
+    @_builtins.property
+    def bundles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bundle]:
+        """Files that are in the object store, each kind at most once."""
+
     def __init__(
         self,
         *,
@@ -270,14 +333,39 @@ class RolloutTask(_message.Message):
         tests: _builtins.bytes = ...,
         solution: _builtins.bytes = ...,
         notes: _abc.Iterable[_builtins.str] | None = ...,
+        bundles: _abc.Iterable[Global___Bundle] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cwd", b"cwd", "environment", b"environment", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "solution", b"solution", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "solution", b"solution", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RolloutTask: _TypeAlias = RolloutTask  # noqa: Y015
+
+@_typing.final
+class RolloutTasks(_message.Message):
+    """A set of tasks as it is stored. Its digest is the SHA-256 of this message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RolloutTask]:
+        """Sorted by their folders. Files are bundles."""
+
+    def __init__(
+        self,
+        *,
+        tasks: _abc.Iterable[Global___RolloutTask] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RolloutTasks: _TypeAlias = RolloutTasks  # noqa: Y015
 
 @_typing.final
 class RolloutAgent(_message.Message):

@@ -22,6 +22,143 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class TasksHeader(_message.Message):
+    """First chunk of an upload: describes the tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class OverridesJsonEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    NAME_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    OVERRIDES_JSON_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the archive, for messages."""
+    user: _builtins.str
+    """User who uploads; empty means "local"."""
+    @_builtins.property
+    def overrides_json(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Overrides by the name of a task's folder in the archive, as JSON object text in the form of overrides.json."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        user: _builtins.str = ...,
+        overrides_json: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "overrides_json", b"overrides_json", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TasksHeader: _TypeAlias = TasksHeader  # noqa: Y015
+
+@_typing.final
+class TasksEnd(_message.Message):
+    """Last chunk of an upload: marks the tasks as complete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TasksEnd: _TypeAlias = TasksEnd  # noqa: Y015
+
+@_typing.final
+class UploadTasksRequest(_message.Message):
+    """A chunk of an upload: a header, then content, then the end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """Next bytes of a .tar.gz of task folders, at most 1 MiB."""
+    @_builtins.property
+    def header(self) -> Global___TasksHeader:
+        """First."""
+
+    @_builtins.property
+    def end(self) -> Global___TasksEnd:
+        """Last. An upload without it is discarded."""
+
+    def __init__(
+        self,
+        *,
+        header: Global___TasksHeader | None = ...,
+        content: _builtins.bytes = ...,
+        end: Global___TasksEnd | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "content", b"content", "end", b"end", "header", b"header"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "content", b"content", "end", b"end", "header", b"header"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_chunk: _TypeAlias = _typing.Literal["header", "content", "end"]  # noqa: Y015
+    _WhichOneofArgType_chunk: _TypeAlias = _typing.Literal["chunk", b"chunk"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_chunk) -> _WhichOneofReturnType_chunk | None: ...
+
+Global___UploadTasksRequest: _TypeAlias = UploadTasksRequest  # noqa: Y015
+
+@_typing.final
+class UploadTasksResponse(_message.Message):
+    """Response of UploadTasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASKS_DIGEST_FIELD_NUMBER: _builtins.int
+    TASK_IDS_FIELD_NUMBER: _builtins.int
+    STORED_BYTES_FIELD_NUMBER: _builtins.int
+    tasks_digest: _builtins.str
+    """SHA-256 of the tasks with their files, in hexadecimal digits: OrderRolloutsRequest.tasks_digest."""
+    stored_bytes: _builtins.int
+    """Bytes that they take in the object store."""
+    @_builtins.property
+    def task_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the tasks, sorted by their folders."""
+
+    def __init__(
+        self,
+        *,
+        tasks_digest: _builtins.str = ...,
+        task_ids: _abc.Iterable[_builtins.str] | None = ...,
+        stored_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stored_bytes", b"stored_bytes", "task_ids", b"task_ids", "tasks_digest", b"tasks_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadTasksResponse: _TypeAlias = UploadTasksResponse  # noqa: Y015
+
+@_typing.final
 class OrderRolloutsRequest(_message.Message):
     """Request of OrderRollouts."""
 
@@ -58,10 +195,13 @@ class OrderRolloutsRequest(_message.Message):
     MAX_COST_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TASKS_DIGEST_FIELD_NUMBER: _builtins.int
+    PARALLEL_FIELD_NUMBER: _builtins.int
+    PARALLEL_GROUP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the set of tasks: the suite of the runs. The same tasks with the same agent are the same version."""
     tasks: _builtins.bytes
-    """Task folders as .tar.gz; at most 2 MiB."""
+    """Task folders as .tar.gz; at most 2 MiB. Larger ones are uploaded first, and named by tasks_digest."""
     rollouts: _builtins.int
     """Attempts at each task, at least 1; unset means 1."""
     project_id: _builtins.int
@@ -72,9 +212,17 @@ class OrderRolloutsRequest(_message.Message):
     """User who orders; empty means "local"."""
     request_id: _builtins.str
     """Idempotency key, a UUID: a repeated call returns the runs of the first one. Empty means none."""
+    tasks_digest: _builtins.str
+    """Tasks that were uploaded, instead of `tasks`."""
+    parallel: _builtins.int
+    """Rollouts at a time, over all runs of the order; unset means as many as the workers take."""
+    parallel_group: _builtins.str
+    """Orders of a user with the same one share `parallel`; empty means this order only."""
     @_builtins.property
     def overrides_json(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Overrides by the name of a task's folder in the archive, as JSON object text in the form of overrides.json."""
+        """Overrides by the name of a task's folder in the archive, as JSON object text in the form of overrides.json. Those of
+        uploaded tasks are part of the upload.
+        """
 
     @_builtins.property
     def agent(self) -> _rollout_pb2.RolloutAgent:
@@ -102,17 +250,24 @@ class OrderRolloutsRequest(_message.Message):
         max_cost: _builtins.float | None = ...,
         user: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        tasks_digest: _builtins.str = ...,
+        parallel: _builtins.int | None = ...,
+        parallel_group: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "parallel", b"parallel", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "name", b"name", "overrides_json", b"overrides_json", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "tasks", b"tasks", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "name", b"name", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
+    _WhichOneofReturnType__parallel: _TypeAlias = _typing.Literal["parallel"]  # noqa: Y015
+    _WhichOneofArgType__parallel: _TypeAlias = _typing.Literal["_parallel", b"_parallel"]  # noqa: Y015
     _WhichOneofReturnType__rollouts: _TypeAlias = _typing.Literal["rollouts"]  # noqa: Y015
     _WhichOneofArgType__rollouts: _TypeAlias = _typing.Literal["_rollouts", b"_rollouts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__parallel) -> _WhichOneofReturnType__parallel | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rollouts) -> _WhichOneofReturnType__rollouts | None: ...
 

@@ -35,6 +35,11 @@ class RolloutServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.UploadTasks = channel.stream_unary(
+                '/proctor.v1.RolloutService/UploadTasks',
+                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksResponse.FromString,
+                _registered_method=True)
         self.OrderRollouts = channel.unary_unary(
                 '/proctor.v1.RolloutService/OrderRollouts',
                 request_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.SerializeToString,
@@ -55,6 +60,14 @@ class RolloutServiceStub:
 class RolloutServiceServicer:
     """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other.
     """
+
+    def UploadTasks(self, request_iterator, context):
+        """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
+        order uses are deleted after a day.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def OrderRollouts(self, request, context):
         """Registers the tasks as a version of a suite, and submits one run per model over it.
@@ -80,6 +93,11 @@ class RolloutServiceServicer:
 
 def add_RolloutServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'UploadTasks': grpc.stream_unary_rpc_method_handler(
+                    servicer.UploadTasks,
+                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksResponse.SerializeToString,
+            ),
             'OrderRollouts': grpc.unary_unary_rpc_method_handler(
                     servicer.OrderRollouts,
                     request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.FromString,
@@ -106,6 +124,33 @@ def add_RolloutServiceServicer_to_server(servicer, server):
 class RolloutService:
     """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other.
     """
+
+    @staticmethod
+    def UploadTasks(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/proctor.v1.RolloutService/UploadTasks',
+            proctor_dot_v1_dot_rollout__service__pb2.UploadTasksRequest.SerializeToString,
+            proctor_dot_v1_dot_rollout__service__pb2.UploadTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def OrderRollouts(request,

@@ -33,6 +33,10 @@ class RolloutServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> RolloutServiceAsyncStub: ...
+    UploadTasks: _grpc.StreamUnaryMultiCallable[_rollout_service_pb2.UploadTasksRequest, _rollout_service_pb2.UploadTasksResponse]
+    """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
+    order uses are deleted after a day.
+    """
     OrderRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
     GetRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]
@@ -45,6 +49,10 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    UploadTasks: _aio.StreamUnaryMultiCallable[_rollout_service_pb2.UploadTasksRequest, _rollout_service_pb2.UploadTasksResponse]  # type: ignore[assignment]
+    """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
+    order uses are deleted after a day.
+    """
     OrderRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]  # type: ignore[assignment]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
     GetRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]  # type: ignore[assignment]
@@ -54,6 +62,16 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
 
 class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
     """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other."""
+
+    @_abc_1.abstractmethod
+    def UploadTasks(
+        self,
+        request_iterator: _MaybeAsyncIterator[_rollout_service_pb2.UploadTasksRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_rollout_service_pb2.UploadTasksResponse, _abc.Awaitable[_rollout_service_pb2.UploadTasksResponse]]:
+        """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
+        order uses are deleted after a day.
+        """
 
     @_abc_1.abstractmethod
     def OrderRollouts(

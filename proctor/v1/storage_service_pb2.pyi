@@ -30,7 +30,7 @@ class StorageUse(_message.Message):
     bytes: _builtins.int
     """Bytes as stored: rows are packed."""
     files: _builtins.int
-    """Data sets, files, batch outputs and versions of suites."""
+    """Data sets, files, batch outputs, versions of suites, sets of tasks for rollouts and runs with artifacts."""
     rows: _builtins.int
     """Rows of data sets and files."""
     def __init__(
@@ -57,7 +57,7 @@ class StorageShare(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     USED_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """"datasets", "files", "batch_output" or "suites"."""
+    """"datasets", "files", "batch_output", "suites", "tasks" or "artifacts"."""
     @_builtins.property
     def used(self) -> Global___StorageUse:
         """Equal contents are stored once, and count for each data set or file that has them."""

@@ -912,3 +912,137 @@ class ListPoolModelsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListPoolModelsResponse: _TypeAlias = ListPoolModelsResponse  # noqa: Y015
+
+@_typing.final
+class ReadBundleRequest(_message.Message):
+    """A worker asks for a part of a task's files. Core NATS, subject bundles.<pool>, request and reply; one scheduler answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGEST_FIELD_NUMBER: _builtins.int
+    FIRST_BYTE_FIELD_NUMBER: _builtins.int
+    digest: _builtins.str
+    """Bundle.digest, which only those have who were sent the task."""
+    first_byte: _builtins.int
+    """First byte wanted."""
+    def __init__(
+        self,
+        *,
+        digest: _builtins.str = ...,
+        first_byte: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "first_byte", b"first_byte"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadBundleRequest: _TypeAlias = ReadBundleRequest  # noqa: Y015
+
+@_typing.final
+class ReadBundleResponse(_message.Message):
+    """Reply to ReadBundleRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    IS_MISSING_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """Bytes from there on, at most 2 MiB; fewer at the end only."""
+    problem: _builtins.str
+    """Why there are none, as a sentence; empty where there are."""
+    is_missing: _builtins.bool
+    """The bundle is not stored: to ask again is of no use."""
+    def __init__(
+        self,
+        *,
+        content: _builtins.bytes = ...,
+        problem: _builtins.str = ...,
+        is_missing: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "is_missing", b"is_missing", "problem", b"problem"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadBundleResponse: _TypeAlias = ReadBundleResponse  # noqa: Y015
+
+@_typing.final
+class PutArtifactRequest(_message.Message):
+    """A worker stores a part of an artifact of a rollout. Core NATS, subject artifacts.<pool>, request and reply; one scheduler answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    PROOF_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    epoch: _builtins.int
+    """Epoch of the run."""
+    sample: _builtins.int
+    """Number of the sample in the run."""
+    execution: _builtins.str
+    """Id of this execution of the rollout, 32 hexadecimal digits."""
+    name: _builtins.str
+    """Artifact.name."""
+    part: _builtins.int
+    """From 0, below 16."""
+    content: _builtins.bytes
+    """At most 1 MiB. A part that is stored already is replaced."""
+    @_builtins.property
+    def proof(self) -> Global___DispatchProof:
+        """Proves that the worker was sent the rollout."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        proof: Global___DispatchProof | None = ...,
+        sample: _builtins.int = ...,
+        execution: _builtins.str = ...,
+        name: _builtins.str = ...,
+        part: _builtins.int = ...,
+        content: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "epoch", b"epoch", "execution", b"execution", "name", b"name", "part", b"part", "proof", b"proof", "run_id", b"run_id", "sample", b"sample"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutArtifactRequest: _TypeAlias = PutArtifactRequest  # noqa: Y015
+
+@_typing.final
+class PutArtifactResponse(_message.Message):
+    """Reply to PutArtifactRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    IS_REFUSED_FIELD_NUMBER: _builtins.int
+    problem: _builtins.str
+    """Why it is not stored, as a sentence; empty where it is."""
+    is_refused: _builtins.bool
+    """To ask again is of no use."""
+    def __init__(
+        self,
+        *,
+        problem: _builtins.str = ...,
+        is_refused: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_refused", b"is_refused", "problem", b"problem"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutArtifactResponse: _TypeAlias = PutArtifactResponse  # noqa: Y015

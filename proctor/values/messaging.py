@@ -11,6 +11,8 @@ CHANGES_OF_ALL_RUNS = "changes.*"
 OUTCOMES_OF_ALL_RUNS = "outcomes.*"
 ALL_WORK = "work.>"
 ALL_RATES = "rates.*"
+ALL_BUNDLES = "bundles.*"
+ALL_ARTIFACTS = "artifacts.*"
 
 # The model token of pools that serve any model of their provider.
 ANY_MODEL = "any"
@@ -107,6 +109,16 @@ def change_subject(run_id: str) -> str:
 def model_list_subject(pool: str) -> str:
     """Core NATS, request and reply: the models that a pool can serve; one of its workers answers."""
     return f"models.{pool}"
+
+
+def bundle_subject(pool: str) -> str:
+    """Core NATS, request and reply: a worker asks for files of a task; one scheduler answers."""
+    return f"bundles.{pool}"
+
+
+def artifact_subject(pool: str) -> str:
+    """Core NATS, request and reply: a worker stores a part of an artifact; one scheduler answers."""
+    return f"artifacts.{pool}"
 
 
 def rate_subject(rate_limit_key: str) -> str:

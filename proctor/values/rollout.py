@@ -1,7 +1,7 @@
 """A rollout: a task with its files and its verifier, and the agent that works on it in a sandbox."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proctor.values.contract_enum import ContractEnum
 
@@ -14,6 +14,14 @@ class VerifierKind(ContractEnum):
     REWARD_FILE = "reward_file", 1
     RUBRICS = "rubrics", 2
     PYTEST_SUMMARY = "pytest_summary", 3
+
+
+class BundleKind(ContractEnum):
+    """Which files of a task a bundle holds: those that the agent sees, those that judge, the solution."""
+
+    WORKSPACE = "workspace", 1
+    TESTS = "tests", 2
+    SOLUTION = "solution", 3
 
 
 class AgentKind(ContractEnum):
@@ -46,8 +54,19 @@ class RolloutLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Bundle:
+    """Files of a task in the object store, by the SHA-256 of their bytes in hexadecimal digits."""
+
+    kind: BundleKind
+    digest: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutTask:
     """`workspace`, `tests` and `solution` are tar files compressed by gzip; empty means none.
+
+    Where they are stored as `bundles`, the three are empty until a worker fills them.
 
     The workspace is unpacked in `workdir`, and commands run in `cwd`. Tests are unpacked in `tests_folder`,
     of a second sandbox. A solution is unpacked in /solution, where `solve.sh` is executed. `notes` say in
@@ -69,10 +88,28 @@ class RolloutTask:
     tests: bytes = b""
     solution: bytes = b""
     notes: tuple[str, ...] = ()
+    bundles: tuple[Bundle, ...] = ()
 
-    @property
-    def bundle_bytes(self) -> int:
-        return len(self.workspace) + len(self.tests) + len(self.solution)
+    def files(self) -> Mapping[BundleKind, bytes]:
+        """The files that the task holds itself, by their kind."""
+        files = {
+            BundleKind.WORKSPACE: self.workspace,
+            BundleKind.TESTS: self.tests,
+            BundleKind.SOLUTION: self.solution,
+        }
+        return {kind: content for kind, content in files.items() if content}
+
+    def with_files(
+        self, files: Mapping[BundleKind, bytes], bundles: tuple[Bundle, ...] = ()
+    ) -> "RolloutTask":
+        """The task with these files only, or with the bundles that stand for them."""
+        return replace(
+            self,
+            workspace=files.get(BundleKind.WORKSPACE, b""),
+            tests=files.get(BundleKind.TESTS, b""),
+            solution=files.get(BundleKind.SOLUTION, b""),
+            bundles=bundles,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 BENCHMARKING = "/api/v1/benchmarking"
 SUITES = "/api/v1/suites"
 ROLLOUTS = "/api/v1/rollouts"
+ROLLOUT_TASKS = f"{ROLLOUTS}/tasks"
+ARTIFACTS = f"{ROLLOUTS}/runs/{{job_id}}/{{sample}}/{{rollout}}/artifacts"
 QUEUE = "/api/v1/queue"
 LIMITS = f"{QUEUE}/limits"
 MODELS = "/api/v1/models"

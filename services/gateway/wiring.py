@@ -21,6 +21,7 @@ from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.paths import (
     DATASETS_PAGE,
     FILES,
+    ROLLOUT_TASKS,
     ROLLOUTS,
     SUITE_PAGES,
     SUITES,
@@ -151,13 +152,16 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
     by_path = {
         SUITES: settings.max_suite_body_bytes,
         ROLLOUTS: settings.max_suite_body_bytes,
+        ROLLOUT_TASKS: settings.max_file_bytes,
         **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
         UPLOADS: settings.max_upload_bytes,
         DATASETS_PAGE: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,
     }
     return BodyLimit(
-        max_bytes=settings.max_body_bytes, by_path=by_path, streamed=(UPLOADS, DATASETS_PAGE, FILES)
+        max_bytes=settings.max_body_bytes,
+        by_path=by_path,
+        streamed=(UPLOADS, DATASETS_PAGE, FILES, ROLLOUT_TASKS),
     )
 
 

@@ -92,7 +92,7 @@ class SchedulerSettings(BaseSettings):
     min_run_time_seconds: float = Field(default=60.0, ge=0)
     """Time that a run executes before a run of another user may preempt it."""
     max_stored_bytes_per_user: int = Field(default=100_000_000_000, ge=1)
-    """Bytes that the data sets, files, batch outputs and suites of one user may take."""
+    """Bytes that the data sets, files, batch outputs, suites and tasks of one user may take."""
     max_stored_files_per_user: int = Field(default=10_000, ge=1)
     """Data sets, files, batch outputs and versions of suites of one user."""
     max_stored_rows_per_user: int = Field(default=200_000_000, ge=1)
@@ -141,6 +141,8 @@ class SchedulerSettings(BaseSettings):
     # This and the lines are the limits of OpenAI's batches.
     max_batch_file_bytes: int = Field(default=200 * 1000**2, ge=1)
     """Largest file of a batch."""
+    max_tasks_bytes: int = Field(default=256 * 1024**2, ge=1)
+    """Largest set of tasks for rollouts, compressed."""
     max_batch_lines: int = Field(default=50_000, ge=1)
     """Most lines of a batch."""
 

@@ -40,12 +40,14 @@ from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.rate_limits.wiring import make_rate_limits
 from services.scheduler.rollouts import grpc_api as rollouts_grpc_api
-from services.scheduler.rollouts.wiring import make_rollout_api
+from services.scheduler.rollouts.artifacts import grpc_api as artifacts_grpc_api
+from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifacts
+from services.scheduler.rollouts.wiring import OrderParts, make_rollouts
 from services.scheduler.runs import grpc_api
 from services.scheduler.runs.grpc_api import GrpcApi
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
-from services.scheduler.runs.wiring import OrderSources, RunSignals, make_runs
+from services.scheduler.runs.wiring import OrderSources, RunRecords, RunSignals, make_runs
 from services.scheduler.scaling import grpc_api as scaling_grpc_api
 from services.scheduler.scaling.wiring import make_scaling
 from services.scheduler.settings import SchedulerSettings
@@ -70,6 +72,7 @@ SERVICE_NAMES = (
     changes_grpc_api.SERVICE_NAME,
     scaling_grpc_api.SERVICE_NAME,
     rollouts_grpc_api.SERVICE_NAME,
+    artifacts_grpc_api.SERVICE_NAME,
 )
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long
 # (decision 0032).
@@ -196,21 +199,32 @@ class SchedulerParts:
             rates=self._rate_limits.tracker,
             retry_budget=self._rate_limits.retry_budget,
         )
-        sources = OrderSources(
+        self._runs = make_runs(
+            connections,
+            limits=limits,
+            sources=self._order_sources(definitions),
+            signals=self._signals,
+            records=RunRecords(self._record, DeleteArtifacts(self._uploads.objects)),
+        )
+        self._batches = make_batches(
+            settings, connections, runs=self._runs, uploads=self._uploads, storage=storage
+        )
+        self._rollouts = make_rollouts(
+            settings,
+            connections,
+            OrderParts(suites=self._suites, uploads=self._uploads, runs=self._runs, storage=storage),
+        )
+        self._scaling = make_scaling(
+            settings, connections, pools=definitions.pools.pools, runs=self._runs, signals=self._signals
+        )
+
+    def _order_sources(self, definitions: Definitions) -> OrderSources:
+        return OrderSources(
             suites=self._suites.catalogue,
             datasets=self._uploads.datasets,
             pools=definitions.pools,
             pricing=ResolvePrice(definitions.prices),
             allowed_base_urls=definitions.allowed_base_urls,
-        )
-        self._runs = make_runs(
-            connections, limits=limits, sources=sources, signals=self._signals, record=self._record
-        )
-        self._batches = make_batches(
-            settings, connections, runs=self._runs, uploads=self._uploads, storage=storage
-        )
-        self._scaling = make_scaling(
-            settings, connections, pools=definitions.pools.pools, runs=self._runs, signals=self._signals
         )
 
     def apis(self) -> list[Registration]:
@@ -233,7 +247,8 @@ class SchedulerParts:
             self._batches.api,
             make_change_api(self._connections),
             self._scaling.api,
-            make_rollout_api(self._connections, suites=self._suites, runs=self._runs),
+            self._rollouts.api,
+            self._rollouts.artifact_api,
         )
         return [api.register for api in apis]
 
@@ -258,6 +273,7 @@ class SchedulerParts:
             "make streams": every(MAKE_STREAMS_SECONDS, maker.make_missing, name="make streams"),
             "forget idle runs": every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
             "follow heartbeats": self.workers.registry.listen(),
+            **self._rollouts.loops(),
             **self._reports(),
         }
 
@@ -294,7 +310,7 @@ class SchedulerParts:
         )
         leader = make_run_leader(self._settings, self._connections, led)
         old_changes = make_change_cleanup(self._settings, self._connections)
-        cleanups = (*self._uploads.cleanups, self._runs.delete, old_changes)
+        cleanups = (*self._uploads.cleanups, self._rollouts.cleanup, self._runs.delete, old_changes)
         marks = self._scaling.marks
         loops = BackgroundLoops(
             {

@@ -1,6 +1,8 @@
 """Settings of a worker, read from environment variables."""
 
+from os import getuid
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Literal
 
 from pydantic import Field
@@ -77,5 +79,9 @@ class WorkerSettings(BaseSettings):
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core."""
+    bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{getuid()}"
+    """Folder where files of tasks are kept for further rollouts. It may be emptied at any time."""
+    bundle_cache_bytes: int = Field(default=2 * 1024**3, ge=0)
+    """Bytes of tasks that are kept; those used last stay."""
     heartbeat_seconds: float = Field(default=3.0, gt=0)
     """Interval of the worker's heartbeats."""

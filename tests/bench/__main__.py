@@ -17,7 +17,7 @@ from tests.bench.scheduler import (
     spreading,
     uploading,
 )
-from tests.bench.worker import idling
+from tests.bench.worker import idling, rollouts
 
 BENCHES = {
     "render": rendering.main,
@@ -31,6 +31,7 @@ BENCHES = {
     "cancel": cancelling.main,
     "spread": spreading.main,
     "idle": idling.main,
+    "rollouts": rollouts.main,
     "traffic": traffic.main,
     "pages": viewing.main,
     "live": viewing.live,

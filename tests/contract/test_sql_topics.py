@@ -15,6 +15,8 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("user_suites", "user_suite_versions", "user_suite_files"), "suites"),
         **dict.fromkeys(("dataset_contents", "datasets", "files", "unreferenced_prefixes"), "uploads"),
         **dict.fromkeys(("dataset_rows", "file_rows"), "uploads"),
+        **dict.fromkeys(("task_sets", "task_bundles", "task_set_uses"), "uploads.task_sets"),
+        "rollout_artifacts": "uploads",
         **dict.fromkeys(("limits", "user_priorities", "request_counts"), "limits"),
         **dict.fromkeys(("runs", "run_rows", "run_traces", "tasks", "deleted_runs"), "runs.lifecycle"),
         "user_admissions": "runs.admission",

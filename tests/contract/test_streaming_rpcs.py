@@ -12,6 +12,7 @@ DECISION_OF = {
     "proctor.v1.FileService.ReadFile": "0006-exports-are-a-stream",
     "proctor.v1.FileService.UploadFile": "0012-uploads-are-a-stream",
     "proctor.v1.DatasetService.UploadDataset": "0012-uploads-are-a-stream",
+    "proctor.v1.RolloutService.UploadTasks": "0012-uploads-are-a-stream",
 }
 
 

@@ -1,10 +1,12 @@
-"""Packs the task folders of an order, and their overrides, for the gateway."""
+"""Packs the task folders of an order, and their overrides, for an upload; and the order that names them."""
 
 import gzip
 import io
 import json
 import tarfile
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +17,41 @@ from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 _OWN = "overrides.json"
 
 
-def order_of(config: RolloutsConfig, group: OrderGroup, request_id: str) -> rollouts_pb2.OrderRolloutsRequest:
+@dataclass(frozen=True, slots=True)
+class PackedTasks:
+    """A .tar.gz of folders, and overrides by their names as JSON texts. Equal entries are equal here."""
+
+    archive: bytes
+    overrides_json: Mapping[str, str]
+
+
+def packed(entries: Sequence[TaskEntry]) -> PackedTasks:
     """Raises Refused for folders that cannot be read."""
-    entries = group.entries
     names = _names([entry.folder for entry in entries])
     overrides = {
         name: json.dumps(values)
         for name, entry in zip(names, entries, strict=True)
         if (values := _overrides(entry))
     }
+    return PackedTasks(_archive(names, entries), overrides)
+
+
+def order_of(
+    config: RolloutsConfig, group: OrderGroup, tasks_digest: str, parallel_group: str
+) -> rollouts_pb2.OrderRolloutsRequest:
+    """Orders with the same `parallel_group` share the configuration's `parallel`."""
     return rollouts_pb2.OrderRolloutsRequest(
         name=config.name,
-        tasks=_packed(names, entries),
-        overrides_json=overrides,
+        tasks_digest=tasks_digest,
         agent=config.agent,
         models=group.models,
         rollouts=group.rollouts,
         project_id=config.project_id,
         params=config.params if config.params.ListFields() else None,
         max_cost=config.max_cost,
-        request_id=request_id,
+        request_id=str(uuid.uuid4()),
+        parallel=config.parallel or None,
+        parallel_group=parallel_group,
     )
 
 
@@ -58,7 +75,7 @@ def _overrides(entry: TaskEntry) -> dict[str, Any]:
     return values
 
 
-def _packed(names: Sequence[str], entries: Sequence[TaskEntry]) -> bytes:
+def _archive(names: Sequence[str], entries: Sequence[TaskEntry]) -> bytes:
     """Links are packed as links: the scheduler refuses them by name."""
     written = io.BytesIO()
     with (

@@ -42,7 +42,7 @@ class TaskEntry:
 
 @dataclass(frozen=True, slots=True)
 class RolloutsConfig:
-    """`document` is the file as it was read; `parallel` is shown, and bounded by the slots of the workers."""
+    """`document` is the file as it was read. `parallel`: rollouts at a time; 0: all that workers take."""
 
     path: Path
     name: str

@@ -14,13 +14,13 @@ from proctor.cli.gateway import Session
 from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import JsonValue
-from proctor.cli.rollouts.archive import order_of
+from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import RolloutsConfig, read_config
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
 from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
-from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+from proctor.v1 import outcome_pb2, results_service_pb2, rollout_service_pb2, run_pb2
 
 _PAGE_SIZE = 20
 
@@ -86,11 +86,18 @@ def summarize(
 
 
 async def _order(client: ProctorClient, config: RolloutsConfig, folders: RolloutFolders) -> None:
-    """All archives are made before the first is sent."""
-    groups = config.groups()
-    orders = [order_of(config, group, str(uuid.uuid4())) for group in groups]
+    """All archives are made before the first is sent. Equal ones are sent once."""
+    space = str(uuid.uuid4())
+    groups = [(group, packed(group.entries)) for group in config.groups()]
+    stored: list[tuple[PackedTasks, str]] = []
     first = 1
-    for group, order in zip(groups, orders, strict=True):
+    for group, tasks in groups:
+        digest = next((known for other, known in stored if other == tasks), "")
+        if not digest:
+            header = rollout_service_pb2.TasksHeader(name=config.name, overrides_json=tasks.overrides_json)
+            digest = (await client.rollouts.upload(header, tasks.archive)).tasks_digest
+            stored.append((tasks, digest))
+        order = order_of(config, group, digest, space)
         ordered = await client.rollouts.order(order)
         task_dirs = [str(entry.folder) for entry in group.entries]
         for run in ordered.runs:

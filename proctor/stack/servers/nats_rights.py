@@ -56,7 +56,13 @@ _SCHEDULER = Rights(
         "$JS.API.>",
         "$JS.FC.>",
     ),
-    (messaging.PROGRESS_OF_ALL_RUNS, messaging.CHANGES_OF_ALL_RUNS, messaging.ALL_RATES),
+    (
+        messaging.PROGRESS_OF_ALL_RUNS,
+        messaging.CHANGES_OF_ALL_RUNS,
+        messaging.ALL_RATES,
+        messaging.ALL_BUNDLES,
+        messaging.ALL_ARTIFACTS,
+    ),
 )
 _RESULTS = Rights((messaging.PROGRESS_OF_ALL_RUNS, *_pulled("OUTCOMES")))
 
@@ -72,6 +78,8 @@ def _worker_rights(pool: str) -> Rights:
             messaging.work_of_pool(pool),
             messaging.OUTCOMES_OF_ALL_RUNS,
             messaging.ALL_RATES,
+            messaging.bundle_subject(pool),
+            messaging.artifact_subject(pool),
             f"$KV.WORKERS.{messaging.heartbeat_key(pool, '>')}",
             f"$KV.SWITCHES.{messaging.switch_key(pool)}",
             *_pulled(messaging.work_stream_name(pool)),

@@ -143,6 +143,7 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> dict[str, str]:
     """An environment with the key of its pool's provider and its pool's user of NATS, and of no other."""
+    caches = {"PROCTOR_WORKER_BUNDLE_CACHE_DIR": str(options.state_dir.absolute() / "tasks")}
     own = {
         "PROCTOR_WORKER_POOL": pool.name,
         "PROCTOR_WORKER_HEALTH_ADDRESS": health,
@@ -150,7 +151,7 @@ def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health
     }
     name = pool.provider.api_key_env if pool.provider else ""
     keys = {each: options.environment[each] for each in (name, f"{name}_FILE") if each in options.environment}
-    return {**server_environment("worker", options, wiring), **keys, **own}
+    return {**caches, **server_environment("worker", options, wiring), **keys, **own}
 
 
 def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> ChildSpec:

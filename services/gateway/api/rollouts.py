@@ -61,7 +61,12 @@ class RolloutsRequest(RequestBody):
         examples=["mine"],
         description="Name of the set of tasks, which becomes the suite of the jobs",
     )
-    tasks: Text = Field(description="Task folders as .tar.gz, at most 2 MiB compressed, in base64")
+    tasks: Text = Field(
+        default="", description="Task folders as .tar.gz, at most 2 MiB compressed, in base64"
+    )
+    tasks_digest: Text = Field(
+        default="", pattern="^([0-9a-f]{64})?$", description="Tasks that were uploaded, instead of tasks"
+    )
     models: list[ModelName] = Field(
         min_length=1,
         max_length=20,
@@ -77,11 +82,18 @@ class RolloutsRequest(RequestBody):
     project_id: ProjectId = 0
     params: Params | None = None
     max_cost: MaxCost = None
+    parallel: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        description="Rollouts at a time, over all models",
+    )
 
     def to_proto(self, user: str, request_id: str) -> rollouts_pb2.OrderRolloutsRequest:
         return rollouts_pb2.OrderRolloutsRequest(
             name=self.name,
             tasks=_decoded(self.tasks),
+            tasks_digest=self.tasks_digest,
             overrides_json={folder: json_text(values) for folder, values in self.overrides.items()},
             agent=self.agent.to_proto(),
             models=self.models,
@@ -89,6 +101,7 @@ class RolloutsRequest(RequestBody):
             project_id=self.project_id,
             params=self.params.to_proto() if self.params else None,
             max_cost=self.max_cost,
+            parallel=self.parallel,
             user=user,
             request_id=request_id,
         )
@@ -112,7 +125,7 @@ class RolloutsOrdered(BaseModel):
 @router.post(
     "",
     status_code=201,
-    responses=problems(400, 409, 413, 422, 503),
+    responses=problems(400, 404, 409, 413, 422, 503),
     summary="Order rollouts: one job per model over the tasks",
 )
 async def order(

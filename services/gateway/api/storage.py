@@ -22,7 +22,7 @@ class StorageAmount(BaseModel):
 
 
 class StorageShare(BaseModel):
-    kind: str = Field(description="datasets, files, batch_output or suites")
+    kind: str = Field(description="datasets, files, batch_output, suites, tasks or artifacts")
     used: StorageAmount
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from services.gateway.paths import (
+    ARTIFACTS,
     ASSETS,
     BATCHES,
     BENCHMARKING,
@@ -20,6 +21,7 @@ from services.gateway.paths import (
     OPENAI_MODELS,
     QUEUE,
     READING_METHODS,
+    ROLLOUT_TASKS,
     ROLLOUTS,
     STORAGE,
     SUITES,
@@ -73,7 +75,10 @@ METHODS: Mapping[str, Permission] = {
     "AddSuite": _CHANGE,
     "DeleteSuite": _OWNER,
     # Rollouts. Their runs and suites have the permissions of any other.
+    "UploadTasks": _CHANGE,
     "OrderRollouts": _CHANGE,
+    "ListArtifacts": _READ,
+    "ReadArtifact": _READ,
     "GetRollouts": _READ,
     "ListRollouts": _READ,
     # Data sets, files and batches.
@@ -183,6 +188,9 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", QUEUE): "GetQueue",
     ("GET", LIMITS): "GetLimits",
     ("PATCH", LIMITS): "SetLimits",
+    ("POST", ROLLOUT_TASKS): "UploadTasks",
+    ("GET", ARTIFACTS): "ListArtifacts",
+    ("GET", f"{ARTIFACTS}/{{execution}}/{{name}}"): "ReadArtifact",
     ("POST", ROLLOUTS): "OrderRollouts",
     ("GET", ROLLOUTS): "ListRollouts",
     ("GET", f"{ROLLOUTS}/{{order_id}}"): "GetRollouts",

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from proctor.client.calls import send_chunks
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
+from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import batch_service_pb2_grpc as batch_grpc
 from proctor.v1 import change_service_pb2_grpc as change_grpc
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
@@ -50,6 +51,7 @@ SENT_ONCE = (
     # gRPC aborts the process when it retries a client stream during a write.
     "proctor.v1.DatasetService/UploadDataset",
     "proctor.v1.FileService/UploadFile",
+    "proctor.v1.RolloutService/UploadTasks",
 )
 # Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
 _LONG_CALL_FACTOR = 10
@@ -154,6 +156,7 @@ class Scheduler:
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(calls)
         self.storage: storage_grpc.StorageServiceAsyncStub = storage_grpc.StorageServiceStub(calls)
         self.rollouts: rollout_grpc.RolloutServiceAsyncStub = rollout_grpc.RolloutServiceStub(calls)
+        self.artifacts: artifact_grpc.ArtifactServiceAsyncStub = artifact_grpc.ArtifactServiceStub(calls)
         self.request_counts: request_count_grpc.RequestCountServiceAsyncStub = (
             request_count_grpc.RequestCountServiceStub(calls)
         )

@@ -12,7 +12,7 @@ from proctor.v1.comparison_service_pb2 import CompareRunsRequest
 from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
-from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
+from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest, UploadTasksRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from proctor.values.run import LOCAL_USER, Principal
@@ -71,6 +71,7 @@ AMENDMENTS: dict[str, Amend] = {
     "CreateBatch": _with_user(CreateBatchRequest),
     "UploadDataset": _with_user(UploadDatasetRequest, "header"),
     "UploadFile": _with_user(UploadFileRequest, "header"),
+    "UploadTasks": _with_user(UploadTasksRequest, "header"),
     "CompareRuns": _without_version(CompareRunsRequest),
     "GetLeaderboard": _without_version(GetLeaderboardRequest),
     "GetHistory": _without_version(GetHistoryRequest),

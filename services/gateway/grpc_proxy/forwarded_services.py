@@ -12,6 +12,7 @@ from structlog.contextvars import bind_contextvars
 from proctor.client.calls import send_chunks
 from proctor.v1 import (
     answer_service_pb2,
+    artifact_service_pb2,
     batch_service_pb2,
     change_service_pb2,
     comparison_service_pb2,
@@ -48,6 +49,7 @@ _SCHEDULER_FILES = (
     batch_service_pb2,
     storage_service_pb2,
     rollout_service_pb2,
+    artifact_service_pb2,
 )
 _RESULTS_FILES = (
     answer_service_pb2,

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from services.common.clock import Clock
 from services.gateway.api import (
     answers,
+    artifacts,
     batches,
     changes,
     exports,
@@ -20,6 +21,7 @@ from services.gateway.api import (
     models,
     queue,
     rescoring,
+    rollout_tasks,
     rollouts,
     storage,
 )
@@ -47,6 +49,8 @@ from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 _ROUTERS = (
     runs.router,
     rollouts.router,
+    rollout_tasks.router,
+    artifacts.router,
     comparisons.router,
     leaderboard.router,
     exports.router,

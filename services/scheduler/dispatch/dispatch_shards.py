@@ -1,10 +1,11 @@
 """Shards go out by credit: what is done frees it, what waits takes it. Attempts count before sending."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import ceil
 
+from services.scheduler.dispatch.parallel_bounds import ParallelBounds
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
@@ -32,12 +33,18 @@ class CreditRule:
     ceiling: int
     seconds_ahead: float
 
-    def credit(self, capacity: int, runs: int, samples_per_second: float | None) -> int:
+    def credit(
+        self,
+        capacity: int,
+        runs: int,
+        samples_per_second: float | None,
+        shard_samples: int = MAX_SHARD_SAMPLES,
+    ) -> int:
         """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""
         # Twice what the workers hold: the next load waits in the stream when one is done.
         for_workers = 2 * capacity / runs
         for_speed = (samples_per_second or 0.0) * self.seconds_ahead
-        wanted = ceil(max(for_workers, for_speed) / MAX_SHARD_SAMPLES)
+        wanted = ceil(max(for_workers, for_speed) / shard_samples)
         return min(max(self.floor, wanted), self.ceiling)
 
 
@@ -82,6 +89,7 @@ class DispatchShards:
     tracker: ProgressTracker
     registry: WorkerRegistry
     rule: CreditRule
+    bounds: ParallelBounds = field(default_factory=ParallelBounds)
 
     async def reload(self, target: DispatchedRun) -> None:
         """Begins from what is stored: at the start of a term, and after shards were given back."""
@@ -99,6 +107,13 @@ class DispatchShards:
 
     async def dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
         """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
+        if target.run.order.max_parallel is None:
+            await self._dispatch(target, load, now)
+            return
+        async with self.bounds.lock:
+            await self._dispatch(target, load, now)
+
+    async def _dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
         ledger, room_bytes = target.ledger, load.room_bytes
         credit = self._credit(target, load.runs, now)
         if not ledger.is_drained and credit - len(ledger.in_flight) < worth_sending(credit):
@@ -139,12 +154,16 @@ class DispatchShards:
         """Shards that the run may have in flight and can pay for; its first one shows their cost."""
         run = target.run
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
-        credit = self.rule.credit(capacity, runs, self.tracker.samples_per_second(run.run_id, now))
+        speed = self.tracker.samples_per_second(run.run_id, now)
+        shard_samples = 1 if run.order.rollouts_group else MAX_SHARD_SAMPLES
+        credit = self.rule.credit(capacity, runs, speed, shard_samples)
         counts = self.tracker.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
         # The budget is in samples, the credit in shards: the largest shard keeps the run within its limit.
-        largest = max((shard.size for shard in target.ledger.in_flight.values()), default=MAX_SHARD_SAMPLES)
-        return int(max(min(credit, samples // largest), 1))
+        largest = max((shard.size for shard in target.ledger.in_flight.values()), default=shard_samples)
+        credit = int(max(min(credit, samples // largest), 1))
+        room = self.bounds.room(run, target.ledger)
+        return credit if room is None else min(credit, room)
 
 
 def _first_within(room_bytes: float, filled: Sequence[FilledShard]) -> Sequence[FilledShard]:

@@ -12,7 +12,14 @@ from services.common.clock import Clock
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
-from services.scheduler.planning.shard import MissingSample, ShardCutter, number_shards, shards_of_missing
+from services.scheduler.planning.shard import (
+    MAX_SHARD_BYTES,
+    MAX_SHARD_SAMPLES,
+    MissingSample,
+    ShardCutter,
+    number_shards,
+    shards_of_missing,
+)
 from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.cancellable_threads import CancellableThreads
@@ -137,7 +144,8 @@ class PlanRun:
             while chunk := await self.threads.run(next, chunks, None):
                 await put(chunk)
                 for sample in chunk:
-                    cutter.add(sample.size_bytes)
+                    # A rollout takes minutes: each is a shard, so that none is done again with another.
+                    cutter.add(MAX_SHARD_BYTES if sample.rollout else sample.size_bytes)
                 count += len(chunk)
                 if self.clock.monotonic() - noted_at >= NOTE_SECONDS:
                     await self._note(token, run, f"planning {task.name}")
@@ -217,7 +225,8 @@ class PlanRun:
     ) -> bool:
         # Behind those of earlier epochs: results counts outcomes by the number of the shard.
         first = await self.shards.next_shard_number(run)
-        shards = list(shards_of_missing(missing, tasks, first))
+        most = 1 if run.order.rollouts_group else MAX_SHARD_SAMPLES
+        shards = list(shards_of_missing(missing, tasks, first, most))
         return not shards or await self.shards.add_shards(token, run, shards)
 
 

@@ -89,13 +89,16 @@ class MissingSample:
 
 
 def shards_of_missing(
-    missing: Iterable[MissingSample], tasks: Sequence[PlannedTask], first_number: int
+    missing: Iterable[MissingSample],
+    tasks: Sequence[PlannedTask],
+    first_number: int,
+    most_samples: int = MAX_SHARD_SAMPLES,
 ) -> Iterator[Shard]:
     """Shards for a later epoch out of what is missing, which comes in the order of rollout and sample."""
     number = first_number
     held: list[MissingSample] = []
     for item in missing:
-        if held and not _fits(item, held, tasks):
+        if held and (len(held) == most_samples or not _fits(item, held, tasks)):
             yield _shard_of(held, tasks, number)
             number += 1
             held = []
@@ -114,7 +117,7 @@ def task_index_of(sample: int, tasks: Sequence[PlannedTask]) -> int:
 
 def _fits(item: MissingSample, held: Sequence[MissingSample], tasks: Sequence[PlannedTask]) -> bool:
     # Weights are not stored; a shard that is too heavy goes out as several messages.
-    if len(held) == MAX_SHARD_SAMPLES or held[0].rollout != item.rollout:
+    if held[0].rollout != item.rollout:
         return False
     return task_index_of(held[0].sample, tasks) == task_index_of(item.sample, tasks)
 

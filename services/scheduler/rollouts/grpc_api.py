@@ -2,6 +2,7 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -23,9 +24,12 @@ from services.scheduler.rollouts.errors import RolloutsNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
-from services.scheduler.rollouts.submit_rollouts import SubmitRollouts
+from services.scheduler.rollouts.submit_rollouts import ARCHIVE, SubmitRollouts
 from services.scheduler.runs.reads.proto import brief_to_proto, snapshot_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.uploads.proto import open_upload
+from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
+from services.scheduler.uploads.task_sets.task_set import TasksHeader
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["RolloutService"].full_name
 # Each has up to 20 runs.
@@ -58,6 +62,7 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
     return RolloutsOrder(
         name=request.name,
         tasks=request.tasks,
+        tasks_digest=request.tasks_digest,
         models=tuple(request.models),
         user=request.user or DEFAULT_USER,
         request_id=checked_request_id(request.request_id) or str(uuid4()),
@@ -67,17 +72,34 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
         project_id=request.project_id,
         params=params,
         max_cost=request.max_cost if request.HasField("max_cost") else None,
+        parallel=request.parallel if request.HasField("parallel") else None,
+        parallel_group=request.parallel_group,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
+    adding: AddTaskSet
     submit: SubmitRollouts
     show: ShowRun
     orders: ShowOrders
 
     def register(self, server: grpc.aio.Server) -> None:
         rollout_service_pb2_grpc.add_RolloutServiceServicer_to_server(self, server)
+
+    async def UploadTasks(
+        self, request_iterator: AsyncIterable[messages.UploadTasksRequest], context: RpcContext
+    ) -> messages.UploadTasksResponse:
+        first, contents = await open_upload(request_iterator)
+        header = TasksHeader(
+            name=first.header.name or ARCHIVE,
+            user=first.header.user or DEFAULT_USER,
+            overrides_json=dict(first.header.overrides_json),
+        )
+        tasks = await self.adding.add(header, contents)
+        return messages.UploadTasksResponse(
+            tasks_digest=tasks.digest, task_ids=tasks.task_ids, stored_bytes=tasks.size_bytes
+        )
 
     async def OrderRollouts(
         self, request: messages.OrderRolloutsRequest, context: RpcContext

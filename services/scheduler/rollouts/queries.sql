@@ -40,3 +40,27 @@ WHERE ($1::text IS NULL OR suite = $1)
 
 -- name: runs_of_orders: Return the runs that are left of some ($1 runs)
 SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);
+
+-- name: get_run_owner: Return the user of a run ($1 run)
+SELECT username FROM runs WHERE run_id = $1;
+
+-- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is there ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time)
+INSERT INTO rollout_artifacts (run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at)
+SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9 FROM runs WHERE run_id = $1 FOR SHARE
+ON CONFLICT (run_id, sample, rollout, execution, name, part)
+DO UPDATE SET size_bytes = excluded.size_bytes, stored_at = excluded.stored_at
+RETURNING true;
+
+-- name: list_artifacts: Return the artifacts of a rollout ($1 run, $2 sample, $3 rollout, $4 most)
+SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
+FROM rollout_artifacts
+WHERE run_id = $1 AND sample = $2 AND rollout = $3
+GROUP BY execution, name
+ORDER BY execution, name
+LIMIT $4;
+
+-- name: has_artifact_part: Return whether a part is recorded ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part)
+SELECT EXISTS (
+    SELECT FROM rollout_artifacts
+    WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6
+);

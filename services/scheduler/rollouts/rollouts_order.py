@@ -12,33 +12,46 @@ from services.scheduler.runs.lifecycle.run import Run
 
 # Each model makes a run of its own.
 MAX_MODELS = 20
-# Base64 in a document of three times that, which has room for the instructions too.
-MAX_BUNDLE_BYTES = 2 * 1024 * 1024
+# What a call without a stream has room for.
+MAX_ARCHIVE_BYTES = 2 * 1024 * 1024
 # Each step sends the whole history again: cost grows with the square of the steps.
 MAX_STEPS = 1000
+MAX_PARALLEL = 10_000
+MAX_GROUP_LETTERS = 100
 MAX_COMMAND_SECONDS = 3600.0
 MAX_TOKENS = 100_000_000
 
 
 class TooManyBytes(TaskError):
-    """The tasks have {bytes} bytes compressed, more than the {limit} of an order. Order fewer at a time."""
+    """The tasks have {bytes} bytes, over the {limit} of an order. Upload them, and order by tasks_digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutsOrder:
-    """`tasks` are task folders as .tar.gz; `overrides_json` is by their names. `request_id` is a UUID."""
+    """`tasks` are task folders as .tar.gz; `overrides_json` is by their names. `request_id` is a UUID.
+
+    Or `tasks_digest` names tasks that were uploaded. `parallel` bounds the rollouts at a time, over all
+    orders of the user with the same `parallel_group`; an empty one means this order only.
+    """
 
     name: str
-    tasks: bytes
     models: tuple[str, ...]
     user: str
     request_id: str
+    tasks: bytes = b""
+    tasks_digest: str = ""
     agent: RolloutAgent = field(default_factory=RolloutAgent)
     overrides_json: Mapping[str, str] = field(default_factory=dict)
     rollouts: int = 1
     project_id: int = 0
     params: GenerationParams = field(default_factory=GenerationParams)
     max_cost: float | None = None
+    parallel: int | None = None
+    parallel_group: str = ""
+
+    @property
+    def rollouts_group(self) -> str:
+        return f"{self.user}/{self.parallel_group or self.request_id}"
 
     def id_for(self, model: str) -> str:
         """The id of the run of a model, and of the call that submits it: the same for a repeated order."""
@@ -63,6 +76,11 @@ def check_order(order: RolloutsOrder) -> None:
         raise _invalid("models", f"models has {len(order.models)} names, but may have at most {MAX_MODELS}.")
     if len(set(order.models)) < len(order.models):
         raise _invalid("models", "models names a model twice. Order more rollouts of it instead.")
+    _check_tasks(order)
+    if order.parallel is not None and not 1 <= order.parallel <= MAX_PARALLEL:
+        raise _invalid("parallel", f"parallel must be from 1 to {MAX_PARALLEL:,}.")
+    if len(order.parallel_group) > MAX_GROUP_LETTERS:
+        raise _invalid("parallel_group", f"parallel_group may have at most {MAX_GROUP_LETTERS} letters.")
     agent = order.agent
     if not 1 <= agent.max_steps <= MAX_STEPS:
         raise _invalid("agent.max_steps", f"agent.max_steps must be from 1 to {MAX_STEPS}.")
@@ -71,6 +89,16 @@ def check_order(order: RolloutsOrder) -> None:
     if not 0 < agent.command_seconds <= MAX_COMMAND_SECONDS:
         sentence = f"agent.command_seconds must be above 0 and at most {MAX_COMMAND_SECONDS:g}."
         raise _invalid("agent.command_seconds", sentence)
+
+
+def _check_tasks(order: RolloutsOrder) -> None:
+    if bool(order.tasks) == bool(order.tasks_digest):
+        raise _invalid("tasks", "tasks and tasks_digest: give one of them.")
+    if order.tasks_digest and order.overrides_json:
+        sentence = "overrides_json belongs to the upload of the tasks, where they are named by a digest."
+        raise _invalid("overrides_json", sentence)
+    if (size := len(order.tasks)) > MAX_ARCHIVE_BYTES:
+        raise TooManyBytes(bytes=size, limit=MAX_ARCHIVE_BYTES)
 
 
 def _invalid(field_name: str, sentence: str) -> InvalidParameter:

@@ -1,7 +1,7 @@
 """Registers the tasks of an order as a suite, and submits one run per model over it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from proctor.values.names.suite_name import versioned_name
@@ -9,24 +9,25 @@ from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
-from services.scheduler.rollouts.ports import ReadTasks, WriteSuite
-from services.scheduler.rollouts.rollouts_order import (
-    MAX_BUNDLE_BYTES,
-    OrderedRollouts,
-    RolloutsOrder,
-    TooManyBytes,
-    check_order,
-)
+from services.scheduler.rollouts.ports import WriteSuite
+from services.scheduler.rollouts.rollouts_order import OrderedRollouts, RolloutsOrder, check_order
 from services.scheduler.rollouts.stored_order import RolloutsOrderStore, StoredOrder
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.add_suite import AddSuite
+from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
+from services.scheduler.uploads.task_sets.find_tasks import FindTasks
+from services.scheduler.uploads.task_sets.task_set import TasksHeader
+
+ARCHIVE = "tasks.tar.gz"
+_CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitRollouts:
-    read: ReadTasks
+    adding: AddTaskSet
+    finding: FindTasks
     write: WriteSuite
     suites: AddSuite
     orders: RolloutsOrderStore
@@ -36,10 +37,10 @@ class SubmitRollouts:
         """Every run is checked before the first is stored."""
         check_order(order)
         refuse(user_problem(order.user))
-        tasks = await asyncio.to_thread(self.read, order.tasks, order.overrides_json)
-        if (size := sum(task.bundle_bytes for task in tasks)) > MAX_BUNDLE_BYTES:
-            raise TooManyBytes(bytes=size, limit=MAX_BUNDLE_BYTES)
+        digest = order.tasks_digest or await self._added(order)
+        tasks = await self.finding.tasks(digest, order.user)
         document = await asyncio.to_thread(self.write, order.name, tasks, order.agent)
+        await self.finding.keep_for_suite(digest, order.user, document.digest)
         added = await self.suites.add(document, order.user)
         suite = versioned_name(added.suite.name, added.suite.version)
         submissions = [self._submission(order, suite, model) for model in order.models]
@@ -48,6 +49,10 @@ class SubmitRollouts:
         await self.orders.add(_stored(order, task_ids, prepared))
         runs = [await self.submitting.submit(submission) for submission in submissions]
         return OrderedRollouts(order.request_id, suite, task_ids, tuple(runs))
+
+    async def _added(self, order: RolloutsOrder) -> str:
+        header = TasksHeader(ARCHIVE, order.user, order.overrides_json)
+        return (await self.adding.add(header, _chunks(order.tasks))).digest
 
     def _submission(self, order: RolloutsOrder, suite: str, model: str) -> Submission:
         run_id = order.id_for(model)
@@ -59,6 +64,8 @@ class SubmitRollouts:
             params=order.params,
             prompt_form=PromptForm.CHAT,
             max_cost=order.max_cost,
+            rollouts_group=order.rollouts_group,
+            max_parallel=order.parallel,
         )
         return Submission(RunId(run_id), run_order, order.user, request_id=run_id)
 
@@ -78,3 +85,8 @@ def _stored(order: RolloutsOrder, task_ids: tuple[str, ...], runs: Sequence[Run]
         run_ids=tuple(run.run_id for run in runs),
         created_at=runs[0].created_at,
     )
+
+
+async def _chunks(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), _CHUNK_BYTES):
+        yield content[start : start + _CHUNK_BYTES]

@@ -1,19 +1,102 @@
-"""Joins the parts of rollouts."""
+"""Joins the parts of rollouts: their tasks, which uploads store, and the orders of runs over them."""
+
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+from uuid import uuid4
 
 from services.scheduler.postgres import Connections
+from services.scheduler.rollouts.artifacts.grpc_api import GrpcArtifactApi
+from services.scheduler.rollouts.artifacts.nats import NatsArtifacts
+from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
+from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
+from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 from services.scheduler.rollouts.grpc_api import GrpcRolloutApi
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.show_orders import ShowOrders
 from services.scheduler.rollouts.submit_rollouts import SubmitRollouts
-from services.scheduler.rollouts.yaml_suite import read_order, write_suite
+from services.scheduler.rollouts.yaml_suite import read_tasks, write_suite
 from services.scheduler.runs.wiring import RunParts
+from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
+from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
+from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
+from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
+from services.scheduler.uploads.task_sets.find_bundle import FindBundle
+from services.scheduler.uploads.task_sets.find_tasks import FindTasks
+from services.scheduler.uploads.task_sets.nats import NatsBundleAnswers
+from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
+from services.scheduler.uploads.task_sets.proto import tasks_from_bytes, tasks_to_bytes
+from services.scheduler.uploads.wiring import UploadParts
 
 
-def make_rollout_api(connections: Connections, *, suites: SuiteParts, runs: RunParts) -> GrpcRolloutApi:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutParts:
+    """`answers` and `artifacts` run in every scheduler, `cleanup` in the leader."""
+
+    api: GrpcRolloutApi
+    artifact_api: GrpcArtifactApi
+    answers: NatsBundleAnswers
+    artifacts: NatsArtifacts
+    cleanup: DeleteUnusedTasks
+
+    def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
+        return {
+            "answer for files of tasks": self.answers.answer(),
+            "store artifacts": self.artifacts.answer(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderParts:
+    """What orders of rollouts are made of."""
+
+    suites: SuiteParts
+    uploads: UploadParts
+    runs: RunParts
+    storage: PostgresStorage
+
+
+def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: OrderParts) -> RolloutParts:
+    objects = parts.uploads.objects
     orders = PostgresRolloutsOrders(connections.postgres)
-    submit = SubmitRollouts(
-        read=read_order, write=write_suite, suites=suites.api.add, orders=orders, submitting=runs.submit
+    sets = PostgresTaskSets(connections.postgres, storage=parts.storage, clock=connections.clock)
+    adding = AddTaskSet(
+        checking=CheckTasks(
+            read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
+        ),
+        sets=sets,
+        objects=objects,
+        uploads=parts.uploads.uploads,
+        storage=parts.storage,
+        new_id=lambda: uuid4().hex,
     )
-    show = ShowOrders(orders=orders, listing=runs.reads.list_runs)
-    return GrpcRolloutApi(submit=submit, show=runs.reads.show_run, orders=show)
+    submit = SubmitRollouts(
+        adding=adding,
+        finding=FindTasks(sets=sets, objects=objects, read=tasks_from_bytes),
+        write=write_suite,
+        suites=parts.suites.api.add,
+        orders=orders,
+        submitting=parts.runs.submit,
+    )
+    stored = PostgresArtifacts(connections.postgres, clock=connections.clock)
+    storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)
+    return RolloutParts(
+        artifact_api=GrpcArtifactApi(reading=ShowArtifacts(artifacts=stored, objects=objects)),
+        artifacts=NatsArtifacts(
+            connection=connections.jetstream.connection,
+            storing=storing,
+            shard_key=settings.shard_key.get_secret_value(),
+        ),
+        api=GrpcRolloutApi(
+            adding=adding,
+            submit=submit,
+            show=parts.runs.reads.show_run,
+            orders=ShowOrders(orders=orders, listing=parts.runs.reads.list_runs),
+        ),
+        answers=NatsBundleAnswers(
+            connection=connections.jetstream.connection, bundles=FindBundle(sets=sets, objects=objects)
+        ),
+        cleanup=DeleteUnusedTasks(sets=sets, clock=connections.clock),
+    )

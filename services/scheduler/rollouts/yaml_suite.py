@@ -1,9 +1,9 @@
 """The suite of a set of tasks: one YAML text, and a file with a row for each task."""
 
 import base64
-import io
 import json
 from collections.abc import Mapping, Sequence
+from typing import BinaryIO
 
 import yaml
 
@@ -19,10 +19,10 @@ _VERSION = "1"
 _MAX_TOKENS = 4096
 
 
-def read_order(tasks: bytes, overrides_json: Mapping[str, str]) -> Sequence[RolloutTask]:
-    """Raises TaskError."""
+def read_tasks(archive: BinaryIO, name: str, overrides_json: Mapping[str, str]) -> Sequence[RolloutTask]:
+    """Raises TaskError. `name` is for messages."""
     overrides = {folder: _overrides(folder, text) for folder, text in overrides_json.items()}
-    return read_archive(io.BytesIO(tasks), "tasks.tar.gz", overrides)
+    return read_archive(archive, name, overrides)
 
 
 def _overrides(folder: str, text: str) -> Overrides:

@@ -20,7 +20,7 @@ from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSl
 from services.scheduler.runs.admission.report_queue import ReportQueue
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
-from services.scheduler.runs.lifecycle.ports import RecordDeletion
+from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
@@ -61,6 +61,14 @@ class RunSignals:
     retry_budget: RetryBudget
 
 
+@dataclass(frozen=True, slots=True)
+class RunRecords:
+    """What is stored of runs elsewhere: in results, and in the object store."""
+
+    record: RecordOfRuns
+    artifacts: ArtifactDeletion
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
     store: PostgresRuns
@@ -82,8 +90,9 @@ def make_runs(
     limits: PostgresLimits,
     sources: OrderSources,
     signals: RunSignals,
-    record: RecordOfRuns,
+    records: RunRecords,
 ) -> RunParts:
+    record = records.record
     session, clock = connections.postgres, connections.clock
     store = PostgresRuns(session, limits=limits)
     controls = NatsRunControls(
@@ -110,7 +119,7 @@ def make_runs(
             allowed_base_urls=sources.allowed_base_urls,
         ),
         change=ChangeState(runs=store, controls=controls, clock=clock),
-        delete=DeleteRun(runs=store, record=record, clock=clock),
+        delete=DeleteRun(runs=store, record=record, artifacts=records.artifacts, clock=clock),
         reads=reads,
         forecasts=reads.show_run.forecasts,
         report_queue=ReportQueue(depths=PostgresQueue(session), limits=limits, clock=clock),

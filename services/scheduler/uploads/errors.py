@@ -134,3 +134,10 @@ class StorageQuotaExceeded(DomainError):
 
     kind = ErrorKind.EXHAUSTED
     reason = "STORAGE_QUOTA_EXCEEDED"
+
+
+class TasksNotFound(DomainError):
+    """There are no tasks {tasks_digest}. Upload them, and order within a day."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "TASKS_NOT_FOUND"

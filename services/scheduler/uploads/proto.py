@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from proctor.v1 import dataset_service_pb2 as datasets
 from proctor.v1 import file_service_pb2 as files
+from proctor.v1 import rollout_service_pb2 as rollouts
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.checked_fields import InvalidPageToken, InvalidParameter
@@ -30,7 +31,9 @@ FAULT = Codec(DatasetFault, datasets.DatasetFault, unpaired={"kind"})
 # The name of the list in its page tokens.
 _DATASETS = "datasets"
 
-UploadMessage = TypeVar("UploadMessage", datasets.UploadDatasetRequest, files.UploadFileRequest)
+UploadMessage = TypeVar(
+    "UploadMessage", datasets.UploadDatasetRequest, files.UploadFileRequest, rollouts.UploadTasksRequest
+)
 
 
 def header_from_proto(message: datasets.DatasetHeader) -> DatasetHeader:

@@ -136,4 +136,12 @@ CROSS JOIN LATERAL (
     FROM user_suite_files AS file
     WHERE file.suite = version.suite AND file.version = version.version
 ) AS files
+WHERE username = $1
+UNION ALL
+SELECT 'tasks', count(*), coalesce(sum(size_bytes), 0)::bigint, 0
+FROM task_sets
+WHERE digest IN (SELECT set_digest FROM task_set_uses WHERE username = $1)
+UNION ALL
+SELECT 'artifacts', count(DISTINCT run_id), coalesce(sum(size_bytes), 0)::bigint, 0
+FROM rollout_artifacts
 WHERE username = $1;

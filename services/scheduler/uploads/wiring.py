@@ -35,6 +35,7 @@ class UploadParts:
     datasets: PostgresDatasets
     files: PostgresFiles
     objects: ObstoreObjects
+    uploads: Uploads
     apis: tuple[GrpcDatasetApi, GrpcFileApi, GrpcStorageApi]
     cleanups: tuple[CollectOrphanedObjects, DeleteFile]
 
@@ -84,6 +85,7 @@ def make_uploads(
         datasets=datasets,
         files=files,
         objects=objects,
+        uploads=uploads,
         apis=(dataset_api, file_api, GrpcStorageApi(storage=storage)),
         cleanups=(collector, delete_file),
     )

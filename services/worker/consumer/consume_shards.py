@@ -123,17 +123,19 @@ class ConsumeShards:
             while await self._is_wanted(model, priority, shards):
                 message = await self.source.pull(model, priority)
                 self.context.prefetch.report(priority, model, is_flowing=message is not None)
-                await self._accept(message, shards)
+                await self._accept(message, priority, shards)
         finally:
             self.context.prefetch.close()  # where one pull fails, the others end too
 
     async def _is_wanted(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> bool:
         """Waits for room. Without it, a shard that a waiting pull brings is for another worker to execute."""
         if self.context.prefetch.closed.is_set() or not self.context.prefetch.has_room(priority):
-            await self._accept(await self.source.hold(model, priority), shards)
+            await self._accept(await self.source.hold(model, priority), priority, shards)
         return await self.context.prefetch.until_room(priority)
 
-    async def _accept(self, message: ShardMessage | None, shards: asyncio.TaskGroup) -> None:
+    async def _accept(
+        self, message: ShardMessage | None, priority: Priority, shards: asyncio.TaskGroup
+    ) -> None:
         if message is None:
             return
         # Its outcomes are stored: asking again would cost money and change nothing.
@@ -144,7 +146,9 @@ class ConsumeShards:
         # A redelivery of what this worker executes: its ack deadline passed, which is no reason to ask twice.
         if in_flight is None:
             return
+        in_flight.priority = priority
         self.context.prefetch.add(len(in_flight.unfinished), len(in_flight.shard.samples))
+        self.context.prefetch.take_slots(priority, in_flight.rollouts)
         shards.create_task(self.processor.process(in_flight), name="shard")
 
     async def _watch_other_models(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Protocol
 
+from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.worker.execution.shard import Shard, ShardSample
 
@@ -65,6 +66,8 @@ class InFlightShard:
     def __init__(self, message: ShardMessage, earlier: Sequence["InFlightShard"] = ()) -> None:
         self.message = message
         self.shard = message.shard
+        self.rollouts = sum(sample.rollout is not None for sample in message.shard.samples)
+        self.priority = Priority.NORMAL
         self.key = _key(message)
         self.failed_deliveries = message.failed_deliveries
         # A reconciled shard may come back while its first attempt still runs here.

@@ -1,6 +1,8 @@
 """Prefetch: how many samples the worker pulls beyond those it executes, the highest priority first."""
 
 import asyncio
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,19 +17,23 @@ _MEASURED_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PrefetchLimits:
-    """Samples executing at a time, prefetched besides, and in flight (of shards not yet acknowledged)."""
+    """Samples executing at a time, prefetched besides, and in flight (of shards not yet acknowledged).
+
+    `rollouts` are the slots for rollouts: no more are pulled, since each takes minutes.
+    """
 
     concurrency: int
     prefetched: int
     in_flight: int
+    rollouts: int = sys.maxsize
 
     @classmethod
-    def for_concurrency(cls, concurrency: int) -> "PrefetchLimits":
+    def for_concurrency(cls, concurrency: int, rollouts: int = sys.maxsize) -> "PrefetchLimits":
         """Enough that the engine never waits for a pull, and no more than that."""
         # 64 is a whole shard (`MAX_SHARD_SAMPLES` of the scheduler): more would wait here unused.
         prefetched = max(1, min(64, concurrency // 2))
         # Twice: shards stay in flight until their slowest sample is answered and stored.
-        return cls(concurrency, prefetched, in_flight=2 * (concurrency + prefetched) + 64)
+        return cls(concurrency, prefetched, 2 * (concurrency + prefetched) + 64, rollouts)
 
 
 class PrefetchDepth:
@@ -61,6 +67,7 @@ class Prefetch:
         self.unfinished = 0
         self.in_flight = 0
         self._suspended = 0
+        self._rollouts: Counter[Priority] = Counter()
         self._limits = limits
         self._depth = PrefetchDepth(limits.prefetched, clock)
         # The models whose last pull brought something.
@@ -87,6 +94,14 @@ class Prefetch:
     def add(self, unfinished: int, in_flight: int) -> None:
         self.unfinished += unfinished
         self.in_flight += in_flight
+
+    def take_slots(self, priority: Priority, rollouts: int) -> None:
+        """Rollouts that a pull of this priority brought take slots until `free_slots`."""
+        self._rollouts[priority] += rollouts
+
+    def free_slots(self, priority: Priority, rollouts: int) -> None:
+        self._rollouts[priority] -= rollouts
+        self._changed.set()
 
     def finish(self, samples: int) -> None:
         """These samples were executed."""
@@ -145,5 +160,7 @@ class Prefetch:
         room = limits.concurrency + self._depth.samples()
         if self.unfinished >= room or self.in_flight >= limits.in_flight:
             return False
+        # Rollouts of a lower priority do not hold up what is higher.
+        rollouts = sum(count for other, count in self._rollouts.items() if other <= priority)
         # While a higher priority brings shards, a lower one gets no room at all.
-        return not any(self._higher[priority])
+        return rollouts < limits.rollouts and not any(self._higher[priority])

@@ -101,6 +101,7 @@ class ProcessShard:
             # What was executed has left the count already; only the rest is dropped.
             self.context.prefetch.drop(len(in_flight.unfinished))
             self.context.prefetch.release(len(in_flight.shard.samples))
+            self.context.prefetch.free_slots(in_flight.priority, in_flight.rollouts)
             # Last: until here a redelivery finds the shard in flight and does not start it again.
             self.context.in_flight.remove(in_flight, is_finished=is_finished)
         seconds = self.clock.monotonic() - started

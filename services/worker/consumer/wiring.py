@@ -42,7 +42,8 @@ from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
-from services.worker.rollouts.wiring import make_process_rollout
+from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.wiring import RolloutResources, make_process_rollout, rollout_slots
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import CheckCode
@@ -83,12 +84,12 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
     batcher = _make_batcher(jetstream, identity, loader)
-    context = _make_context(pool, clock)
+    context = _make_context(pool, clock, rollout_slots(settings))
     engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
     execute_sample = _make_execute_sample(resources, context, engines, limiters)
     executor = ExecuteShard(
         execute_sample=execute_sample,
-        process_rollout=make_process_rollout(settings, resources.sandboxes, clock, execute_sample),
+        process_rollout=_make_process_rollout(resources, execute_sample),
         batcher=batcher,
         concurrency=ConcurrencyLimit(
             limit=pool.concurrency, gpu_time=GpuTime(clock=clock, gpus=lambda: loader.engine_gpus)
@@ -131,10 +132,10 @@ def _make_batcher(jetstream: JetStream, identity: WorkerIdentity, loader: ModelL
     return OutcomeBatcher(publisher=publisher, new_id=lambda: uuid.uuid4().hex)
 
 
-def _make_context(pool: Pool, clock: Clock) -> WorkerContext:
+def _make_context(pool: Pool, clock: Clock, rollouts: int) -> WorkerContext:
     return WorkerContext(
         in_flight=InFlightShards(),
-        prefetch=Prefetch(limits=PrefetchLimits.for_concurrency(pool.concurrency), clock=clock),
+        prefetch=Prefetch(limits=PrefetchLimits.for_concurrency(pool.concurrency, rollouts), clock=clock),
         run_states=RunStates(),
         refused_runs=RefusedRuns(clock),
     )
@@ -173,6 +174,17 @@ def _make_execute_sample(
         run_states=context.run_states,
         refused_runs=context.refused_runs,
     )
+
+
+def _make_process_rollout(resources: WorkerResources, execute_sample: ExecuteSample) -> ProcessRollout:
+    of_rollouts = RolloutResources(
+        settings=resources.settings,
+        connection=resources.connection,
+        pool=resources.identity.pool.name,
+        sandboxes=resources.sandboxes,
+        clock=resources.clock,
+    )
+    return make_process_rollout(of_rollouts, execute_sample)
 
 
 def _make_selector(

@@ -1,5 +1,6 @@
 """Lets an agent work in an open sandbox until it submits, or a budget is used up."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from proctor.values.rollout import AgentKind, Rollout
@@ -32,19 +33,31 @@ _LENGTH = "length"
 _REFUSED = 126
 
 
+async def _keep_nothing(_: Transcript) -> None:
+    """The default checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWork:
+    """`ask` is needed by agents that have a model; `checkpoint` is called after each of their steps."""
+
+    rollout: Rollout
+    ask: AskModel | None
+    transcript: Transcript
+    checkpoint: Callable[[Transcript], Awaitable[None]] = _keep_nothing
+
+
 @dataclass(frozen=True, slots=True)
 class ExecuteAgent:
     clock: Clock
 
-    async def execute(
-        self, sandbox: Sandbox, rollout: Rollout, ask: AskModel | None, transcript: Transcript
-    ) -> AgentEnd:
-        """`ask` is needed by agents that have a model."""
+    async def execute(self, sandbox: Sandbox, work: AgentWork) -> AgentEnd:
+        rollout, transcript = work.rollout, work.transcript
         if rollout.agent.kind is AgentKind.NONE:
             return AgentEnd.SUBMITTED
-        if rollout.agent.kind is AgentKind.ORACLE or ask is None:
+        if rollout.agent.kind is AgentKind.ORACLE or work.ask is None:
             return await self._solve(sandbox, rollout, transcript)
-        return await self._converse(sandbox, rollout, ask, transcript)
+        return await self._converse(sandbox, work, work.ask)
 
     async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
         await sandbox.put(SOLUTION, inflated(rollout.task.solution))
@@ -53,9 +66,8 @@ class ExecuteAgent:
         transcript.add_action(f"bash {_SOLVE}", observation(result, rollout.task.limits.agent_seconds))
         return AgentEnd.SUBMITTED
 
-    async def _converse(
-        self, sandbox: Sandbox, rollout: Rollout, ask: AskModel, transcript: Transcript
-    ) -> AgentEnd:
+    async def _converse(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
+        rollout, transcript = work.rollout, work.transcript
         messages = opening(rollout.task.instruction, rollout.task.cwd)
         for message in messages:
             transcript.add(message.role, message.content, self.clock.now())
@@ -94,6 +106,7 @@ class ExecuteAgent:
                     return AgentEnd.NO_COMMANDS
                 reply = correction(len(commands), is_cut_off=answer.finish_reason == _LENGTH)
                 transcript.add("user", reply, self.clock.now())
+            await work.checkpoint(transcript)
             history = (*history, ChatMessage("assistant", answer.text), ChatMessage("user", reply))
         return AgentEnd.STEP_LIMIT
 

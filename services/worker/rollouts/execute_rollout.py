@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from proctor.values.rollout import AgentKind, Rollout, RolloutTask
 from services.common.clock import Clock
-from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
+from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts, ArtifactSink
+from services.worker.rollouts.execute_agent import SOLUTION, AgentWork, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.transcript import Transcript
@@ -31,6 +32,7 @@ class Performance:
     session_id: str
     model: str = ""
     ask: AskModel | None = None
+    sink: ArtifactSink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +52,38 @@ class ExecuteRollout:
             agent = performance.rollout.agent.kind
             transcript = Transcript(performance.session_id, f"proctor-{agent}", performance.model)
             workspace = inflated(task.workspace)
-            end, files, problem = await self._work(performance, transcript, workspace)
+            artifacts = Artifacts(performance.sink, self.clock)
+            end, files, problem = await self._work(performance, transcript, artifacts)
             result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
             diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
-            return Performed(end, result, transcript, diff, self.clock.monotonic() - started)
+            await artifacts.store(LOG, result.log.encode())
+            await artifacts.store(DIFF, diff.encode())
+            seconds = self.clock.monotonic() - started
+            return Performed(end, result, transcript, diff, seconds, artifacts.facts)
 
     async def _work(
-        self, performance: Performance, transcript: Transcript, workspace: bytes
+        self, performance: Performance, transcript: Transcript, artifacts: Artifacts
     ) -> tuple[AgentEnd, bytes, str]:
         """How the agent ended, a tar of its files, and why there is none."""
         rollout = performance.rollout
         sandbox = await self.verifier.solutions.engine.open(_spec(rollout))
         try:
-            await sandbox.put(rollout.task.workdir, workspace)
-            end = await self.agents.execute(sandbox, rollout, performance.ask, transcript)
+            await sandbox.put(rollout.task.workdir, inflated(rollout.task.workspace))
+            work = AgentWork(rollout, performance.ask, transcript, artifacts.checkpoint)
+            try:
+                end = await self.agents.execute(sandbox, work)
+            except Exception:
+                # The model failed: the transcript says how far the agent came. A run that is cancelled waits
+                # for nothing.
+                await artifacts.store_transcript(transcript)
+                raise
+            await artifacts.store_transcript(transcript)
             # Before the files are taken: nothing may change them meanwhile.
             await sandbox.stop_processes()
             try:
-                return end, await _collected(sandbox, rollout.task), ""
+                files = await _collected(sandbox, rollout.task)
+                await artifacts.store_files(files)
+                return end, files, ""
             except FilesRefused as refused:
                 # The agent left more than is taken out: that is its own doing.
                 return end, b"", str(refused)

@@ -4,7 +4,7 @@ import difflib
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from services.worker.rollouts.transcript import Transcript, cut
@@ -35,6 +35,7 @@ class Performed:
     transcript: Transcript
     diff: str
     seconds: float
+    artifacts: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def record_json(self) -> str:
@@ -52,6 +53,7 @@ class Performed:
             "verifier_log": cut(result.log, _LONGEST_LOG),
             "diff": cut(self.diff, _LONGEST_DIFF),
             "trajectory": _short(self.transcript.as_json()),
+            **self.artifacts,
         }
         return json.dumps(record, ensure_ascii=False)
 

@@ -1,5 +1,6 @@
 """Turns a sample that an agent works on into one outcome, as `ExecuteSample` does for other samples."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from proctor.values.code import CodeResult
@@ -9,7 +10,9 @@ from proctor.values.usage import Timing
 from services.worker.engines.engine import Generated
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
+from services.worker.rollouts.artifacts import ArtifactSink
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.fetch_files import FetchFiles
 from services.worker.rollouts.performed import Performed
 from services.worker.rollouts.ports import ContextFull
 from services.worker.rollouts.transcript import cut
@@ -55,20 +58,23 @@ class _Model:
 @dataclass(frozen=True, slots=True)
 class ProcessRollout:
     execute_sample: ExecuteSample
+    files: FetchFiles
     rollouts: ExecuteRollout
+    new_sink: Callable[[Shard, int], ArtifactSink | None]
 
     async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """None where the rollout is left to its run. Raises as `ExecuteSample.execute` does."""
         assert sample.rollout is not None
         if problem := await self.execute_sample.check_code.problem():
             return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
-        performance = Performance(
-            rollout=sample.rollout,
-            session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
-            model=shard.model,
-            ask=_Model(self.execute_sample, shard, sample),
-        )
         try:
+            performance = Performance(
+                rollout=await self.files.fetch(sample.rollout),
+                session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
+                model=shard.model,
+                ask=_Model(self.execute_sample, shard, sample),
+                sink=self.new_sink(shard, sample.number),
+            )
             return Outcome(shard, sample.number, _answer(await self.rollouts.execute(performance)))
         except _LeftToRun:
             return None

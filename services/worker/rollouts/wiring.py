@@ -3,11 +3,18 @@
 import asyncio
 import os
 import uuid
+from dataclasses import dataclass
+
+from nats.aio.client import Client
 
 from services.common.clock import Clock
 from services.worker.execution.execute_sample import ExecuteSample
+from services.worker.execution.shard import Shard
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.fetch_files import FetchFiles
+from services.worker.rollouts.file_cache import FileBundleCache
+from services.worker.rollouts.nats import NatsArtifactSink, NatsBundles
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
@@ -19,15 +26,45 @@ from services.worker.verification.verify_solution import VerifySolution
 _PER_CORE = 4
 
 
-def make_process_rollout(
-    settings: WorkerSettings, sandboxes: SandboxEngine, clock: Clock, execute_sample: ExecuteSample
-) -> ProcessRollout:
-    slots = settings.rollout_slots or _PER_CORE * (os.cpu_count() or 1)
-    solutions = VerifySolution(engine=sandboxes, runner=pytest_runner, new_word=lambda: uuid.uuid4().hex)
+def rollout_slots(settings: WorkerSettings) -> int:
+    """Rollouts that a worker has at a time."""
+    return settings.rollout_slots or _PER_CORE * (os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutResources:
+    """What rollouts need of their worker; `pool` is its name."""
+
+    settings: WorkerSettings
+    connection: Client
+    pool: str
+    sandboxes: SandboxEngine
+    clock: Clock
+
+
+def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSample) -> ProcessRollout:
+    settings, clock = resources.settings, resources.clock
+    solutions = VerifySolution(
+        engine=resources.sandboxes, runner=pytest_runner, new_word=lambda: uuid.uuid4().hex
+    )
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(solutions=solutions),
         agents=ExecuteAgent(clock=clock),
-        slots=asyncio.Semaphore(slots),
+        slots=asyncio.Semaphore(rollout_slots(settings)),
         clock=clock,
     )
-    return ProcessRollout(execute_sample=execute_sample, rollouts=rollouts)
+    files = FetchFiles(
+        source=NatsBundles(connection=resources.connection, pool=resources.pool),
+        cache=FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes),
+    )
+
+    def new_sink(shard: Shard, sample: int) -> NatsArtifactSink:
+        return NatsArtifactSink(
+            connection=resources.connection,
+            pool=resources.pool,
+            shard=shard,
+            sample=sample,
+            execution=uuid.uuid4().hex,
+        )
+
+    return ProcessRollout(execute_sample=execute_sample, files=files, rollouts=rollouts, new_sink=new_sink)

@@ -1,7 +1,9 @@
 """Rollouts from the order to graded results: over gRPC and REST, worked on in the worker's sandboxes."""
 
 import base64
+import io
 import json
+import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -71,6 +73,41 @@ async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, 
     assert outcome.outcome.usage.completion_tokens == trajectory["final_metrics"]["total_completion_tokens"]
     assert trajectory["steps"][2]["tool_calls"][0]["arguments"] == {"command": "ls && cat doubling.py"}
     assert "return 3 * n" in trajectory["steps"][2]["observation"]["results"][0]["content"]
+
+
+async def test_artifacts_lie_in_the_object_store_until_their_run_is_deleted(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    ordered = await stack.client.rollouts.order(
+        rollouts_order("kept", harbor_tasks(tmp_path, {"a": MEND}), rollouts=2)
+    )
+    run_id = ordered.runs[0].run_id
+    outcomes = await finished(stack, run_id)
+    url = f"http://{stack.stack.gateway_http}/api/v1/rollouts/runs/{run_id}/0/1/artifacts"
+    record = json.loads(next(each for each in outcomes if each.outcome.rollout == 1).outcome.answer.body_json)
+    async with aiohttp.ClientSession() as session:
+        async with session.get(url) as response:
+            listed = (await response.json())["artifacts"]
+        sizes = {each["name"]: each["size_bytes"] for each in listed}
+        assert sizes == record["artifacts"]
+        assert sizes.keys() == {"trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"}
+        assert {each["execution"] for each in listed} == {record["execution"]}
+        contents = {}
+        for name in sizes:
+            async with session.get(f"{url}/{record['execution']}/{name}") as response:
+                contents[name] = await response.read()
+        async with session.get(f"{url}/{record['execution']}/other") as response:
+            assert response.status == 404
+    assert {name: len(content) for name, content in contents.items()} == sizes
+    assert json.loads(contents["trajectory.json"]) == record["trajectory"]
+    assert contents["diff.patch"].decode() == record["diff"]
+    with tarfile.open(fileobj=io.BytesIO(contents["files.tar.gz"])) as tar:
+        names = {name.removeprefix("./") for name in tar.getnames()}
+    assert "doubling.py" in names
+    folder = stack.stack.options.state_dir / "objects" / "runs" / run_id
+    assert folder.is_dir()
+    await stack.client.delete_run(run_id)
+    assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(("kind", "score"), [("ORACLE", 1.0), ("NONE", 0.25)])

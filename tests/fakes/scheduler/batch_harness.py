@@ -14,6 +14,7 @@ import grpc
 import pytest
 
 from proctor.v1 import (
+    artifact_service_pb2_grpc,
     batch_service_pb2,
     batch_service_pb2_grpc,
     change_service_pb2_grpc,
@@ -21,6 +22,7 @@ from proctor.v1 import (
     file_service_pb2,
     file_service_pb2_grpc,
     queue_service_pb2_grpc,
+    rollout_service_pb2_grpc,
     scheduler_service_pb2_grpc,
     storage_service_pb2_grpc,
     suite_service_pb2_grpc,
@@ -40,11 +42,13 @@ from tests.fakes.storage.uploads import cut
 from tests.harness.servers import nats_server, postgres_server
 
 if TYPE_CHECKING:
+    from proctor.v1.artifact_service_pb2_grpc import ArtifactServiceAsyncStub
     from proctor.v1.batch_service_pb2_grpc import BatchServiceAsyncStub
     from proctor.v1.change_service_pb2_grpc import ChangeServiceAsyncStub
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
     from proctor.v1.file_service_pb2_grpc import FileServiceAsyncStub
     from proctor.v1.queue_service_pb2_grpc import QueueServiceAsyncStub
+    from proctor.v1.rollout_service_pb2_grpc import RolloutServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
     from proctor.v1.storage_service_pb2_grpc import StorageServiceAsyncStub
     from proctor.v1.suite_service_pb2_grpc import SuiteServiceAsyncStub
@@ -77,6 +81,9 @@ class BatchHarness:
     queue: "QueueServiceAsyncStub"
     storage: "StorageServiceAsyncStub"
     suites: "SuiteServiceAsyncStub"
+    rollouts: "RolloutServiceAsyncStub"
+    nats: str
+    artifacts: "ArtifactServiceAsyncStub"
 
     def objects(self) -> list[str]:
         """All that lies in the object store, also what the library would not list."""
@@ -233,6 +240,9 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
             queue_service_pb2_grpc.QueueServiceStub(channel),
             storage_service_pb2_grpc.StorageServiceStub(channel),
             suite_service_pb2_grpc.SuiteServiceStub(channel),
+            rollout_service_pb2_grpc.RolloutServiceStub(channel),
+            wire.address,
+            artifact_service_pb2_grpc.ArtifactServiceStub(channel),
         )
 
 

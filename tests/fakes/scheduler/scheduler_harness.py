@@ -42,6 +42,7 @@ from tests.fakes.scheduler.surroundings import (
     InMemoryRecord,
     InMemoryStream,
     ListedWorkers,
+    NoArtifacts,
     NotedControls,
     SetClock,
 )
@@ -110,7 +111,7 @@ class SchedulerHarness:
             self.aliases,
         )
         self.changing = ChangeState(self.runs, self.controls, self.clock)
-        self.deleting = DeleteRun(self.runs, self.record, self.clock)
+        self.deleting = DeleteRun(self.runs, self.record, NoArtifacts(), self.clock)
         self.counting = CountRuns(self.record, self.tracker, self.registry, self.clock)
         self.showing = ShowRun(self.runs, self.counting, self.forecasts, NoChanges())
         self.listing = self.listing_by(self.forecasts)

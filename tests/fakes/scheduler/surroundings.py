@@ -264,3 +264,10 @@ def _counts_of(task: PlannedTask, failures: dict[tuple[int, int], str]) -> tuple
     numbers = range(task.first_sample, task.first_sample + task.sample_count)
     of_task = [failure for (sample, _), failure in failures.items() if sample in numbers]
     return len(of_task), sum(bool(failure) for failure in of_task)
+
+
+class NoArtifacts:
+    """The deletion of artifacts where no worker stored any."""
+
+    async def delete(self, run_id: RunId) -> None:
+        """Nothing is there."""

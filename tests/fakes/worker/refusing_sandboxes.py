@@ -1,11 +1,14 @@
 """An engine of sandboxes that can open none, as on a machine without namespaces."""
 
 import asyncio
+from pathlib import Path
 
 from services.common.clock import SystemClock
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.fetch_files import FetchFiles, FilesNotFetched
+from services.worker.rollouts.file_cache import FileBundleCache
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.errors import CannotIsolate
 from services.worker.sandboxes.ports import Sandbox
@@ -32,6 +35,11 @@ class RefusingSandboxes:
         return
 
 
+class NoBundles:
+    async def part(self, digest: str, first_byte: int) -> bytes:  # noqa: ARG002  # the port
+        raise FilesNotFetched(problem="there are none")
+
+
 def refusing_check() -> CheckCode:
     return CheckCode(RefusingSandboxes(), asyncio.Semaphore(1), lambda: "word")
 
@@ -42,4 +50,5 @@ def refusing_rollouts(execute_sample: ExecuteSample) -> ProcessRollout:
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(solutions), agents=ExecuteAgent(clock), slots=asyncio.Semaphore(1), clock=clock
     )
-    return ProcessRollout(execute_sample, rollouts)
+    files = FetchFiles(NoBundles(), FileBundleCache(Path("/nonexistent"), 0))
+    return ProcessRollout(execute_sample, files, rollouts, lambda *_: None)

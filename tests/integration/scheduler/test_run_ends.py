@@ -19,7 +19,7 @@ from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
-from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.scheduler.surroundings import NoArtifacts, SetClock
 from tests.fakes.scheduler_rules import queue_limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -91,11 +91,11 @@ async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: Se
         sessions = PostgresSession(pool, QUERIES)
         runs = PostgresRuns(sessions, PostgresLimits(sessions, queue_limits()))
         record = GrpcRunRecord(alive)
-        await DeleteRun(runs, GrpcRunRecord(dead), SystemClock()).delete(run_id, OPERATOR)
+        await DeleteRun(runs, GrpcRunRecord(dead), NoArtifacts(), SystemClock()).delete(run_id, OPERATOR)
         assert (await record.counts(run_id)).counts.recorded == ROWS
         later = SetClock()
         later.seconds += 10 * 365 * 24 * 3600
-        await DeleteRun(runs, record, later).sweep()
+        await DeleteRun(runs, record, NoArtifacts(), later).sweep()
         assert await runs.deleted(later.now()) == []
         with pytest.raises(RemoteError):
             await record.counts(run_id)

@@ -18,7 +18,14 @@ from services.gateway.http.presentation import moment
 from services.gateway.pages.page import PageOf, theme_of
 from services.gateway.paths import KEY_COOKIE
 
-_KINDS = {"datasets": "Data sets", "files": "Files", "batch_output": "Batch outputs", "suites": "Suites"}
+_KINDS = {
+    "datasets": "Data sets",
+    "files": "Files",
+    "batch_output": "Batch outputs",
+    "suites": "Suites",
+    "tasks": "Tasks of rollouts",
+    "artifacts": "Artifacts of rollouts",
+}
 _PACKAGES = ("proctor", "fastapi", "uvicorn", "grpcio", "protobuf")
 
 router = APIRouter(prefix="/settings", include_in_schema=False)

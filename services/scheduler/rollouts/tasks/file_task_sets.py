@@ -16,7 +16,14 @@ from typing import BinaryIO
 from proctor.values.rollout import RolloutTask
 from services.scheduler.rollouts.tasks import harbor_task, tb_meta_task, yaml_terminal_bench
 from services.scheduler.rollouts.tasks.errors import InvalidTask, NoTasks, UnsafeFolder
-from services.scheduler.rollouts.tasks.task_folder import FileBudget, Files, FolderFile, TaskFolder
+from services.scheduler.rollouts.tasks.task_folder import (
+    MAX_TASK_BYTES,
+    MAX_TASK_FILES,
+    FileBudget,
+    Files,
+    FolderFile,
+    TaskFolder,
+)
 from services.scheduler.rollouts.tasks.tb_meta_task import Overrides, with_variables
 
 OverridesByFolder = Mapping[str, Overrides]
@@ -85,6 +92,10 @@ def read_tasks(name: str, files: Files, overrides: OverridesByFolder) -> tuple[R
 
 
 def _read(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
+    size = sum(len(file.content) for file in folder.files.values())
+    if len(folder.files) > MAX_TASK_FILES or size > MAX_TASK_BYTES:
+        problem = f"a task has at most {MAX_TASK_FILES:,} files and {MAX_TASK_BYTES:,} bytes."
+        raise InvalidTask(folder.name, "its files", problem)
     if tb_meta_task.META in folder.files:
         return tb_meta_task.read_tb_meta(folder, overrides)
     is_harbor = harbor_task.CONFIG in folder.files
@@ -143,8 +154,9 @@ def _archive_files(stream: BinaryIO, name: str) -> Files:
     """Read as a stream, member by member."""
     budget = FileBudget(name)
     files = {}
+    inflated = _Inflated(stream, name)
     try:
-        with tarfile.open(fileobj=_Inflated(stream, name), mode="r|") as tar:
+        with tarfile.open(fileobj=inflated, mode="r|") as tar:
             for member in tar:
                 path = str(PurePosixPath(member.name)) if member.name not in ("", ".", "./") else ""
                 if member.isdir() or not path:
@@ -157,6 +169,7 @@ def _archive_files(stream: BinaryIO, name: str) -> Files:
                 if not _PASSED_OVER & set(path.split("/")):
                     files[path] = FolderFile(content.read() if content else b"", bool(member.mode & 0o100))
                 tar.members.clear()  # type: ignore[attr-defined]  # a stream needs none, and keeps all
+        inflated.check_end()
     except (tarfile.TarError, zlib.error, ValueError, EOFError) as error:
         raise UnsafeFolder(path=name, problem=f"it is no .tar.gz file ({type(error).__name__}).") from error
     return files
@@ -172,6 +185,13 @@ class _Inflated(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def check_end(self) -> None:
+        """Raises UnsafeFolder where the rest is missing, and zlib.error where the checksum is wrong."""
+        while self.read(65_536):
+            pass
+        if not self._inflater.eof:
+            raise UnsafeFolder(path=self._name, problem="it is no .tar.gz file: its end is missing.")
 
     def read(self, size: int = -1) -> bytes:
         parts = bytearray()

@@ -10,9 +10,12 @@ from types import MappingProxyType
 
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
 
-# A folder is read into memory whole, and is sent with each rollout.
-MAX_FILES = 5000
-MAX_BYTES = 64 * 1024 * 1024
+# Of a set of tasks.
+MAX_FILES = 50_000
+MAX_BYTES = 512 * 1024 * 1024
+# Of one task: what a worker puts into a sandbox at a time.
+MAX_TASK_FILES = 5000
+MAX_TASK_BYTES = 64 * 1024 * 1024
 # A quarter of PATH_MAX: the sandbox puts folders of its own before it.
 _MAX_PATH_BYTES = 1024
 _PROGRAM_MODE, _FILE_MODE = 0o755, 0o644

@@ -19,7 +19,7 @@ from services.scheduler.runs.lifecycle.errors import (
     RunNotPaused,
     RunNotRetryable,
 )
-from services.scheduler.runs.lifecycle.ports import RecordDeletion, RunControls, RunStore
+from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion, RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, may_become
 
 log = get_logger()
@@ -99,12 +99,14 @@ def _check_cost(run: Run) -> None:
 class DeleteRun:
     runs: RunStore
     record: RecordDeletion
+    artifacts: ArtifactDeletion
     clock: Clock
 
     async def delete(self, run_id: RunId, caller: Principal) -> None:
         """Raises `RunNotFound`, `BelongsToAnother` or `RunNotOver`. Once it returns, the run is gone."""
         check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
+        await self.artifacts.delete(run_id)
         try:
             await self._delete_record(run_id)
         # The user's call succeeds: the run is gone from every list, and the sweep deletes the record.

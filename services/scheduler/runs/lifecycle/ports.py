@@ -108,6 +108,12 @@ class RecordDeletion(Protocol):
         ...
 
 
+class ArtifactDeletion(Protocol):
+    async def delete(self, run_id: RunId) -> None:
+        """Deletes what workers stored of the rollouts of a run. What fails is collected later."""
+        ...
+
+
 class RunControls(Protocol):
     """Notifies workers, watchers and the leader of a run's state. A lost notice is repeated later."""
 

@@ -171,3 +171,8 @@ class PlannedTask:
     @property
     def stop(self) -> tuple[str, ...]:
         return self.generation.until if self.generation else ()
+
+
+def artifacts_prefix(run_id: RunId) -> str:
+    """Returns the prefix, in the object store, of what workers store of its rollouts."""
+    return f"runs/{run_id}"

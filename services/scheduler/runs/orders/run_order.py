@@ -17,6 +17,7 @@ class RunOrder:
     `max_cost` is in the currency of the price file. `base_url` names a server instead of the pool's own.
     Either `suite` or `dataset_id` is set; `metrics`, and `line_models`, names by which lines may call the
     model, are for data sets. The completion window counts from when the run was accepted.
+    Orders of rollouts set `rollouts_group`: of all runs with it, at most `max_parallel` are in flight.
     """
 
     suite: str
@@ -39,6 +40,8 @@ class RunOrder:
     metrics: tuple[MetricUse, ...] = ()
     line_models: tuple[str, ...] = ()
     completion_window_seconds: int | None = None
+    rollouts_group: str = ""
+    max_parallel: int | None = None
 
     @property
     def benchmark(self) -> str:

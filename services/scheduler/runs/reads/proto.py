@@ -18,7 +18,8 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 
-ORDER = Codec(RunOrder, run_pb2.RunOrder)
+# Orders of rollouts set the two fields.
+ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"rollouts_group", "max_parallel"})
 
 # What only the scheduler itself needs, and what is written apart.
 _UNPAIRED = {
@@ -31,7 +32,7 @@ _UNPAIRED = {
     "expires_at",
     "deadline",
 }
-_RUN = Codec(Run, run_pb2.Run, unpaired={*_UNPAIRED, "progress", "wait", "changes"})
+_RUN = Codec(Run, run_pb2.Run, nested=(ORDER,), unpaired={*_UNPAIRED, "progress", "wait", "changes"})
 _PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 # The name of the list in its page tokens.
 _RUNS = "runs"

@@ -18,6 +18,8 @@ class StorageKind(StrEnum):
     FILES = "files"
     BATCH_OUTPUT = "batch_output"
     SUITES = "suites"
+    TASKS = "tasks"
+    ARTIFACTS = "artifacts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.rollouts.archive import order_of
+from proctor.cli.rollouts.archive import packed
 from proctor.cli.rollouts.config import read_config
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2
@@ -50,13 +50,13 @@ def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) ->
     more = {"environment_variables": {"A": "file", "B": "file"}, "lm_instructions": "Do it."}
     write(tmp_path, {"more.json": json.dumps(more), "a/overrides.json": "{}", "a/.git/config": ""})
     config = read_config(path)
-    order = order_of(config, config.groups()[0], "")
-    [(folder, overrides)] = order.overrides_json.items()
+    tasks = packed(config.entries)
+    [(folder, overrides)] = tasks.overrides_json.items()
     assert json.loads(overrides) == {
         "environment_variables": {"A": "entry", "B": "file"},
         "lm_instructions": "Do it.",
     }
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(order.tasks))) as tar:
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(tasks.archive))) as tar:
         names = set(tar.getnames())
     assert f"{folder}/tb_meta.json" in names
     # The task's own overrides do not apply, and the history of git is not sent.

@@ -78,3 +78,14 @@ def test_shards_of_what_is_missing_are_cut_at_64_samples() -> None:
     tasks = [planned("a", 0, 1000)]
     shards = list(shards_of_missing([MissingSample(sample, 0) for sample in range(130)], tasks, 0))
     assert [shard.size for shard in shards] == [64, 64, 2]
+
+
+def test_missing_rollouts_are_a_shard_each() -> None:
+    missing = [MissingSample(sample, rollout) for rollout in range(2) for sample in (3, 4)]
+    shards = list(shards_of_missing(missing, [planned("a", 0, 10)], 7, 1))
+    assert [(shard.number, shard.rollout, list(shard.samples)) for shard in shards] == [
+        (7, 0, [3]),
+        (8, 0, [4]),
+        (9, 1, [3]),
+        (10, 1, [4]),
+    ]

@@ -110,3 +110,15 @@ def test_an_archive_without_a_member_has_no_task(tmp_path: Path) -> None:
     path.write_bytes(written.getvalue())
     with pytest.raises(Exception, match="holds no task"):
         read_path(path)
+
+
+@pytest.mark.parametrize("lost", [4, 20])
+def test_an_archive_without_its_checksum_is_refused(tmp_path: Path, lost: int) -> None:
+    tb_meta_folder(tmp_path / "a")
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(tmp_path / "a", "a")
+    assert read_path(path)
+    path.write_bytes(path.read_bytes()[:-lost])
+    with pytest.raises(UnsafeFolder, match="end is missing"):
+        read_path(path)

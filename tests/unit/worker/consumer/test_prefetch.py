@@ -139,3 +139,17 @@ async def test_no_more_is_prefetched_than_the_limit() -> None:
 def test_a_small_engine_prefetches_little_and_a_large_one_a_shard_at_most() -> None:
     assert PrefetchLimits.for_concurrency(1).prefetched == 1
     assert PrefetchLimits.for_concurrency(256).prefetched == 64
+
+
+async def test_rollouts_are_pulled_for_free_slots_only_and_hold_up_no_higher_priority() -> None:
+    prefetch = Prefetch(PrefetchLimits(64, 0, 1000, rollouts=2), clock=HandClock())
+    for _ in range(2):
+        prefetch.add(1, 1)
+        prefetch.take_slots(Priority.NORMAL, 1)
+    assert not await has_room(prefetch, Priority.NORMAL)
+    assert not await has_room(prefetch, Priority.LOW)
+    assert await has_room(prefetch, Priority.HIGH)
+    prefetch.finish(1)
+    assert not await has_room(prefetch, Priority.NORMAL)
+    prefetch.free_slots(Priority.NORMAL, 1)
+    assert await has_room(prefetch, Priority.NORMAL)

@@ -9,7 +9,7 @@ from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineFailure, Generated
-from services.worker.rollouts.execute_agent import ExecuteAgent
+from services.worker.rollouts.execute_agent import AgentWork, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.shell_protocol import SUBMIT
 from services.worker.rollouts.transcript import Transcript
@@ -52,7 +52,8 @@ async def end_of(shell: Shell, model: Model) -> AgentEnd:
     )
     transcript = Transcript("session", "proctor-shell", "model")
     rollout = Rollout(task, RolloutAgent(command_seconds=0.8 * AGENT_SECONDS))
-    return await ExecuteAgent(SystemClock()).execute(shell, rollout, model, transcript)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
+    work = AgentWork(rollout, model, transcript)  # type: ignore[arg-type]  # it takes any messages
+    return await ExecuteAgent(SystemClock()).execute(shell, work)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
 
 
 async def test_waits_for_a_provider_are_not_the_time_of_the_agent() -> None:

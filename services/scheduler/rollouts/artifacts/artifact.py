@@ -1,0 +1,65 @@
+"""Artifacts of rollouts: what workers store while an agent works, part by part."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from proctor.values.run import RunId
+from services.common.errors import DomainError, ErrorKind
+from services.scheduler.runs.lifecycle.run import artifacts_prefix
+
+NAMES = frozenset({"trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"})
+PART_BYTES = 1024 * 1024
+MAX_PARTS = 16
+_EXECUTION = re.compile(r"[0-9a-f]{32}")
+
+
+class ArtifactRefused(DomainError):
+    """The artifact is not stored: {problem}"""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class ArtifactNotFound(DomainError):
+    """The run {run_id} has no artifact {name} of this rollout. List those that it has."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "ARTIFACT_NOT_FOUND"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPart:
+    """The part of an artifact. `execution`: a rollout that began anew, in another worker, has several."""
+
+    run_id: RunId
+    sample: int
+    rollout: int
+    execution: str
+    name: str
+    part: int = 0
+
+    @property
+    def key(self) -> str:
+        """Its place in the object store."""
+        folder = f"{artifacts_prefix(self.run_id)}/{self.sample}-{self.rollout}/{self.execution}"
+        return f"{folder}/{self.name}-{self.part:02}"
+
+    def problem(self, size_bytes: int) -> str:
+        """Why a worker may not store it; empty where it may."""
+        if self.name not in NAMES or _EXECUTION.fullmatch(self.execution) is None:
+            return f"there is no {self.name[:40]!r}."
+        if size_bytes > PART_BYTES or not 0 <= self.part < MAX_PARTS:
+            return f"it has more than {MAX_PARTS} parts of {PART_BYTES:,} bytes."
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """`size_bytes` of all parts."""
+
+    execution: str
+    name: str
+    size_bytes: int
+    parts: int
+    stored_at: datetime

@@ -1,0 +1,55 @@
+"""ArtifactService: converts, reads, converts."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import grpc
+
+from proctor.v1 import artifact_service_pb2 as messages
+from proctor.v1 import artifact_service_pb2_grpc
+from proctor.values.run import RunId
+from proctor.wire.convert import Codec
+from services.common.grpc.server import RpcContext
+from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactNotFound, ArtifactPart
+from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
+
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ArtifactService"].full_name
+_ARTIFACT = Codec(Artifact, messages.Artifact)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpcArtifactApi(artifact_service_pb2_grpc.ArtifactServiceServicer):
+    reading: ShowArtifacts
+
+    def register(self, server: grpc.aio.Server) -> None:
+        artifact_service_pb2_grpc.add_ArtifactServiceServicer_to_server(self, server)
+
+    async def ListArtifacts(
+        self, request: messages.ListArtifactsRequest, context: RpcContext
+    ) -> messages.ListArtifactsResponse:
+        run_id = _run_id(request.run_id, "")
+        found = await self.reading.of_rollout(run_id, request.sample, request.rollout)
+        return messages.ListArtifactsResponse(artifacts=[_ARTIFACT.to_proto(each) for each in found])
+
+    async def ReadArtifact(
+        self, request: messages.ReadArtifactRequest, context: RpcContext
+    ) -> messages.ReadArtifactResponse:
+        part = ArtifactPart(
+            run_id=_run_id(request.run_id, request.name),
+            sample=request.sample,
+            rollout=request.rollout,
+            execution=request.execution,
+            name=request.name,
+            part=request.part,
+        )
+        return messages.ReadArtifactResponse(content=await self.reading.part(part))
+
+
+def _run_id(text: str, name: str) -> RunId:
+    """Raises `ArtifactNotFound` for a text that is no UUID."""
+    try:
+        return RunId(str(UUID(text)))
+    except ValueError as error:
+        raise ArtifactNotFound(run_id=text[:64], name=name[:40]) from error

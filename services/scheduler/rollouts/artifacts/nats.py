@@ -1,0 +1,76 @@
+"""Parts of artifacts from workers over NATS, each with the proof that its rollout was dispatched to them."""
+
+import asyncio
+import hmac
+from contextlib import suppress
+from typing import NoReturn
+from uuid import UUID
+
+from google.protobuf.message import DecodeError
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from proctor.v1 import work_messages_pb2
+from proctor.values import messaging
+from proctor.values.run import RunId
+from proctor.wire.dispatch_proofs import DispatchedShard, ranges_from_proto
+from services.common.errors import DomainError
+from services.common.nats.connection import TRANSIENT_NATS
+from services.common.structured_logs import get_logger
+from services.scheduler.rollouts.artifacts.artifact import ArtifactPart, ArtifactRefused
+from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
+
+log = get_logger()
+
+_QUEUE = "scheduler"
+_AT_A_TIME = 8
+
+
+class NatsArtifacts:
+    """Accepts every proof where the scheduler has no key, as in tests of one service."""
+
+    def __init__(self, connection: Client, storing: StoreArtifact, shard_key: str) -> None:
+        self._connection = connection
+        self._storing = storing
+        self._shard_key = shard_key
+        self._slots = asyncio.Semaphore(_AT_A_TIME)
+
+    async def answer(self) -> NoReturn:
+        subscription = await self._connection.subscribe(messaging.ALL_ARTIFACTS, queue=_QUEUE)
+        async with asyncio.TaskGroup() as answers:
+            async for request in subscription.messages:
+                await self._slots.acquire()
+                task = answers.create_task(self._answer(request), name="store artifact")
+                task.add_done_callback(lambda _: self._slots.release())
+        raise RuntimeError("the subscription to artifacts of rollouts ended")
+
+    async def _answer(self, request: Msg) -> None:
+        try:
+            sent = work_messages_pb2.PutArtifactRequest.FromString(request.data)
+            await self._storing.store(self._part(sent), sent.content)
+            response = work_messages_pb2.PutArtifactResponse()
+        except (DecodeError, ValueError):
+            problem = "The request cannot be read."
+            response = work_messages_pb2.PutArtifactResponse(problem=problem, is_refused=True)
+        except DomainError as error:
+            is_refused = isinstance(error, ArtifactRefused)
+            response = work_messages_pb2.PutArtifactResponse(problem=str(error), is_refused=is_refused)
+        except Exception:  # an edge: one request that fails ends no other
+            log.exception("an artifact cannot be stored")
+            response = work_messages_pb2.PutArtifactResponse(
+                problem="The scheduler failed; its log says why."
+            )
+        with suppress(*TRANSIENT_NATS):  # the worker sends it again
+            await request.respond(response.SerializeToString())
+
+    def _part(self, sent: work_messages_pb2.PutArtifactRequest) -> ArtifactPart:
+        """Raises `ArtifactRefused` where the worker was not sent the rollout, ValueError for no run's id."""
+        proof, ranges = sent.proof, ranges_from_proto(sent.proof.samples)
+        dispatched = DispatchedShard(
+            sent.run_id, sent.epoch, proof.shard, proof.attempt, proof.rollout, ranges
+        )
+        is_proved = hmac.compare_digest(proof.dispatch_proof, dispatched.dispatch_proof(self._shard_key))
+        if not is_proved or not any(sent.sample in samples for samples in ranges):
+            raise ArtifactRefused(problem="the worker was not sent this rollout.")
+        run_id = RunId(str(UUID(sent.run_id)))
+        return ArtifactPart(run_id, sent.sample, proof.rollout, sent.execution, sent.name, sent.part)

@@ -1,0 +1,21 @@
+"""Where artifacts of rollouts are recorded."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from proctor.values.run import RunId
+from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
+
+
+class ArtifactStore(Protocol):
+    async def owner(self, run_id: RunId) -> str | None:
+        """The user of a run; None where there is none."""
+        ...
+
+    async def add(self, part: ArtifactPart, user: str, size_bytes: int) -> bool:
+        """False where the run is gone. Called before the object is stored, so that it goes with its run."""
+        ...
+
+    async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]: ...
+
+    async def has(self, part: ArtifactPart) -> bool: ...

@@ -1,0 +1,35 @@
+"""Artifacts of rollouts in Postgres."""
+
+from collections.abc import Sequence
+
+from proctor.values.run import RunId
+from services.common.clock import Clock
+from services.common.postgres import PostgresSession
+from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
+
+_MOST = 200
+
+
+class PostgresArtifacts:
+    def __init__(self, session: PostgresSession, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+
+    async def owner(self, run_id: RunId) -> str | None:
+        user: str | None = await self._session.fetchval("get_run_owner", run_id)
+        return user
+
+    async def add(self, part: ArtifactPart, user: str, size_bytes: int) -> bool:
+        values = (*_key(part), user, size_bytes, self._clock.now())
+        return bool(await self._session.fetchval("add_artifact_part", *values))
+
+    async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
+        rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MOST)
+        return [Artifact(**row) for row in rows]
+
+    async def has(self, part: ArtifactPart) -> bool:
+        return bool(await self._session.fetchval("has_artifact_part", *_key(part)))
+
+
+def _key(part: ArtifactPart) -> tuple[object, ...]:
+    return (part.run_id, part.sample, part.rollout, part.execution, part.name, part.part)

@@ -1,0 +1,67 @@
+"""Sets of tasks in Postgres, and who uses them."""
+
+from datetime import datetime
+
+from services.common.clock import Clock
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.uploads.errors import TasksNotFound
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
+from services.scheduler.uploads.quotas.storage_use import StorageUse
+from services.scheduler.uploads.task_sets.task_set import TaskSet
+
+
+class PostgresTaskSets:
+    def __init__(self, session: PostgresSession, storage: PostgresStorage, clock: Clock) -> None:
+        self._session = session
+        self._storage = storage
+        self._clock = clock
+
+    async def register_prefix(self, prefix: str) -> None:
+        await self._session.execute("add_unreferenced_prefix", prefix)
+
+    async def add(self, tasks: TaskSet, user: str) -> str:
+        async def add(transaction: PostgresTransaction) -> str:
+            prefix: str = await transaction.fetchval(
+                "store_task_set", tasks.digest, tasks.prefix, tasks.size_bytes
+            )
+            await transaction.execute("add_task_bundles", tasks.digest, list(tasks.bundles))
+            await self._use(transaction, (tasks.digest, user, ""), tasks.size_bytes)
+            await transaction.execute("delete_unreferenced_prefix", prefix)
+            return prefix
+
+        return await self._session.run(add)
+
+    async def use(self, digest: str, user: str, document: str = "") -> str:
+        async def use(transaction: PostgresTransaction) -> str:
+            row = await transaction.fetchrow("lock_task_set", digest)
+            if row is None:
+                raise TasksNotFound(tasks_digest=digest)
+            await self._use(transaction, (digest, user, document), row["size_bytes"])
+            prefix: str = row["prefix"]
+            return prefix
+
+        return await self._session.run(use)
+
+    async def _use(
+        self, transaction: PostgresTransaction, key: tuple[str, str, str], size_bytes: int
+    ) -> None:
+        """A set counts once for its user, however many suites use it."""
+        digest, user, _ = key
+        is_new = not await transaction.fetchval("uses_task_set", digest, user)
+        await transaction.execute("use_task_set", *key, self._clock.now())
+        if is_new:
+            await self._storage.check_added(transaction, user, StorageUse(bytes=size_bytes, files=1))
+
+    async def prefix_of_bundle(self, digest: str) -> str | None:
+        prefix: str | None = await self._session.fetchval("find_task_bundle", digest)
+        return prefix
+
+    async def drop_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
+        async def drop(transaction: PostgresTransaction) -> None:
+            await transaction.execute("drop_task_uploads", uploaded_before)
+            await transaction.execute("drop_task_uses", suites_before)
+            unused = await transaction.fetch("lock_unused_task_sets")
+            dropped = await transaction.fetch("drop_task_sets", [row["digest"] for row in unused])
+            await transaction.executemany("add_unreferenced_prefix", [(row["prefix"],) for row in dropped])
+
+        await self._session.run(drop)

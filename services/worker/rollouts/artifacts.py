@@ -1,0 +1,83 @@
+"""Stores what a rollout makes, as it is made: a worker that ends later leaves what it had stored."""
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from services.common.clock import Clock
+from services.worker.rollouts.transcript import Transcript
+
+TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
+# A transcript is stored again while an agent works.
+_CHECKPOINT_SECONDS = 15.0
+_PART_BYTES = 1024 * 1024
+_MAX_PARTS = 16
+
+
+class ArtifactNotStored(Exception):
+    """`is_final`: what comes later would not be stored either."""
+
+    def __init__(self, problem: str, *, is_final: bool) -> None:
+        super().__init__(problem)
+        self.is_final = is_final
+
+
+class ArtifactSink(Protocol):
+    @property
+    def execution(self) -> str:
+        """Id of this execution of the rollout."""
+        ...
+
+    async def put(self, name: str, part: int, content: bytes) -> None:
+        """Raises ArtifactNotStored."""
+        ...
+
+
+@dataclass(slots=True)
+class Artifacts:
+    """Those of one execution. None that fails fails the rollout: its record says why it is not there."""
+
+    sink: ArtifactSink | None
+    clock: Clock
+    stored: dict[str, int] = field(default_factory=dict)
+    problem: str = ""
+    _is_over: bool = False
+    _checkpoint_at: float = 0.0
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """Fields of the record: the execution, and the bytes of each artifact that is stored whole."""
+        if self.sink is None:
+            return {}
+        facts = {"execution": self.sink.execution, "artifacts": self.stored}
+        return {**facts, "artifacts_problem": self.problem} if self.problem else facts
+
+    async def checkpoint(self, transcript: Transcript) -> None:
+        """Stores the transcript so far, now and then."""
+        now = self.clock.monotonic()
+        if now >= self._checkpoint_at:
+            self._checkpoint_at = now + _CHECKPOINT_SECONDS
+            await self.store_transcript(transcript)
+
+    async def store_transcript(self, transcript: Transcript) -> None:
+        await self.store(TRAJECTORY, json.dumps(transcript.as_json(), ensure_ascii=False).encode())
+
+    async def store_files(self, tar: bytes) -> None:
+        if self.sink is not None and not self._is_over:
+            await self.store(FILES, gzip.compress(tar, compresslevel=1, mtime=0))
+
+    async def store(self, name: str, content: bytes) -> None:
+        if self.sink is None or self._is_over or not content:
+            return
+        if len(content) > _PART_BYTES * _MAX_PARTS:
+            self.problem = f"{name} has {len(content):,} bytes, more than are stored."
+            return
+        try:
+            for part, start in enumerate(range(0, len(content), _PART_BYTES)):
+                await self.sink.put(name, part, content[start : start + _PART_BYTES])
+        except ArtifactNotStored as error:
+            self.problem, self._is_over = str(error), error.is_final
+            return
+        self.stored[name] = len(content)

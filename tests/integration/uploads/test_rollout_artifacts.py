@@ -1,0 +1,151 @@
+"""Artifacts from workers: only of rollouts that were sent to them, counted, and gone with their run."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import grpc
+import nats
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+
+from proctor.v1 import (
+    artifact_service_pb2,
+    queue_service_pb2,
+    storage_service_pb2,
+)
+from proctor.v1.work_messages_pb2 import DispatchProof, PutArtifactRequest, PutArtifactResponse, SampleRange
+from proctor.values import messaging
+from proctor.wire.dispatch_proofs import DispatchedShard
+from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEY = "the scheduler's own"
+EXECUTION = uuid4().hex
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchHarness]:
+    async with batch_harness(tmp_path_factory.mktemp("scheduler"), shard_key=KEY) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def connection(harness: BatchHarness) -> AsyncIterator[Client]:
+    connection = await nats.connect(harness.nats)
+    yield connection
+    await connection.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def run_id(harness: BatchHarness) -> str:
+    """A run that is there; what it runs over is of no matter here."""
+    return (await created(harness)).run_id
+
+
+def request(run_id: str, key: str = KEY, **changes: object) -> PutArtifactRequest:
+    dispatched = DispatchedShard(run_id, 1, 7, 2, 1, (range(3, 5),))
+    proof = DispatchProof(
+        shard=7,
+        attempt=2,
+        rollout=1,
+        dispatch_proof=dispatched.dispatch_proof(key),
+        samples=[SampleRange(first=3, count=2)],
+    )
+    fields = {
+        "run_id": run_id,
+        "epoch": 1,
+        "proof": proof,
+        "sample": 4,
+        "execution": EXECUTION,
+        "name": "diff.patch",
+        "content": b"diff",
+        **changes,
+    }
+    return PutArtifactRequest(**fields)  # type: ignore[arg-type]  # fields of a message
+
+
+async def put(connection: Client, sent: PutArtifactRequest) -> PutArtifactResponse:
+    subject = messaging.artifact_subject("remote")
+    reply = await connection.request(subject, sent.SerializeToString(), timeout=20)
+    return PutArtifactResponse.FromString(reply.data)
+
+
+async def listed(harness: BatchHarness, run_id: str, rollout: int = 1) -> list[artifact_service_pb2.Artifact]:
+    wanted = artifact_service_pb2.ListArtifactsRequest(run_id=run_id, sample=4, rollout=rollout)
+    return list((await harness.artifacts.ListArtifacts(wanted)).artifacts)
+
+
+async def used(harness: BatchHarness) -> int:
+    found = await harness.storage.GetStorage(storage_service_pb2.GetStorageRequest(user="ann"))
+    return sum(share.used.bytes for share in found.shares if share.kind == "artifacts")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key": "another"},
+        {"sample": 5},
+        {"epoch": 2},
+        {"name": "../../datasets/x"},
+        {"execution": "../x"},
+        {"part": 16},
+        {"part": -1},
+        {"content": bytes(1024 * 1024 + 1)},
+        {"run_id": "no run"},
+    ],
+)
+async def test_what_a_worker_was_not_sent_is_not_stored(
+    harness: BatchHarness, connection: Client, run_id: str, changes: dict[str, object]
+) -> None:
+    before = harness.objects()
+    answer = await put(connection, request(**{"run_id": run_id, **changes}))  # type: ignore[arg-type]
+    assert answer.is_refused
+    assert answer.problem
+    assert harness.objects() == before
+
+
+async def test_artifacts_count_are_read_and_go_with_their_run(
+    harness: BatchHarness, connection: Client, run_id: str
+) -> None:
+    before = await used(harness)
+    for part, content in enumerate((b"first ", b"second", b"third")):
+        # Sent twice, as after a lost answer.
+        for _ in range(2):
+            answer = await put(connection, request(run_id, part=part, content=content))
+            assert not answer.problem
+    [artifact] = await listed(harness, run_id)
+    assert (artifact.execution, artifact.name, artifact.size_bytes, artifact.parts) == (
+        EXECUTION,
+        "diff.patch",
+        17,
+        3,
+    )
+    assert await listed(harness, run_id, rollout=0) == []
+    assert await used(harness) == before + 17
+    wanted = artifact_service_pb2.ReadArtifactRequest(
+        run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch", part=1
+    )
+    assert (await harness.artifacts.ReadArtifact(wanted)).content == b"second"
+    wanted.part = 3
+    with pytest.raises(grpc.aio.AioRpcError, match="has no artifact"):
+        await harness.artifacts.ReadArtifact(wanted)
+
+
+async def test_a_user_without_room_stores_no_artifact(harness: BatchHarness, connection: Client) -> None:
+    limits = queue_service_pb2.SetLimitsRequest()
+    batch = await created(harness, user=f"user-{uuid4().hex}")
+    limits.limits.max_stored_bytes_per_user = 1
+    await harness.queue.SetLimits(limits, metadata=OPERATOR_METADATA)
+    try:
+        # The file of the batch is another user's.
+        taken = "UPDATE files SET username = (SELECT username FROM runs WHERE run_id = $1)"
+        await harness.execute(taken, batch.run_id)
+        answer = await put(connection, request(batch.run_id))
+    finally:
+        reset = queue_service_pb2.SetLimitsRequest(reset=["max_stored_bytes_per_user"])
+        await harness.queue.SetLimits(reset, metadata=OPERATOR_METADATA)
+    assert answer.is_refused
+    assert "no room left" in answer.problem

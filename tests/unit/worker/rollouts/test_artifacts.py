@@ -1,0 +1,89 @@
+"""Artifacts: stored in parts as they are made; none that fails fails a rollout."""
+
+import gzip
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from services.worker.rollouts.artifacts import ArtifactNotStored, Artifacts
+from services.worker.rollouts.transcript import Transcript
+
+MIB = 1024 * 1024
+
+
+@dataclass
+class HandClock:
+    at: float = 100.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.at, tz=UTC)
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+@dataclass
+class Sink:
+    execution: str = "e"
+    stored: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    refusal: ArtifactNotStored | None = None
+    asked: int = 0
+
+    async def put(self, name: str, part: int, content: bytes) -> None:
+        self.asked += 1
+        if self.refusal:
+            raise self.refusal
+        self.stored[name, part] = content
+
+
+async def test_large_artifacts_are_parts_and_the_record_has_their_sizes() -> None:
+    sink, content = Sink(), bytes(2 * MIB + 5)
+    artifacts = Artifacts(sink, HandClock())
+    await artifacts.store("verifier.log", content)
+    await artifacts.store("diff.patch", b"")
+    await artifacts.store_files(b"tar")
+    assert [len(sink.stored["verifier.log", part]) for part in range(3)] == [MIB, MIB, 5]
+    packed = sink.stored["files.tar.gz", 0]
+    assert gzip.decompress(packed) == b"tar"
+    sizes = {"verifier.log": len(content), "files.tar.gz": len(packed)}
+    assert artifacts.facts == {"execution": "e", "artifacts": sizes}
+
+
+async def test_the_transcript_is_stored_now_and_then_while_an_agent_works() -> None:
+    sink, clock = Sink(), HandClock()
+    artifacts, transcript = Artifacts(sink, clock), Transcript("session", "agent", "model")
+    for _ in range(10):
+        transcript.add("user", "More.", clock.now())
+        await artifacts.checkpoint(transcript)
+        clock.at += 5.0
+    assert sink.asked == 4
+    assert len(json.loads(sink.stored["trajectory.json", 0])["steps"]) == 10
+
+
+@pytest.mark.parametrize(("is_final", "asked"), [(True, 1), (False, 2)])
+async def test_what_cannot_be_stored_is_said_in_the_record(*, is_final: bool, asked: int) -> None:
+    sink = Sink(refusal=ArtifactNotStored("No room.", is_final=is_final))
+    artifacts = Artifacts(sink, HandClock())
+    for name in ("diff.patch", "verifier.log"):
+        await artifacts.store(name, b"x")
+    assert sink.asked == asked
+    assert artifacts.facts == {
+        "execution": "e",
+        "artifacts": {},
+        "artifacts_problem": "No room.",
+    }
+
+
+async def test_what_is_too_large_is_left_out() -> None:
+    artifacts = Artifacts(Sink(), HandClock())
+    await artifacts.store("verifier.log", bytes(16 * MIB + 1))
+    assert "more than are stored" in str(artifacts.facts["artifacts_problem"])
+    assert artifacts.stored == {}
+
+
+async def test_without_a_store_the_record_names_none() -> None:
+    artifacts = Artifacts(None, HandClock())
+    await artifacts.store_files(b"tar")
+    assert artifacts.facts == {}
