@@ -139,6 +139,7 @@ def _evaluation(
         "task_id": task_id,
         "run_id": rollout_id,
         "evaluation": {"rubrics": record.get("rubrics", {}), "total_score": score, "max_score": 1.0},
+        "test_results": record.get("test_results", {}),
         "total_score": score,
         "ended": record.get("ended", ""),
         "detail": record.get("detail", outcome.outcome.failure.message),
@@ -148,7 +149,11 @@ def _evaluation(
             "tokens_total": usage.prompt_tokens + usage.completion_tokens,
             "tokens_prompt": usage.prompt_tokens,
             "tokens_completion": usage.completion_tokens,
+            "tokens_events": _answers(record),
             "tool_calls_total": _tool_calls(record),
+            # Of agents that keep a session or a log of their own.
+            "tool_calls_sessions": 0,
+            "tool_calls_codex_log": 0,
             "seconds": outcome.outcome.timing.total_seconds,
         },
         "custom_metrics": record.get("rewards", {}),
@@ -158,6 +163,12 @@ def _evaluation(
 def _tool_calls(record: Mapping[str, Any]) -> int:
     steps: Sequence[Mapping[str, Any]] = record.get("trajectory", {}).get("steps", [])
     return sum(len(step.get("tool_calls", ())) for step in steps)
+
+
+def _answers(record: Mapping[str, Any]) -> int:
+    """Answers of the model: each has a count of its tokens."""
+    steps: Sequence[Mapping[str, Any]] = record.get("trajectory", {}).get("steps", [])
+    return sum("metrics" in step for step in steps)
 
 
 def _scoring(rollout_id: str, run: OrderedRun, task: int, evaluation: Mapping[str, Any]) -> str:
@@ -182,11 +193,26 @@ def _scoring(rollout_id: str, run: OrderedRun, task: int, evaluation: Mapping[st
         "|---|---|---|---|---|---|",
         *_rubric_rows(evaluation["evaluation"]["rubrics"]),
         "",
+        "## Test Results",
+        "",
+        *_test_rows(evaluation["test_results"]),
+        "",
+        "## Agent's Changes",
+        "",
+        f"{evaluation['diff_lines']} lines of `artifacts/diff.patch`.",
+        "",
         "## Final Summary",
         "",
         str(evaluation["detail"]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _test_rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if not results:
+        yield "What the tests printed is in `logs/eval.log`."
+    for path, result in results.items():
+        yield f"- {_mark(float(result['success']))} `{path}`"
 
 
 def _rubric_rows(rubrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from services.worker.verification.verifier_result import VerifierResult
 _LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
 # A difference of larger files takes seconds and is not read.
 _LONGEST_FILE = 200_000
+# Of one test script; the log has more.
+_LONGEST_OUTPUT = 4000
 
 
 class AgentEnd(StrEnum):
@@ -47,6 +49,10 @@ class Performed:
             "detail": result.detail,
             "rubrics": {
                 each.rubric_id: _rubric(result, number) for number, each in enumerate(result.rubrics)
+            },
+            "test_results": {
+                each.path: {"success": each.is_passed, "output": cut(each.output, _LONGEST_OUTPUT)}
+                for each in result.scripts
             },
             "rewards": dict(result.rewards),
             "suspicions": list(result.suspicions),

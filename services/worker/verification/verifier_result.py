@@ -19,6 +19,15 @@ class RubricScore:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptResult:
+    """What came of one test script of a rubric."""
+
+    path: str
+    is_passed: bool
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
 class VerifierResult:
     """`log` is what the verifier printed, cut in its middle; `detail` is one line.
 
@@ -31,6 +40,7 @@ class VerifierResult:
     rubrics: tuple[RubricScore, ...] = ()
     rewards: tuple[tuple[str, float], ...] = ()
     suspicions: tuple[str, ...] = ()
+    scripts: tuple[ScriptResult, ...] = ()
 
     @property
     def is_passed(self) -> bool:

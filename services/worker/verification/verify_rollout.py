@@ -21,7 +21,7 @@ from services.worker.sandboxes.sandbox import (
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.verification.bundles import inflated, only_named
 from services.worker.verification.solution import STEERING, PytestOrder, suspicions_of
-from services.worker.verification.verifier_result import RubricScore, VerifierResult, weighted
+from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 from services.worker.verification.verify_solution import RUNNER, VerifySolution
 
 _LOGS = "/logs/verifier"
@@ -69,7 +69,7 @@ class VerifyRollout:
         """Runs each script in a sandbox of its own: none sees what another left."""
         tests, steering = inflated(task.tests), only_named(inflated(task.workspace), STEERING)
         rubrics: list[RubricScore] = []
-        log: list[str] = []
+        results: list[ScriptResult] = []
         suspicions: set[str] = set()
         for rubric in task.rubrics:
             passed = 0
@@ -85,7 +85,8 @@ class VerifyRollout:
                 )
                 verification = await self.solutions.verify(order)
                 passed += verification.is_passed
-                log.append(f"=== {script}: {verification.detail}\n{verification.output}")
+                output = f"{verification.detail}\n{verification.output}"
+                results.append(ScriptResult(script, verification.is_passed, output))
                 suspicions.update(verification.suspicions)
             scored = RubricScore(
                 rubric.rubric_id, rubric.criterion, rubric.weight, passed, len(rubric.scripts)
@@ -95,9 +96,10 @@ class VerifyRollout:
         return VerifierResult(
             score=weighted(tuple(rubrics)),
             detail=f"{passed} of {scripts} test scripts passed",
-            log="\n".join(log),
+            log="\n".join(f"=== {each.path}: {each.output}" for each in results),
             rubrics=tuple(rubrics),
             suspicions=tuple(sorted(suspicions)),
+            scripts=tuple(results),
         )
 
     async def _execute(

@@ -101,7 +101,7 @@ async def test_what_a_worker_was_not_sent_is_not_stored(
     harness: BatchHarness, connection: Client, run_id: str, changes: dict[str, object]
 ) -> None:
     before = harness.objects()
-    answer = await put(connection, request(**{"run_id": run_id, **changes}))  # type: ignore[arg-type]
+    answer = await put(connection, request(**{"run_id": run_id, **changes}))  # type: ignore[arg-type]  # fields of a message
     assert answer.is_refused
     assert answer.problem
     assert harness.objects() == before

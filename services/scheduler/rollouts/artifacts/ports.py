@@ -1,4 +1,4 @@
-"""Where artifacts of rollouts are recorded."""
+"""Port of artifacts: the record of what workers stored."""
 
 from collections.abc import Sequence
 from typing import Protocol
