@@ -29,7 +29,7 @@ DELETE FROM task_set_uses WHERE document = '' AND since < $1;
 -- name: drop_task_uses: Forget uses of suites that are not there ($1 since before)
 DELETE FROM task_set_uses AS use
 WHERE use.document <> '' AND since < $1
-  AND NOT EXISTS (SELECT FROM user_suite_versions AS version WHERE version.digest = use.document);
+    AND NOT EXISTS (SELECT FROM user_suite_versions AS version WHERE version.digest = use.document);
 
 -- name: lock_unused_task_sets: Return sets that no user and no suite has and lock them ()
 SELECT digest FROM task_sets
