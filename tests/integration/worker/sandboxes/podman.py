@@ -34,6 +34,7 @@ log_driver = "k8s-file"
 cgroup_manager = "cgroupfs"
 runtime = "runc"
 events_logger = "file"
+exit_command_delay = 2
 """
 _STORAGE = """
 [storage]
