@@ -18,6 +18,8 @@ from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS
 
 # One may be chance, as a node that went away. Each more costs an engine's restart of minutes.
 FAILED_DELIVERIES_ALLOWED = 2
+# What a rollout executes is in a sandbox, which ends no worker; and it takes minutes, in which others may.
+FAILED_ROLLOUTS_ALLOWED = 5
 log = get_logger()
 # After it the scheduler has failed the refused run; otherwise the rest is tried again, here or elsewhere.
 _REFUSED_SECONDS = 1.0
@@ -28,7 +30,8 @@ _NACK_DELAY_SECONDS = 2.0
 
 
 def needs_quarantine(in_flight: InFlightShard) -> bool:
-    return in_flight.failed_deliveries >= FAILED_DELIVERIES_ALLOWED
+    allowed = FAILED_ROLLOUTS_ALLOWED if in_flight.rollouts else FAILED_DELIVERIES_ALLOWED
+    return in_flight.failed_deliveries >= allowed
 
 
 async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) -> None:
