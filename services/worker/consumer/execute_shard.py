@@ -89,7 +89,7 @@ class ExecuteShard:
         execution = Execution.COMPLETE
         try:
             # If the engine dies again, it is known which sample did it.
-            if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1:
+            if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1 and not in_flight.rollouts:
                 await self._execute_alone(in_flight)
             else:
                 await self._execute_all(in_flight)
