@@ -21,7 +21,8 @@ class Worker(BaseModel):
     ready_models: list[str]
     seen_at: datetime | None
     load: Load | None
-    note: str = "none"
+    # No field of the message: its default stays.
+    remark: str = "none"
 
 
 class Workers(BaseModel):
