@@ -59,8 +59,8 @@ def test_lists_maps_messages_and_times_are_converted() -> None:
 
 
 def test_given_values_take_precedence() -> None:
-    worker = present(Worker, scheduler_service_pb2.WorkerInfo(worker_id="w"), worker_id="x", note="given")
-    assert (worker.worker_id, worker.note) == ("x", "given")
+    worker = present(Worker, scheduler_service_pb2.WorkerInfo(worker_id="w"), worker_id="x", remark="given")
+    assert (worker.worker_id, worker.remark) == ("x", "given")
 
 
 def test_times_are_seconds_where_a_body_wants_numbers() -> None:
