@@ -51,7 +51,7 @@ types: $(VENV)/.installed ## mypy --strict
 
 architecture: $(VENV)/.installed ## Import contracts and size budgets
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/contract/test_code_budgets.py
+	$(BIN)/python -m pytest -q tests/contract/test_code_budgets.py tests/contract/test_wirings.py tests/contract/test_sql_topics.py
 
 audit: $(VENV)/.installed ## Known vulnerabilities of the pinned versions
 	$(BIN)/python .ci/audit.py constraints.txt

@@ -15,9 +15,9 @@ class Priority(ContractEnum):
         return max(self, highest)
 
 
-def default_priority(*, is_dataset: bool) -> Priority:
-    """The priority of an order that names none: suites are interactive, data sets run in the background."""
-    return Priority.NORMAL if is_dataset else Priority.HIGH
+def default_priority(*, is_background: bool) -> Priority:
+    """The priority of an order that names none: data sets, batches and rollouts run in the background."""
+    return Priority.NORMAL if is_background else Priority.HIGH
 
 
 def priority_note(priority: Priority | None) -> str:

@@ -204,7 +204,7 @@ class SchedulerParts:
             limits=limits,
             sources=self._order_sources(definitions),
             signals=self._signals,
-            records=RunRecords(self._record, DeleteArtifacts(self._uploads.objects)),
+            records=RunRecords(record=self._record, artifacts=DeleteArtifacts(objects=self._uploads.objects)),
         )
         self._batches = make_batches(
             settings, connections, runs=self._runs, uploads=self._uploads, storage=storage

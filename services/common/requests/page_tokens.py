@@ -8,6 +8,8 @@ from services.common.checked_fields import (
 )
 
 _END_OF_COUNTS = 2**31
+# Postgres's bigint holds no larger ones.
+_END_OF_NUMBERS = 2**63
 
 
 def list_token(of_list: str, time: datetime, name: str, total: int) -> str:
@@ -28,6 +30,24 @@ def _list_key(parts: list[str]) -> tuple[datetime, str, int]:
     if not (is_moment and 0 <= count < _END_OF_COUNTS):
         raise ValueError("no list has such a key")
     return at, name, count
+
+
+def number_token(of_list: str, number: int) -> str:
+    """A token of the last entry of a page, by a number that Postgres gave it."""
+    return write_page_token(of_list, number)
+
+
+def read_number_token(of_list: str, token: str) -> int | None:
+    """The number in a token; None where there is no token. Raises `InvalidPageToken`."""
+    return read_page_token(of_list, token, _entry_number) if token else None
+
+
+def _entry_number(parts: list[str]) -> int:
+    [text] = parts
+    number = int(text)
+    if not 0 < number < _END_OF_NUMBERS:
+        raise ValueError("no entry has such a number")
+    return number
 
 
 Key = tuple[int, int]

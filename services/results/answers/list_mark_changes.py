@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.checked_fields import read_page_token, write_page_token
+from services.common.requests.page_tokens import number_token, read_number_token
 from services.results.answers.golden import MarkChange
 from services.results.answers.ports import GoldenStore
 from services.results.runs.ports import RunRecordStore
 
 _LIST = "mark changes"
-# Numbers of changes are a bigint; asyncpg refuses larger ones with an error of its own.
-_END_OF_NUMBERS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +27,9 @@ class ListMarkChanges:
     async def list_page(self, run_id: str, size: int, token: str) -> MarkChangePage:
         """Raises `RecordNotFound`, and an error of the field for a token of another list."""
         await self.records.get(run_id)
-        before = read_page_token(_LIST, token, _number) if token else None
+        before = read_number_token(_LIST, token)
         # One more than is shown tells whether there are more.
         changes = await self.golden.changes(run_id, size + 1, before)
         shown = changes[:size]
         has_more = len(changes) > size
-        return MarkChangePage(shown, write_page_token(_LIST, shown[-1].number) if has_more else "")
-
-
-def _number(parts: list[str]) -> int:
-    [text] = parts
-    number = int(text)
-    if not 0 < number < _END_OF_NUMBERS:
-        raise ValueError("no change has such a number")
-    return number
+        return MarkChangePage(shown, number_token(_LIST, shown[-1].number) if has_more else "")

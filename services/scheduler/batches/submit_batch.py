@@ -154,7 +154,9 @@ class SubmitBatch:
             model=model,
             dataset_id=submission.order.input_file_id,
             line_models=tuple(line_models),
-            priority=default_priority(is_dataset=True).limited_to(limits.highest_priority(submission.user)),
+            priority=default_priority(is_background=True).limited_to(
+                limits.highest_priority(submission.user)
+            ),
             completion_window_seconds=int(window.total_seconds()) if window else None,
         )
         return await self.submitting.prepare(

@@ -8,15 +8,15 @@ import grpc
 
 from proctor.v1 import change_service_pb2 as messages
 from proctor.v1 import change_service_pb2_grpc
-from services.common.checked_fields import checked_text, read_page_token, write_page_token
+from services.common.checked_fields import checked_text
 from services.common.grpc.server import RpcContext
+from services.common.requests.page_tokens import number_token, read_number_token
 from services.common.requests.request_fields import checked_page_size
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import ChangeList
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ChangeService"].full_name
 _LIST = "changes"
-_END_OF_NUMBERS = 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +33,9 @@ class GrpcChangeApi(change_service_pb2_grpc.ChangeServiceServicer):
     ) -> messages.ListChangesResponse:
         checked_text("object_id", request.object_id)
         size = checked_page_size(request.page_size)
-        token = request.page_token
-        before = read_page_token(_LIST, token, _number) if token else None
+        before = read_number_token(_LIST, request.page_token)
         page = await self.changes.page(size, before, object_id=request.object_id or None)
         return messages.ListChangesResponse(
             changes=[change_to_proto(change) for change in page.changes],
-            next_page_token="" if page.last is None else write_page_token(_LIST, page.last),
+            next_page_token="" if page.last is None else number_token(_LIST, page.last),
         )
-
-
-def _number(parts: list[str]) -> int:
-    [text] = parts
-    number = int(text)
-    if not 0 < number < _END_OF_NUMBERS:
-        raise ValueError("no change has such a number")
-    return number

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from proctor.values.names.suite_name import versioned_name
+from proctor.values.priority import Priority, default_priority
 from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
+from services.scheduler.limits.queue_limits import LimitStore
 from services.scheduler.rollouts.ports import WriteSuite
 from services.scheduler.rollouts.rollouts_order import OrderedRollouts, RolloutsOrder, check_order
 from services.scheduler.rollouts.stored_order import RolloutsOrderStore, StoredOrder
@@ -32,6 +34,7 @@ class SubmitRollouts:
     suites: AddSuite
     orders: RolloutsOrderStore
     submitting: SubmitRun
+    limits: LimitStore
 
     async def submit(self, order: RolloutsOrder) -> OrderedRollouts:
         """Every run is checked before the first is stored."""
@@ -43,7 +46,9 @@ class SubmitRollouts:
         await self.finding.keep_for_suite(digest, order.user, document.digest)
         added = await self.suites.add(document, order.user)
         suite = versioned_name(added.suite.name, added.suite.version)
-        submissions = [self._submission(order, suite, model) for model in order.models]
+        highest = (await self.limits.limits()).highest_priority(order.user)
+        priority = default_priority(is_background=True).limited_to(highest)
+        submissions = [_submission(order, suite, model, priority) for model in order.models]
         prepared = [await self.submitting.prepare(submission) for submission in submissions]
         task_ids = tuple(task.task_id for task in tasks)
         await self.orders.add(_stored(order, task_ids, prepared))
@@ -54,20 +59,22 @@ class SubmitRollouts:
         header = TasksHeader(ARCHIVE, order.user, order.overrides_json)
         return (await self.adding.add(header, _chunks(order.tasks))).digest
 
-    def _submission(self, order: RolloutsOrder, suite: str, model: str) -> Submission:
-        run_id = order.id_for(model)
-        run_order = RunOrder(
-            suite=suite,
-            model=model,
-            project_id=order.project_id,
-            rollouts=order.rollouts,
-            params=order.params,
-            prompt_form=PromptForm.CHAT,
-            max_cost=order.max_cost,
-            rollouts_group=order.rollouts_group,
-            max_parallel=order.parallel,
-        )
-        return Submission(RunId(run_id), run_order, order.user, request_id=run_id)
+
+def _submission(order: RolloutsOrder, suite: str, model: str, priority: Priority) -> Submission:
+    run_id = order.id_for(model)
+    run_order = RunOrder(
+        suite=suite,
+        model=model,
+        priority=priority,
+        project_id=order.project_id,
+        rollouts=order.rollouts,
+        params=order.params,
+        prompt_form=PromptForm.CHAT,
+        max_cost=order.max_cost,
+        rollouts_group=order.rollouts_group,
+        max_parallel=order.parallel,
+    )
+    return Submission(RunId(run_id), run_order, order.user, request_id=run_id)
 
 
 def _stored(order: RolloutsOrder, task_ids: tuple[str, ...], runs: Sequence[Run]) -> StoredOrder:

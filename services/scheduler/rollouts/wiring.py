@@ -79,6 +79,7 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
         suites=parts.suites.api.add,
         orders=orders,
         submitting=parts.runs.submit,
+        limits=parts.runs.limits,
     )
     stored = PostgresArtifacts(connections.postgres, clock=connections.clock)
     storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)

@@ -61,7 +61,7 @@ class RunSignals:
     retry_budget: RetryBudget
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecords:
     """What is stored of runs elsewhere: in results, and in the object store."""
 

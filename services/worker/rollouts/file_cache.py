@@ -24,11 +24,11 @@ class FileBundleCache:
         try:
             content = file.read_bytes()
             os.utime(file)
-        except OSError:
-            return None
-        if hashlib.sha256(content).hexdigest() == digest:
-            return content
-        file.unlink(missing_ok=True)
+            if hashlib.sha256(content).hexdigest() == digest:
+                return content
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            log.debug("file of a task not in the cache", problem=str(error))
         return None
 
     def put(self, digest: str, content: bytes) -> None:

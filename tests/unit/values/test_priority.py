@@ -33,5 +33,5 @@ def test_a_priority_is_limited_to_the_highest_that_is_allowed() -> None:
 
 
 def test_data_sets_run_in_the_background_unless_the_order_says_otherwise() -> None:
-    assert default_priority(is_dataset=False) is Priority.HIGH
-    assert default_priority(is_dataset=True) is Priority.NORMAL
+    assert default_priority(is_background=False) is Priority.HIGH
+    assert default_priority(is_background=True) is Priority.NORMAL

@@ -155,7 +155,7 @@ class RunRequest(RequestBody):
     limit: Count = Field(default=None, description="First N rows of each task")
     num_fewshot: int | None = Field(default=None, ge=0, le=MAX_FEWSHOT, description="Examples in each prompt")
     rollouts: Rollouts = None
-    priority: Priority = default_priority(is_dataset=False)
+    priority: Priority = default_priority(is_background=False)
     scoring_method: Literal["auto", "loglikelihood", "generate", "constrained"] = Field(
         default="auto", description="How choices are scored; auto depends on the engine's capabilities"
     )

@@ -27,7 +27,7 @@ class RunOrder:
     limit: int | None = None
     num_fewshot: int | None = None
     rollouts: int = 1
-    priority: Priority = field(default_factory=lambda: default_priority(is_dataset=False))
+    priority: Priority = field(default_factory=lambda: default_priority(is_background=False))
     params: GenerationParams = field(default_factory=GenerationParams)
     scoring_method: ScoringMethod | None = None
     truncation: Truncation = Truncation.NONE

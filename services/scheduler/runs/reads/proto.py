@@ -41,7 +41,7 @@ _RUNS = "runs"
 def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order = run_pb2.RunOrder()
     order.CopyFrom(message)
-    order.priority = order.priority or number_of(default_priority(is_dataset=bool(order.dataset_id)))
+    order.priority = order.priority or number_of(default_priority(is_background=bool(order.dataset_id)))
     order.truncation = order.truncation or number_of(Truncation.NONE)
     if not order.HasField("rollouts"):
         order.rollouts = 1
