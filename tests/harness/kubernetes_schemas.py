@@ -16,7 +16,9 @@ from referencing import Registry, Resource
 VERSIONS = tuple(f"1.{minor}" for minor in range(29, 38))
 # Custom resources without a published schema in the reference folder: their pods are validated as pods.
 UNPUBLISHED = frozenset({"LeaderWorkerSet"})
-_OWN_GROUPS = frozenset({"apps", "autoscaling", "policy", "batch", "networking.k8s.io", ""})
+_OWN_GROUPS = frozenset(
+    {"apps", "autoscaling", "policy", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", ""}
+)
 Object = Mapping[str, Any]
 
 

@@ -13,7 +13,7 @@ from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
 from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest, UploadTasksRequest
-from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
+from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from proctor.values.run import LOCAL_USER, Principal
 from services.common.grpc.errors import parsed
@@ -65,6 +65,7 @@ def _without_version(kind: type[NamesSuite]) -> Amend:
 # By method; all other requests pass unchanged. Of a client stream the first message is amended.
 AMENDMENTS: dict[str, Amend] = {
     "SubmitRun": _with_user(SubmitRunRequest),
+    "EstimateRun": _with_user(EstimateRunRequest),
     "AddSuite": _with_user(AddSuiteRequest),
     "MarkAnswers": _with_user(MarkAnswersRequest),
     "OrderRollouts": _with_user(OrderRolloutsRequest),

@@ -59,6 +59,7 @@ _RESULTS_FILES = (
     rescore_service_pb2,
     export_service_pb2,
 )
+PUBLIC_FILES = (*_SCHEDULER_FILES, *_RESULTS_FILES)
 # Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
 _HOP_METADATA = (
     "grpc-",

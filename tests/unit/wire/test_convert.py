@@ -31,6 +31,7 @@ class Returned:
     result: Answer | Failure
     usage: TokenUsage = field(default_factory=TokenUsage)
     timing: Timing = field(default_factory=Timing)
+    gpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""A request that names its user has the user that the gateway has found, whatever it said."""
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from proctor.v1 import scheduler_service_pb2 as pb
+from proctor.values.run import Principal
+from services.gateway.grpc_proxy.amendments import AMENDMENTS
+from services.gateway.grpc_proxy.forwarded_services import PUBLIC_FILES
+
+# It shows what a user stores, whom the request chooses.
+READS_OF_ANY_USER = {"GetStorage"}
+
+
+def names_its_user(method: MethodDescriptor) -> bool:
+    fields = method.input_type.fields_by_name
+    header = fields["header"].message_type if "header" in fields else None
+    return "user" in fields or (header is not None and "user" in header.fields_by_name)
+
+
+def test_every_request_that_names_its_user_is_amended() -> None:
+    methods = {
+        method.name
+        for file in PUBLIC_FILES
+        for service in file.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+        if names_its_user(method)
+    }
+    assert methods >= {"SubmitRun", "EstimateRun", "UploadTasks"}
+    assert methods - READS_OF_ANY_USER <= set(AMENDMENTS)
+
+
+def test_a_verified_name_replaces_the_one_that_an_estimate_gives() -> None:
+    request = pb.EstimateRunRequest(user="eve").SerializeToString()
+    amended = AMENDMENTS["EstimateRun"](request, Principal("ann", is_verified=True))
+    assert pb.EstimateRunRequest.FromString(amended).user == "ann"
