@@ -13,6 +13,8 @@ from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
 _LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
+# Steps in the middle of a transcript that is too long lose all but this much.
+_SHORT_STEP, _LONGEST_CUT_MESSAGE = 1000, 200
 # A difference of larger files takes seconds and is not read.
 _LONGEST_FILE = 200_000
 # Of one test script; the log has more.
@@ -81,15 +83,27 @@ def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
     """A trajectory without the texts of the steps in its middle, where it is too long for a message."""
     steps = trajectory["steps"]
     assert isinstance(steps, list)
-    while len(json.dumps(trajectory, ensure_ascii=False)) > _LONGEST_TRANSCRIPT:
-        whole = [step for step in steps if len(json.dumps(step)) > 1000]
-        if not whole:
+    left = _json_length(trajectory) - _LONGEST_TRANSCRIPT
+    kept = list(steps)
+    middle = len(steps) // 2
+    # Each step is cut once at most: one may stay long, and the whole still ends.
+    for number in sorted(range(len(steps)), key=lambda number: abs(number - middle)):
+        if left <= 0:
             break
-        middle = whole[len(whole) // 2]
-        middle["message"] = cut(str(middle["message"]), 200)
-        middle.pop("observation", None)
-        middle.pop("tool_calls", None)
-    return trajectory
+        length = _json_length(steps[number])
+        if length > _SHORT_STEP:
+            kept[number] = _without_texts(steps[number])
+            left -= length - _json_length(kept[number])
+    return {**trajectory, "steps": kept}
+
+
+def _without_texts(step: Mapping[str, object]) -> Mapping[str, object]:
+    rest = {key: value for key, value in step.items() if key not in ("observation", "tool_calls")}
+    return {**rest, "message": cut(str(step["message"]), _LONGEST_CUT_MESSAGE)}
+
+
+def _json_length(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
 
 
 def diff_of(before: bytes, after: bytes, folder: str) -> str:
