@@ -14,10 +14,17 @@ ALL_RATES = "rates.*"
 ALL_BUNDLES = "bundles.*"
 ALL_ARTIFACTS = "artifacts.*"
 
+SCHEDULER_USER = "scheduler"
+
 # The model token of pools that serve any model of their provider.
 ANY_MODEL = "any"
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
+
+
+def worker_user(pool: str) -> str:
+    """The user of NATS that the workers of a pool share (decision 0026)."""
+    return f"worker-{pool}"
 
 
 def inbox_prefix(user: str) -> str:

@@ -9,7 +9,8 @@ from proctor.cli.options import AsJson
 from proctor.cli.render.terminal import Terminal, complain_of
 from proctor.cli.render.words import JsonValue
 from proctor.stack.errors import PoolsFileUnusable
-from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of, worker_user
+from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
+from proctor.values import messaging
 from proctor.values.providers.pools_file import InvalidPools, parse_pools
 
 
@@ -26,7 +27,7 @@ def nats_users(
         raise typer.Exit(complain_of(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
     if as_json:
         variables: dict[str, JsonValue] = {user: password_variable(user) for user in rights_of(pools)}
-        workers: dict[str, JsonValue] = {pool: worker_user(pool) for pool in pools}
+        workers: dict[str, JsonValue] = {pool: messaging.worker_user(pool) for pool in pools}
         terminal.emit({"password_variables": variables, "worker_users": workers})
     else:
         typer.echo(authorization_block(pools), nl=False)

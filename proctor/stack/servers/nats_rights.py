@@ -67,10 +67,6 @@ _SCHEDULER = Rights(
 _RESULTS = Rights((messaging.PROGRESS_OF_ALL_RUNS, *_pulled("OUTCOMES")))
 
 
-def worker_user(pool: str) -> str:
-    return f"worker-{pool}"
-
-
 def _worker_rights(pool: str) -> Rights:
     """A shard that is cut goes back into the stream of the pool."""
     return Rights(
@@ -94,8 +90,8 @@ def _worker_rights(pool: str) -> Rights:
 
 def rights_of(pools: Iterable[str]) -> Mapping[str, Rights]:
     """The rights of each user, by its name."""
-    workers = {worker_user(pool): _worker_rights(pool) for pool in pools}
-    return {"scheduler": _SCHEDULER, "results": _RESULTS, **workers}
+    workers = {messaging.worker_user(pool): _worker_rights(pool) for pool in pools}
+    return {messaging.SCHEDULER_USER: _SCHEDULER, "results": _RESULTS, **workers}
 
 
 def permissions(user: str, rights: Rights) -> dict[str, object]:

@@ -9,12 +9,12 @@ from types import MappingProxyType
 
 from proctor.stack.options import StackOptions
 from proctor.stack.servers.nats import NatsServer
-from proctor.stack.servers.nats_rights import worker_user
 from proctor.stack.servers.postgres import SCHEMAS, PostgresServer
 from proctor.stack.supervision.child import ChildSpec, Probe
 from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
 from proctor.stack.vllm import find_vllm_python
+from proctor.values import messaging
 from proctor.values.providers.pool import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
@@ -147,7 +147,7 @@ def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health
     own = {
         "PROCTOR_WORKER_POOL": pool.name,
         "PROCTOR_WORKER_HEALTH_ADDRESS": health,
-        "PROCTOR_NATS_URL": wiring.nats.url(worker_user(pool.name)),
+        "PROCTOR_NATS_URL": wiring.nats.url(messaging.worker_user(pool.name)),
     }
     name = pool.provider.api_key_env if pool.provider else ""
     keys = {each: options.environment[each] for each in (name, f"{name}_FILE") if each in options.environment}

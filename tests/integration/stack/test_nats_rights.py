@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from proctor.stack.supervision.process import Program
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.clock import SystemClock
+from services.common.nats.answers import WorkerRequests
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
@@ -276,3 +278,45 @@ async def test_who_is_asked_may_answer_and_only_then(server: NatsServer) -> None
     await eventually(lambda: bool(worker.refused), "the refusal is reported")
     for each in (scheduler, worker):
         await each.client.close()
+
+
+@pytest.mark.parametrize("subject", [messaging.ALL_BUNDLES, messaging.ALL_ARTIFACTS])
+async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
+    server: NatsServer, subject: str
+) -> None:
+    """A worker may name any reply subject, and the scheduler may send to more of them than the worker."""
+    scheduler, thief = await member(server, "scheduler"), await member(server, "worker-a")
+    connection = await connect_nats(server.url("scheduler"), "scheduler")
+    asked = subject.replace("*", "a")
+
+    async def respond(data: bytes) -> bytes:
+        return b"answer to " + data
+
+    answering = asyncio.create_task(WorkerRequests(connection, subject, "scheduler").answer(respond))
+    try:
+        assert await eventually_answered(thief.client, asked) == b"answer to it"
+        await scheduler.client.jetstream().publish("work.b.m.high.r", b"of pool b")
+        before = await scheduler.client.jetstream().stream_info(OTHERS)
+        forged = ("work.b.m.high.r", "$KV.RUNS.r", f"$JS.API.STREAM.PURGE.{OTHERS}", "_INBOX_worker-b.x.y")
+        received = await scheduler.client.subscribe("changes.*")
+        for reply in ("changes.r", *forged, f"$JS.API.STREAM.DELETE.{OTHERS}"):
+            await thief.client.publish(asked, b"it", reply=reply)
+        # The answer to a later request shows that these are dropped.
+        assert await eventually_answered(thief.client, asked) == b"answer to it"
+        await connection.flush()
+        after = await scheduler.client.jetstream().stream_info(OTHERS)
+        assert (after.state.messages, after.state.last_seq) == (before.state.messages, before.state.last_seq)
+        assert received.pending_msgs == 0
+        assert not await thief.is_refused(), thief.refused
+    finally:
+        answering.cancel()
+        for client in (connection, scheduler.client, thief.client):
+            await client.close()
+
+
+async def eventually_answered(client: Client, subject: str) -> bytes:
+    """Asks until there is a subscriber."""
+    async with asyncio.timeout(20):
+        while True:
+            with suppress(NoRespondersError):
+                return (await client.request(subject, b"it", timeout=5)).data

@@ -1,21 +1,18 @@
 """Parts of artifacts from workers over NATS, each with the proof that its rollout was dispatched to them."""
 
-import asyncio
 import hmac
-from contextlib import suppress
 from typing import NoReturn
 from uuid import UUID
 
 from google.protobuf.message import DecodeError
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.wire.dispatch_proofs import DispatchedShard, ranges_from_proto
 from services.common.errors import DomainError
-from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.answers import WorkerRequests
 from services.common.structured_logs import get_logger
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart, ArtifactRefused
 from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
@@ -23,30 +20,22 @@ from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 log = get_logger()
 
 _QUEUE = "scheduler"
-_AT_A_TIME = 8
 
 
 class NatsArtifacts:
     """Accepts every proof where the scheduler has no key, as in tests of one service."""
 
     def __init__(self, connection: Client, storing: StoreArtifact, shard_key: str) -> None:
-        self._connection = connection
+        self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS, _QUEUE)
         self._storing = storing
         self._shard_key = shard_key
-        self._slots = asyncio.Semaphore(_AT_A_TIME)
 
     async def answer(self) -> NoReturn:
-        subscription = await self._connection.subscribe(messaging.ALL_ARTIFACTS, queue=_QUEUE)
-        async with asyncio.TaskGroup() as answers:
-            async for request in subscription.messages:
-                await self._slots.acquire()
-                task = answers.create_task(self._answer(request), name="store artifact")
-                task.add_done_callback(lambda _: self._slots.release())
-        raise RuntimeError("the subscription to artifacts of rollouts ended")
+        await self._requests.answer(self._respond)
 
-    async def _answer(self, request: Msg) -> None:
+    async def _respond(self, data: bytes) -> bytes:
         try:
-            sent = work_messages_pb2.PutArtifactRequest.FromString(request.data)
+            sent = work_messages_pb2.PutArtifactRequest.FromString(data)
             await self._storing.store(self._part(sent), sent.content)
             response = work_messages_pb2.PutArtifactResponse()
         except (DecodeError, ValueError):
@@ -60,8 +49,7 @@ class NatsArtifacts:
             response = work_messages_pb2.PutArtifactResponse(
                 problem="The scheduler failed; its log says why."
             )
-        with suppress(*TRANSIENT_NATS):  # the worker sends it again
-            await request.respond(response.SerializeToString())
+        return response.SerializeToString()
 
     def _part(self, sent: work_messages_pb2.PutArtifactRequest) -> ArtifactPart:
         """Raises `ArtifactRefused` where the worker was not sent the rollout, ValueError for no run's id."""

@@ -1,0 +1,74 @@
+"""Answers requests of workers, which are trusted less than the service that answers them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from proctor.values import messaging
+from services.common.nats.connection import TRANSIENT_NATS
+from services.common.structured_logs import get_logger
+
+log = get_logger()
+
+# Each holds a part of a file in memory; the workers that ask meanwhile wait.
+_AT_A_TIME = 8
+
+
+class WorkerRequests:
+    """Requests on subjects whose last token is the worker's pool. Services of one `queue` share them.
+
+    NATS does not check the reply subject of a request against the rights of its sender, and the answer is
+    sent with the rights of this service. So it goes only to an inbox that the workers of the pool may read.
+    """
+
+    def __init__(self, connection: Client, subject: str, queue: str) -> None:
+        self._connection = connection
+        self._subject = subject
+        self._queue = queue
+        self._slots = asyncio.Semaphore(_AT_A_TIME)
+        self._pools_refused: set[str] = set()
+
+    async def answer(self, respond: Callable[[bytes], Awaitable[bytes]]) -> NoReturn:
+        """Answers each request with what `respond` returns for its data. `respond` must not raise."""
+        subscription = await self._connection.subscribe(self._subject, queue=self._queue)
+        async with asyncio.TaskGroup() as answers:
+            async for request in subscription.messages:
+                if self._may_be_answered(request):
+                    await self._slots.acquire()
+                    task = answers.create_task(self._answer(request, respond), name=self._subject)
+                    task.add_done_callback(lambda _: self._slots.release())
+        raise RuntimeError(f"the subscription to {self._subject} ended")
+
+    async def _answer(self, request: Msg, respond: Callable[[bytes], Awaitable[bytes]]) -> None:
+        response = await respond(request.data)
+        with suppress(*TRANSIENT_NATS):  # the worker asks again
+            await self._connection.publish(request.reply, response)
+
+    def _may_be_answered(self, request: Msg) -> bool:
+        pool = request.subject.rpartition(".")[2]
+        if is_inbox_of_pool(request.reply, pool, self._connection.new_inbox().rpartition(".")[0]):
+            return True
+        if pool not in self._pools_refused:
+            self._pools_refused.add(pool)
+            log.warning(
+                "requests dropped: their reply subject is no inbox of the pool's workers",
+                pool=pool,
+                subject=request.subject,
+                reply=request.reply[:200],
+            )
+        return False
+
+
+def is_inbox_of_pool(reply: str, pool: str, own_prefix: str) -> bool:
+    """Whether only workers of a pool receive what is sent to a subject. `own_prefix` is that of this service.
+
+    Where the services share a user, or have none that the URL names, their inboxes share a prefix.
+    """
+    prefixes = {messaging.inbox_prefix(messaging.worker_user(pool))}
+    if own_prefix != messaging.inbox_prefix(messaging.SCHEDULER_USER):
+        prefixes.add(own_prefix)
+    return any(reply.startswith(f"{prefix}.") for prefix in prefixes)
