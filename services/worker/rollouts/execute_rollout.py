@@ -56,8 +56,8 @@ class ExecuteRollout:
             end, files, problem = await self._work(performance, transcript, artifacts)
             result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
             diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
-            await artifacts.store(LOG, result.log.encode())
-            await artifacts.store(DIFF, diff.encode())
+            await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
+            await artifacts.store(DIFF, diff.encode("utf-8", "replace"))
             seconds = self.clock.monotonic() - started
             return Performed(end, result, transcript, diff, seconds, artifacts.facts)
 

@@ -7,7 +7,8 @@ from proctor.values.code import CodeResult
 from proctor.values.outcome import Failure, FailureClass
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
-from services.worker.engines.engine import Generated
+from services.common.structured_logs import get_logger
+from services.worker.engines.engine import EngineFailure, Generated
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
 from services.worker.rollouts.artifacts import ArtifactSink
@@ -20,6 +21,7 @@ from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 
 # It is shown in a table; the transcript has the whole.
 _LONGEST_DETAIL = 300
+log = get_logger()
 
 
 class _Failed(Exception):
@@ -63,7 +65,7 @@ class ProcessRollout:
     new_sink: Callable[[Shard, int], ArtifactSink | None]
 
     async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
-        """None where the rollout is left to its run. Raises as `ExecuteSample.execute` does."""
+        """None where the rollout is left to its run. Raises EngineFailure as `ExecuteSample` does."""
         assert sample.rollout is not None
         if problem := await self.execute_sample.check_code.problem():
             return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
@@ -83,7 +85,15 @@ class ProcessRollout:
         except SandboxError as error:
             is_verifier = isinstance(error, VerifierFailed)
             failure_class = FailureClass.VERIFIER if is_verifier else FailureClass.SANDBOX
-            return Outcome(shard, sample.number, Failure(failure_class, str(error)))
+            return Outcome(shard, sample.number, Failure(failure_class, _printable(str(error))))
+        except EngineFailure:
+            raise
+        except Exception as error:  # an edge: what an agent left; a redelivery would end in the same way
+            log.error("rollout raised", run_id=shard.run_id, sample=sample.number, exc_info=error)
+            reason = (
+                f"The rollout ended by an error of the worker ({type(error).__name__}); its log has more."
+            )
+            return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, reason))
 
 
 def _answer(performed: Performed) -> Generated:
@@ -94,6 +104,13 @@ def _answer(performed: Performed) -> Generated:
         finish_reason=performed.end.value,
         usage=performed.transcript.usage,
         timing=Timing(performed.seconds),
-        body_json=performed.record_json,
-        code_result=CodeResult(result.is_passed, cut(result.detail, _LONGEST_DETAIL), result.score),
+        body_json=_printable(performed.record_json),
+        code_result=CodeResult(
+            result.is_passed, cut(_printable(result.detail), _LONGEST_DETAIL), result.score
+        ),
     )
+
+
+def _printable(text: str) -> str:
+    """The text with a question mark for each half of a character, which JSON can hold and no message."""
+    return text.encode("utf-8", "replace").decode()

@@ -6,6 +6,7 @@ and are never unpacked. Names are values here, not paths of this machine.
 
 import io
 import tarfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -26,7 +27,7 @@ class PackedFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A regular file of a tar; `name` is relative, without `..`."""
+    """A regular file of a tar; `name` is relative, without `..`, and valid Unicode."""
 
     name: str
     content: bytes
@@ -51,7 +52,7 @@ def read_files(stream: BinaryIO, path: str, limits: TarLimits) -> Iterator[ReadF
 
     Raises FilesRefused where a name leaves the folder, where the tar is broken, or over the limits.
     """
-    budget, members = limits.total_bytes, 0
+    budget, members, shown = limits.total_bytes, 0, _ShownNames()
     try:
         with tarfile.open(fileobj=_Bounded(stream, limits, path), mode="r|") as tar:
             for member in tar:
@@ -66,9 +67,10 @@ def read_files(stream: BinaryIO, path: str, limits: TarLimits) -> Iterator[ReadF
                 if budget < 0:
                     raise _too_large(path, limits.total_bytes)
                 content = tar.extractfile(member)
-                yield ReadFile(name, content.read() if content else b"", member.mode & 0o777)
+                yield ReadFile(shown.of(name), content.read() if content else b"", member.mode & 0o777)
                 tar.members.clear()  # type: ignore[attr-defined]  # a stream needs none, and keeps all
-    except (tarfile.TarError, ValueError, EOFError) as error:
+    # A tar of hostile headers also ends tarfile by its recursion, and by what it looks up.
+    except (tarfile.TarError, ValueError, EOFError, LookupError, OverflowError, RecursionError) as error:
         raise FilesRefused(path=path, problem=f"the tar is broken ({type(error).__name__}).") from error
 
 
@@ -83,6 +85,29 @@ def _relative(name: str, path: str) -> str:
     if name.startswith("/") or ".." in parts or len(name) > _LONGEST_NAME or "\0" in name:
         raise FilesRefused(path=path, problem=f"the name {name[:100]!r} leaves the folder.")
     return "/".join(parts)
+
+
+class _ShownNames:
+    """Names of one tar as text: on Linux they may have bytes that are no UTF-8, which no message can hold."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._repeats: Counter[str] = Counter()
+
+    def of(self, name: str) -> str:
+        """Different names stay different; a file that is in the tar twice has its name twice."""
+        if name not in self._shown:
+            self._shown[name] = self._free(name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+        return self._shown[name]
+
+    def _free(self, wanted: str) -> str:
+        shown = wanted
+        while shown in self._taken:
+            self._repeats[wanted] += 1
+            shown = f"{wanted}~{self._repeats[wanted] + 1}"
+        self._taken.add(shown)
+        return shown
 
 
 def _too_large(path: str, most: int) -> FilesRefused:

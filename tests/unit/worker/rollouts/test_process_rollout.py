@@ -1,0 +1,112 @@
+"""A rollout becomes one outcome, whatever it meets; only the worker's own engine hands it on."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import BinaryIO, cast
+
+import pytest
+
+from proctor.values.outcome import Failure, FailureClass
+from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask, VerifierKind
+from services.common.clock import SystemClock
+from services.worker.engines.engine import EngineCache, EngineDied, Generated
+from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
+from services.worker.execution.run_states import RefusedRuns, RunStates
+from services.worker.execution.shard import Outcome
+from services.worker.rate_limits.limiter import RateLimiters
+from services.worker.rate_limits.waits import Backoff
+from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.sandboxes.ports import SandboxEngine
+from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
+from services.worker.sandboxes.tar_files import pack
+from services.worker.verification.check_code import CheckCode
+from tests.fakes.worker.held_message import a_shard
+from tests.fakes.worker.refusing_sandboxes import refusing_rollouts
+from tests.fakes.worker.scripted_engine import ScriptedEngine
+
+LEFT = pack({b"\xff".decode("utf-8", "surrogateescape"): b"x\n"})
+# Half a character, in JSON.
+REWARDS = pack({"reward.json": b'{"reward": 1, "\\ud800": 0}'})
+
+
+@dataclass
+class Sandbox:
+    """Runs nothing, and has the files that an agent and its tests may leave."""
+
+    error: Exception | None
+
+    async def put(self, path: str, tar: bytes) -> None: ...
+
+    async def run(self, _: Command) -> CommandResult:
+        return CommandResult(0, b"")
+
+    async def get(self, path: str, into: BinaryIO, _: TarLimits) -> None:
+        if self.error:
+            raise self.error
+        into.write(REWARDS if path.startswith("/logs") else LEFT)
+        into.seek(0)
+
+    async def stop_processes(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Sandboxes:
+    error: Exception | None = None
+
+    async def check(self) -> Isolation:
+        return Isolation("fake")
+
+    async def open(self, _: SandboxSpec) -> Sandbox:
+        return Sandbox(self.error)
+
+
+def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
+    # Of an engine only what a rollout needs.
+    engine = cast("SandboxEngine", sandboxes)
+    clock = SystemClock()
+    backoff = Backoff(0.001)
+    execute_sample = ExecuteSample(
+        engines=EngineCache(ScriptedEngine()),
+        clock=clock,
+        retry_policy=RetryPolicy(backoff, max_tries=3),
+        rate_limiters=RateLimiters(clock=clock, backoff=backoff),
+        run_states=RunStates(),
+        refused_runs=RefusedRuns(clock),
+        check_code=CheckCode(engine, asyncio.Semaphore(1), lambda: "word"),
+    )
+    process = refusing_rollouts(execute_sample)
+    solutions = replace(process.rollouts.verifier.solutions, engine=engine, runner=lambda: b"")
+    verifier = replace(process.rollouts.verifier, solutions=solutions)
+    return replace(process, rollouts=replace(process.rollouts, verifier=verifier))
+
+
+async def outcome_of(sandboxes: Sandboxes) -> Outcome:
+    shard = a_shard(7)
+    task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
+    sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent(AgentKind.NONE)))
+    outcome = await rollouts_of(sandboxes).execute(shard, sample)
+    assert outcome is not None
+    return outcome
+
+
+async def test_names_and_rewards_that_are_no_unicode_leave_the_score() -> None:
+    result = (await outcome_of(Sandboxes())).result
+    assert isinstance(result, Generated)
+    assert result.code_result is not None
+    assert result.code_result.score == 1.0
+    (result.body_json + result.code_result.detail).encode()
+    assert "+++ b/\ufffd" in result.body_json
+
+
+async def test_an_unforeseen_error_fails_the_sample_and_is_not_redelivered() -> None:
+    result = (await outcome_of(Sandboxes(RuntimeError("unforeseen")))).result
+    assert isinstance(result, Failure)
+    assert result.failure_class is FailureClass.SANDBOX
+    assert "RuntimeError" in result.message
+
+
+async def test_the_death_of_the_engine_hands_the_rollout_on() -> None:
+    with pytest.raises(EngineDied):
+        await outcome_of(Sandboxes(EngineDied("It is gone.")))
