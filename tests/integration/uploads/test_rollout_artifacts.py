@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import grpc
-import nats
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
@@ -17,6 +16,7 @@ from proctor.v1 import (
 from proctor.v1.work_messages_pb2 import DispatchProof, PutArtifactRequest, PutArtifactResponse, SampleRange
 from proctor.values import messaging
 from proctor.wire.dispatch_proofs import DispatchedShard
+from services.common.nats.connection import connect_nats
 from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
 
@@ -34,7 +34,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bat
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def connection(harness: BatchHarness) -> AsyncIterator[Client]:
-    connection = await nats.connect(harness.nats)
+    connection = await connect_nats(harness.nats, "worker")
     yield connection
     await connection.close()
 

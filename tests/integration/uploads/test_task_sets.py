@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-import nats
 import pytest
 import pytest_asyncio
 
@@ -19,6 +18,7 @@ from proctor.v1.work_messages_pb2 import ReadBundleRequest, ReadBundleResponse
 from proctor.values import messaging
 from services.common.clock import SystemClock
 from services.common.errors import ErrorKind
+from services.common.nats.connection import connect_nats
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
@@ -162,7 +162,7 @@ async def test_a_worker_reads_files_in_parts_by_their_digest_only(
     sizes = {name: size for name, size in stored(harness).items() if name not in before}
     name, size = max(sizes.items(), key=lambda each: each[1])
     digest = name.rpartition("/")[2]
-    connection = await nats.connect(harness.nats)
+    connection = await connect_nats(harness.nats, "worker")
 
     async def ask(**wanted: object) -> ReadBundleResponse:
         request = ReadBundleRequest(**wanted)  # type: ignore[arg-type]  # fields of a message
