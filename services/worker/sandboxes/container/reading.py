@@ -8,6 +8,8 @@ from services.worker.sandboxes.container.programs import STARTED
 from services.worker.sandboxes.output import KeptOutput
 
 _LOOK_SECONDS = 0.25
+# What is left in pipes at the end of a command is there at once; what it left in the background may write on.
+_DRAIN_SECONDS = 1.0
 _WRITE_BYTES = 256 * 1024
 _MOST_CONTROL_BYTES = 4000
 
@@ -56,7 +58,7 @@ class Reading:
                 self._reading.result()
                 return True
             if self.code is not None:
-                await self._drain()
+                await self._drain(min(end, time.monotonic() + _DRAIN_SECONDS))
                 return True
         return False
 
@@ -81,9 +83,9 @@ class Reading:
         for start in range(0, len(content), _WRITE_BYTES):
             await self.execution.write(content[start : start + _WRITE_BYTES])
 
-    async def _drain(self) -> None:
+    async def _drain(self, end: float) -> None:
         """What the command wrote before it ended may still be on its way."""
         before = -1
-        while not self._reading.done() and self.kept.total != before:
+        while (left := end - time.monotonic()) > 0 and not self._reading.done() and self.kept.total != before:
             before = self.kept.total
-            await asyncio.wait((self._reading,), timeout=_LOOK_SECONDS)
+            await asyncio.wait((self._reading,), timeout=min(_LOOK_SECONDS, left))

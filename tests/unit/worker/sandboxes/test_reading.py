@@ -1,0 +1,40 @@
+"""Output of commands: what they leave in the background may hold it open, and write to it without end."""
+
+import asyncio
+
+from services.worker.sandboxes.container.ports import Part
+from services.worker.sandboxes.container.programs import STARTED
+from services.worker.sandboxes.container.reading import Reading
+from services.worker.sandboxes.output import KeptOutput
+
+
+class Endless:
+    """A command that ended at once, and left a process that writes for ever."""
+
+    def __init__(self) -> None:
+        self.parts = [Part(STARTED, is_control=True), Part(b"own\n"), Part(b"0\n", is_control=True)]
+
+    async def read(self) -> Part:
+        if self.parts:
+            return self.parts.pop(0)
+        await asyncio.sleep(0.05)
+        return Part(b"x\n")
+
+    async def write(self, content: bytes) -> None: ...
+
+    async def exit_code(self) -> int | None:
+        return None
+
+    async def close(self) -> None: ...
+
+
+async def test_a_process_that_writes_on_in_the_background_does_not_hold_a_command() -> None:
+    kept = KeptOutput(1000)
+    reading = Reading(Endless(), kept)
+    try:
+        async with asyncio.timeout(20):
+            assert await reading.is_ended_within(600.0)
+    finally:
+        await reading.close()
+    assert reading.code == 0
+    assert kept.head.startswith(b"own\n")
