@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
+from services.common.structured_logs import get_logger
 from services.worker.sandboxes.command_files import get_files, put_files
 from services.worker.sandboxes.container.ports import Container
 from services.worker.sandboxes.container.programs import start_of
@@ -28,6 +29,7 @@ _AGAIN_SECONDS, _NOTICE_SECONDS = 0.02, 0.25
 _OOM_KILLS = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 _GROUPS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 _CLOSED = "it was closed."
+log = get_logger()
 
 
 class ContainerSandbox:
@@ -95,9 +97,14 @@ class ContainerSandbox:
         self._expiring.cancel()
         self._problem = self._problem or _CLOSED
         self._forget(self)
-        for relay in self._relays:
-            await relay.close()
-        await self._container.remove()
+        try:
+            try:
+                for relay in self._relays:
+                    await relay.close()
+            finally:
+                await self._container.remove()
+        except Exception as error:  # noqa: BLE001  # a sandbox that is over must not replace its own result
+            log.warning("sandbox not removed", error=repr(error))
 
     def _expire(self) -> None:
         self._problem = self._problem or "its lifetime is over."

@@ -1,5 +1,6 @@
 """One container of a Docker-compatible engine, and the commands that run in it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +17,17 @@ from services.worker.sandboxes.errors import SandboxLost
 
 _GONE = (404, 409)
 _STDERR = 2
+# The library gives a removal no end of its own.
+_REMOVE_SECONDS = 120.0
+# An engine that refuses, is away or hangs; a TimeoutError is an OSError.
+ENGINE_ERRORS = (DockerError, aiohttp.ClientError, OSError)
 
 
-def lost(error: DockerError) -> SandboxLost:
-    return SandboxLost(problem=f"the container engine answers: {error.message.strip()[:300]}")
+def lost(error: Exception) -> SandboxLost:
+    """The loss of a sandbox by one of ENGINE_ERRORS."""
+    if isinstance(error, DockerError):
+        return SandboxLost(problem=f"the container engine answers: {error.message.strip()[:300]}")
+    return SandboxLost(problem=f"the container engine does not answer ({type(error).__name__}).")
 
 
 class StreamExecution:
@@ -40,7 +48,7 @@ class StreamExecution:
 
     async def write(self, content: bytes) -> None:
         # The library asserts that the connection is there; a command may have ended before it read all.
-        with suppress(OSError, RuntimeError, AssertionError):
+        with suppress(*ENGINE_ERRORS, RuntimeError, AssertionError):
             await self._stream.write_in(content)
 
     async def exit_code(self) -> int | None:
@@ -48,12 +56,12 @@ class StreamExecution:
             return None
         try:
             shown = await self._exec.inspect()
-        except DockerError as error:
+        except ENGINE_ERRORS as error:
             raise lost(error) from error
         return None if shown["Running"] else int(shown["ExitCode"])
 
     async def close(self) -> None:
-        with suppress(OSError, AssertionError):
+        with suppress(*ENGINE_ERRORS, RuntimeError, AssertionError):
             await self._stream.close()
 
 
@@ -100,7 +108,7 @@ class EngineContainer:
             made = await self.container.exec(["chmod", "1777", *folders], user="0", tty=False)
             async with made.start(detach=False) as stream:
                 said = await stream.read_out()
-        except DockerError as error:
+        except ENGINE_ERRORS as error:
             raise lost(error) from error
         if said is not None:
             shown = said.data.decode("utf-8", "replace").strip()[:200]
@@ -109,7 +117,7 @@ class EngineContainer:
     async def execute(self, argv: Sequence[str], *, has_input: bool) -> Execution:
         try:
             made = await self.container.exec(list(argv), stdin=has_input, tty=False)
-        except DockerError as error:
+        except ENGINE_ERRORS as error:
             raise lost(error) from error
         stream = made.start(detach=False)
         try:
@@ -118,6 +126,8 @@ class EngineContainer:
             if error.status in _GONE:
                 raise lost(error) from error
             return Complaint(error.message.encode())
+        except (aiohttp.ClientError, OSError) as error:
+            raise lost(error) from error
         return StreamExecution(stream, made)
 
     async def kill_processes(self) -> None:
@@ -126,8 +136,8 @@ class EngineContainer:
     async def is_alive(self) -> bool:
         try:
             shown = await self.container.show()
-        except DockerError as error:
-            if error.status in _GONE:
+        except ENGINE_ERRORS as error:
+            if isinstance(error, DockerError) and error.status in _GONE:
                 return False
             raise lost(error) from error
         return bool(shown["State"]["Running"])
@@ -146,6 +156,7 @@ class EngineContainer:
 
 
 async def delete(container: DockerContainer) -> None:
-    """It removes itself too, since its first process ends with the connection."""
-    with suppress(DockerError):
-        await container.delete(force=True, v=True)
+    """Never raises: it removes itself too, since its first process ends with the connection."""
+    with suppress(*ENGINE_ERRORS):
+        async with asyncio.timeout(_REMOVE_SECONDS):
+            await container.delete(force=True, v=True)

@@ -17,7 +17,13 @@ from aiodocker.exceptions import DockerError
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.programs import HOME, first_process, relay_process
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
-from services.worker.sandboxes.docker.container import EngineContainer, EngineRelay, StreamExecution, delete
+from services.worker.sandboxes.docker.container import (
+    ENGINE_ERRORS,
+    EngineContainer,
+    EngineRelay,
+    StreamExecution,
+    delete,
+)
 from services.worker.sandboxes.docker.container_config import (
     FIRST_USER,
     USERS,
@@ -75,7 +81,7 @@ class DockerEngine:
                 await sandbox.close()
         except SandboxError as error:
             return Isolation(NAME, str(error.facts.get("problem", error)))
-        except (DockerError, OSError) as error:
+        except ENGINE_ERRORS as error:
             return Isolation(NAME, self._unreachable(error))
         if result.text.strip() != "42":
             return Isolation(NAME, f"the image {self._image} has no python3, which tests are run with.")
@@ -89,11 +95,11 @@ class DockerEngine:
         swept = 0
         try:
             found = await self._client().containers.list(all=True, filters=f'{{"label": ["{LABEL}"]}}')
-        except DockerError as error:
+        except ENGINE_ERRORS as error:
             raise CannotIsolate(problem=self._unreachable(error)) from error
         for container in found:
             if is_left(container["Labels"] or {}):
-                with suppress(DockerError):
+                with suppress(*ENGINE_ERRORS):
                     await container.delete(force=True, v=True)
                     swept += 1
         return swept
@@ -139,7 +145,7 @@ class DockerEngine:
         if self._dialect is None:
             try:
                 version = await self._client().version()
-            except (DockerError, aiohttp.ClientError, OSError) as error:
+            except ENGINE_ERRORS as error:
                 raise CannotIsolate(problem=self._unreachable(error)) from error
             machine = _MACHINES.get(version.get("Arch", ""), version.get("Arch", ""))
             if machine not in _MACHINES.values():
@@ -169,8 +175,8 @@ class DockerEngine:
         images = self._client().images
         try:
             return await images.inspect(image)
-        except DockerError as error:
-            if error.status != _NOT_FOUND:
+        except ENGINE_ERRORS as error:
+            if not isinstance(error, DockerError) or error.status != _NOT_FOUND:
                 raise SandboxNotOpened(problem=_said(error)) from error
         if not self._pulls:
             raise SandboxNotOpened(
@@ -180,7 +186,7 @@ class DockerEngine:
             async with asyncio.timeout(_PULL_SECONDS):
                 await images.pull(image, timeout=None)
             return await images.inspect(image)
-        except (DockerError, TimeoutError) as error:
+        except ENGINE_ERRORS as error:
             problem = f"the image {image} is not there and cannot be pulled: {_said(error)}"
             raise SandboxNotOpened(problem=problem) from error
 
@@ -199,7 +205,7 @@ class DockerEngine:
         except BaseException as error:
             if container is not None:
                 await asyncio.shield(delete(container))
-            if isinstance(error, DockerError | aiohttp.ClientError | OSError):
+            if isinstance(error, ENGINE_ERRORS):
                 raise SandboxNotOpened(problem=_said(error)) from error
             raise
         return container, connection

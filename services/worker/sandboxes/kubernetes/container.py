@@ -47,7 +47,7 @@ class SocketExecution:
                 return Part(content, stream == _STDERR)
 
     async def write(self, content: bytes) -> None:
-        with suppress(ConnectionError, aiohttp.ClientError):
+        with suppress(OSError, aiohttp.ClientError):
             for start in range(0, len(content), _WRITE_BYTES):
                 await self._connection.send_bytes(bytes((_STDIN,)) + content[start : start + _WRITE_BYTES])
 
@@ -57,7 +57,7 @@ class SocketExecution:
         return self._code
 
     async def close(self) -> None:
-        with suppress(ConnectionError, aiohttp.ClientError, TimeoutError):
+        with suppress(OSError, aiohttp.ClientError):
             await self._connection.close()
 
 
@@ -120,6 +120,8 @@ class Pod:
             if error.status == _NOT_FOUND:
                 return False
             raise SandboxLost(problem=said(error)) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise _lost(error) from error
         is_ending = shown.metadata.deletion_timestamp is not None
         return shown.status.phase == "Running" and not is_ending
 
@@ -155,7 +157,7 @@ class Pod:
 
 
 async def delete(api: CoreV1Api, namespace: str, name: str) -> bool:
-    """Whether there was one to delete."""
+    """Whether there was one to delete. Never raises."""
     try:
         await api.delete_namespaced_pod(name, namespace, grace_period_seconds=0)
     except (ApiException, aiohttp.ClientError, OSError):
