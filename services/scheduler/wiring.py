@@ -310,7 +310,7 @@ class SchedulerParts:
         )
         leader = make_run_leader(self._settings, self._connections, led)
         old_changes = make_change_cleanup(self._settings, self._connections)
-        cleanups = (*self._uploads.cleanups, self._rollouts.cleanup, self._runs.delete, old_changes)
+        cleanups = (*self._uploads.cleanups, *self._rollouts.cleanups, self._runs.delete, old_changes)
         marks = self._scaling.marks
         loops = BackgroundLoops(
             {

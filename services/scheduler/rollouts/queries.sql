@@ -44,12 +44,24 @@ SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);
 -- name: get_run_owner: Return the user of a run ($1 run)
 SELECT username FROM runs WHERE run_id = $1;
 
--- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is there ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time)
+-- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not over, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
 INSERT INTO rollout_artifacts (run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at)
-SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9 FROM runs WHERE run_id = $1 FOR SHARE
+SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9
+FROM runs
+WHERE run_id = $1 AND epoch = $10 AND state IN ('pending', 'running', 'paused')
+    AND $11 > (
+        SELECT count(DISTINCT execution) FROM rollout_artifacts
+        WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution <> $4
+    )
+FOR SHARE OF runs
 ON CONFLICT (run_id, sample, rollout, execution, name, part)
 DO UPDATE SET size_bytes = excluded.size_bytes, stored_at = excluded.stored_at
 RETURNING true;
+
+-- name: delete_artifacts_without_run: Forget what workers stored of runs that are gone, and return the runs
+DELETE FROM rollout_artifacts
+WHERE NOT EXISTS (SELECT FROM runs WHERE runs.run_id = rollout_artifacts.run_id)
+RETURNING run_id;
 
 -- name: list_artifacts: Return the artifacts of a rollout ($1 run, $2 sample, $3 rollout, $4 most)
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at

@@ -6,6 +6,7 @@ from typing import NoReturn
 from uuid import uuid4
 
 from services.scheduler.postgres import Connections
+from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifactsWithoutRun
 from services.scheduler.rollouts.artifacts.grpc_api import GrpcArtifactApi
 from services.scheduler.rollouts.artifacts.nats import NatsArtifacts
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
@@ -33,13 +34,13 @@ from services.scheduler.uploads.wiring import UploadParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
-    """`answers` and `artifacts` run in every scheduler, `cleanup` in the leader."""
+    """`answers` and `artifacts` run in every scheduler, `cleanups` in the leader."""
 
     api: GrpcRolloutApi
     artifact_api: GrpcArtifactApi
     answers: NatsBundleAnswers
     artifacts: NatsArtifacts
-    cleanup: DeleteUnusedTasks
+    cleanups: tuple[DeleteUnusedTasks, DeleteArtifactsWithoutRun]
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         return {
@@ -99,5 +100,8 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
         answers=NatsBundleAnswers(
             connection=connections.jetstream.connection, bundles=FindBundle(sets=sets, objects=objects)
         ),
-        cleanup=DeleteUnusedTasks(sets=sets, clock=connections.clock),
+        cleanups=(
+            DeleteUnusedTasks(sets=sets, clock=connections.clock),
+            DeleteArtifactsWithoutRun(artifacts=stored),
+        ),
     )

@@ -16,7 +16,12 @@ from proctor.v1 import (
 from proctor.v1.work_messages_pb2 import DispatchProof, PutArtifactRequest, PutArtifactResponse, SampleRange
 from proctor.values import messaging
 from proctor.wire.dispatch_proofs import DispatchedShard
+from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
+from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.postgres import QUERIES, SCHEMA
+from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS
+from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
 
@@ -149,3 +154,51 @@ async def test_a_user_without_room_stores_no_artifact(harness: BatchHarness, con
         await harness.queue.SetLimits(reset, metadata=OPERATOR_METADATA)
     assert answer.is_refused
     assert "no room left" in answer.problem
+
+
+@pytest.mark.parametrize("columns", [{"epoch": 2}, {"state": "completed"}, {"state": "cancelled"}])
+async def test_a_proof_ends_with_its_epoch_and_its_run(
+    harness: BatchHarness, connection: Client, run_id: str, columns: dict[str, object]
+) -> None:
+    assert not (await put(connection, request(run_id, content=b"graded"))).problem
+    await harness.change_run(run_id, **columns)
+    answer = await put(connection, request(run_id, content=b"another"))
+    assert answer.is_refused
+    assert "its run is over" in answer.problem
+    wanted = artifact_service_pb2.ReadArtifactRequest(
+        run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch"
+    )
+    assert (await harness.artifacts.ReadArtifact(wanted)).content == b"graded"
+
+
+async def test_a_rollout_has_a_limited_number_of_executions(
+    harness: BatchHarness, connection: Client, run_id: str
+) -> None:
+    executions = [uuid4().hex for _ in range(MAX_EXECUTIONS)]
+    for execution in executions:
+        assert not (await put(connection, request(run_id, execution=execution))).problem
+    answer = await put(connection, request(run_id, execution=uuid4().hex))
+    assert answer.is_refused
+    assert not (await put(connection, request(run_id, execution=executions[0], name="verifier.log"))).problem
+    assert {each.execution for each in await listed(harness, run_id)} == set(executions)
+
+
+async def test_artifacts_whose_run_an_earlier_version_deleted_are_collected(
+    harness: BatchHarness, connection: Client, run_id: str
+) -> None:
+    assert not (await put(connection, request(run_id))).problem
+    kept = (await created(harness)).run_id
+    assert not (await put(connection, request(kept))).problem
+    # As code that has no table of artifacts.
+    await harness.execute("DELETE FROM runs WHERE run_id = $1", run_id)
+    pool = await connect_pool(harness.postgres, schema=SCHEMA, max_size=2)
+    try:
+        session = PostgresSession(pool, QUERIES)
+        await PostgresArtifacts(session, SystemClock()).drop_without_run()
+    finally:
+        await pool.close()
+    assert await listed(harness, run_id) == []
+    assert len(await listed(harness, kept)) == 1
+    collected = "SELECT count(*) FROM unreferenced_prefixes WHERE prefix = $1"
+    assert await harness.count(collected, f"runs/{run_id}") == 1
+    assert await harness.count(collected, f"runs/{kept}") == 0

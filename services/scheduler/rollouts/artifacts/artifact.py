@@ -11,6 +11,8 @@ from services.scheduler.runs.lifecycle.run import artifacts_prefix
 NAMES = frozenset({"trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"})
 PART_BYTES = 1024 * 1024
 MAX_PARTS = 16
+# Of one rollout. It begins anew when a worker ends or a shard is sent again, each a few times at most.
+MAX_EXECUTIONS = 16
 _EXECUTION = re.compile(r"[0-9a-f]{32}")
 
 

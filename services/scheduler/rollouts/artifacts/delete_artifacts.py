@@ -1,12 +1,17 @@
-"""Deletes the artifacts of a run that is deleted."""
+"""Deletes the artifacts of runs that are deleted."""
 
 import asyncio
 from dataclasses import dataclass
+from typing import NoReturn
 
 from proctor.values.run import RunId
+from services.common.lifecycle import every
+from services.scheduler.rollouts.artifacts.ports import ArtifactStore
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.ports import ObjectStore
+
+_SWEEP_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +22,13 @@ class DeleteArtifacts:
 
     async def delete(self, run_id: RunId) -> None:
         await asyncio.to_thread(try_to_delete_objects, self.objects, artifacts_prefix(run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteArtifactsWithoutRun:
+    """A scheduler of an earlier version deletes a run and leaves what is recorded of its artifacts."""
+
+    artifacts: ArtifactStore
+
+    async def lead(self) -> NoReturn:
+        await every(_SWEEP_SECONDS, self.artifacts.drop_without_run, name="delete artifacts without run")

@@ -36,7 +36,7 @@ class NatsArtifacts:
     async def _respond(self, data: bytes) -> bytes:
         try:
             sent = work_messages_pb2.PutArtifactRequest.FromString(data)
-            await self._storing.store(self._part(sent), sent.content)
+            await self._storing.store(self._part(sent), sent.epoch, sent.content)
             response = work_messages_pb2.PutArtifactResponse()
         except (DecodeError, ValueError):
             problem = "The request cannot be read."

@@ -12,10 +12,17 @@ class ArtifactStore(Protocol):
         """The user of a run; None where there is none."""
         ...
 
-    async def add(self, part: ArtifactPart, user: str, size_bytes: int) -> bool:
-        """False where the run is gone. Called before the object is stored, so that it goes with its run."""
+    async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
+        """False where the run is gone, over or in another epoch, or the rollout has `MAX_EXECUTIONS` others.
+
+        Called before the object is stored, so that it goes with its run.
+        """
         ...
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]: ...
 
     async def has(self, part: ArtifactPart) -> bool: ...
+
+    async def drop_without_run(self) -> None:
+        """Forgets those whose run is gone; their objects are collected."""
+        ...

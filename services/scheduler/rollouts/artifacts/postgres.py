@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from proctor.values.run import RunId
 from services.common.clock import Clock
-from services.common.postgres import PostgresSession
-from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, Artifact, ArtifactPart
+from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
 _MOST = 200
 
@@ -19,8 +20,8 @@ class PostgresArtifacts:
         user: str | None = await self._session.fetchval("get_run_owner", run_id)
         return user
 
-    async def add(self, part: ArtifactPart, user: str, size_bytes: int) -> bool:
-        values = (*_key(part), user, size_bytes, self._clock.now())
+    async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
+        values = (*_key(part), user, size_bytes, self._clock.now(), epoch, MAX_EXECUTIONS)
         return bool(await self._session.fetchval("add_artifact_part", *values))
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
@@ -29,6 +30,16 @@ class PostgresArtifacts:
 
     async def has(self, part: ArtifactPart) -> bool:
         return bool(await self._session.fetchval("has_artifact_part", *_key(part)))
+
+    async def drop_without_run(self) -> None:
+        async def drop(transaction: PostgresTransaction) -> None:
+            rows = await transaction.fetch("delete_artifacts_without_run")
+            prefixes = {artifacts_prefix(RunId(str(row["run_id"]))) for row in rows}
+            await transaction.executemany(
+                "add_unreferenced_prefix", [(prefix,) for prefix in sorted(prefixes)]
+            )
+
+        await self._session.run(drop)
 
 
 def _key(part: ArtifactPart) -> tuple[object, ...]:

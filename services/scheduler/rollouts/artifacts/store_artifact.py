@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from services.common.clock import Clock
-from services.scheduler.rollouts.artifacts.artifact import ArtifactPart, ArtifactRefused
+from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, ArtifactPart, ArtifactRefused
 from services.scheduler.rollouts.artifacts.ports import ArtifactStore
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.storage_use import StorageSource
@@ -24,7 +24,7 @@ class StoreArtifact:
     clock: Clock
     _rooms: dict[str, tuple[float, bool]] = field(default_factory=dict)
 
-    async def store(self, part: ArtifactPart, content: bytes) -> None:
+    async def store(self, part: ArtifactPart, epoch: int, content: bytes) -> None:
         """Raises `ArtifactRefused`."""
         if problem := part.problem(len(content)):
             raise ArtifactRefused(problem=problem)
@@ -33,8 +33,8 @@ class StoreArtifact:
             raise ArtifactRefused(problem="its run is deleted.")
         if not await self._has_room(user):
             raise ArtifactRefused(problem=f"{user} has no room left. Delete something or ask an operator.")
-        if not await self.artifacts.add(part, user, len(content)):
-            raise ArtifactRefused(problem="its run is deleted.")
+        if not await self.artifacts.add(part, epoch, user, len(content)):
+            raise ArtifactRefused(problem=f"its run is over, or its rollout has {MAX_EXECUTIONS} executions.")
         await asyncio.to_thread(self.objects.put, part.key, [content])
 
     async def _has_room(self, user: str) -> bool:
