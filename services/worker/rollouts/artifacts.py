@@ -1,7 +1,8 @@
 """Stores what a rollout makes, as it is made: a worker that ends later leaves what it had stored."""
 
-import gzip
+import asyncio
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,6 +15,7 @@ TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", 
 _CHECKPOINT_SECONDS = 15.0
 _PART_BYTES = 1024 * 1024
 _MAX_PARTS = 16
+_MOST_BYTES = _PART_BYTES * _MAX_PARTS
 
 
 class ArtifactNotStored(Exception):
@@ -65,13 +67,19 @@ class Artifacts:
         await self.store(TRAJECTORY, json.dumps(transcript.as_json(), ensure_ascii=False).encode())
 
     async def store_files(self, tar: bytes) -> None:
-        if self.sink is not None and not self._is_over:
-            await self.store(FILES, gzip.compress(tar, compresslevel=1, mtime=0))
+        if self.sink is None or self._is_over:
+            return
+        # Compression takes a second, in which other samples of the worker go on.
+        packed = await asyncio.to_thread(_packed, tar)
+        if packed is None:
+            self.problem = f"{FILES} has more than {_MOST_BYTES:,} bytes, and is not stored."
+            return
+        await self.store(FILES, packed)
 
     async def store(self, name: str, content: bytes) -> None:
         if self.sink is None or self._is_over or not content:
             return
-        if len(content) > _PART_BYTES * _MAX_PARTS:
+        if len(content) > _MOST_BYTES:
             self.problem = f"{name} has {len(content):,} bytes, more than are stored."
             return
         try:
@@ -81,3 +89,13 @@ class Artifacts:
             self.problem, self._is_over = str(error), error.is_final
             return
         self.stored[name] = len(content)
+
+
+def _packed(tar: bytes) -> bytes | None:
+    """The tar compressed by gzip; None, without the rest of the work, where that is more than is stored."""
+    packer, packed = zlib.compressobj(level=1, wbits=31), bytearray()
+    for start in range(0, len(tar), _PART_BYTES):
+        packed += packer.compress(tar[start : start + _PART_BYTES])
+        if len(packed) > _MOST_BYTES:
+            return None
+    return bytes(packed + packer.flush())

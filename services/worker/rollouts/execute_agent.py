@@ -1,5 +1,6 @@
 """Lets an agent work in an open sandbox until it submits, or a budget is used up."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -60,7 +61,7 @@ class ExecuteAgent:
         return await self._converse(sandbox, work, work.ask)
 
     async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
-        await sandbox.put(SOLUTION, inflated(rollout.task.solution))
+        await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout.task.solution))
         result = await sandbox.run(_command(rollout, ("bash", _SOLVE), rollout.task.limits.agent_seconds))
         transcript.add("agent", "The solution of the task.", self.clock.now())
         transcript.add_action(f"bash {_SOLVE}", observation(result, rollout.task.limits.agent_seconds))

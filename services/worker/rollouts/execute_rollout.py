@@ -51,9 +51,9 @@ class ExecuteRollout:
             task = performance.rollout.task
             agent = performance.rollout.agent.kind
             transcript = Transcript(performance.session_id, f"proctor-{agent}", performance.model)
-            workspace = inflated(task.workspace)
+            workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(performance.sink, self.clock)
-            end, files, problem = await self._work(performance, transcript, artifacts)
+            end, files, problem = await self._work(performance, workspace, transcript, artifacts)
             result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
             diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
             await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
@@ -62,13 +62,13 @@ class ExecuteRollout:
             return Performed(end, result, transcript, diff, seconds, artifacts.facts)
 
     async def _work(
-        self, performance: Performance, transcript: Transcript, artifacts: Artifacts
+        self, performance: Performance, workspace: bytes, transcript: Transcript, artifacts: Artifacts
     ) -> tuple[AgentEnd, bytes, str]:
         """How the agent ended, a tar of its files, and why there is none."""
         rollout = performance.rollout
         sandbox = await self.verifier.solutions.engine.open(_spec(rollout))
         try:
-            await sandbox.put(rollout.task.workdir, inflated(rollout.task.workspace))
+            await sandbox.put(rollout.task.workdir, workspace)
             work = AgentWork(rollout, performance.ask, transcript, artifacts.checkpoint)
             try:
                 end = await self.agents.execute(sandbox, work)

@@ -1,10 +1,12 @@
 """What is verified of a task: the collected files, the tests that judge them, and what these said."""
 
+import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from services.worker.sandboxes.tar_files import ReadFile
+from services.worker.sandboxes.sandbox import TarLimits
+from services.worker.sandboxes.tar_files import ReadFile, read_files
 
 # Files that steer a runner of tests, wherever they lie.
 STEERING = frozenset(
@@ -50,8 +52,12 @@ class Verification:
     suspicions: tuple[str, ...] = ()
 
 
-def suspicions_of(files: Iterable[ReadFile]) -> tuple[str, ...]:
-    """What may steer or deceive the tests and cannot be held, file by file: reported beside a score."""
+def suspicions_in(tar: bytes, folder: str) -> tuple[str, ...]:
+    """What may steer or deceive the tests and cannot be held, file by file: reported beside a score.
+
+    A blocking call of seconds for many files. Raises FilesRefused as `read_files` does.
+    """
+    files = read_files(io.BytesIO(tar), folder, TarLimits())
     return tuple(sorted({f"{file.name} {what}" for file in files for what in _suspicions(file)}))
 
 

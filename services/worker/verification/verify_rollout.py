@@ -20,7 +20,7 @@ from services.worker.sandboxes.sandbox import (
 )
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.verification.bundles import inflated, only_named
-from services.worker.verification.solution import STEERING, PytestOrder, suspicions_of
+from services.worker.verification.solution import STEERING, PytestOrder, suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 from services.worker.verification.verify_solution import RUNNER, VerifySolution
 
@@ -54,7 +54,7 @@ class VerifyRollout:
         """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is no score."""
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
-        suspicions = suspicions_of(read_files(io.BytesIO(files), task.workdir, TarLimits()))
+        suspicions = await asyncio.to_thread(suspicions_in, files, task.workdir)
         sandbox = await self.solutions.engine.open(_spec(task))
         try:
             try:
@@ -67,7 +67,8 @@ class VerifyRollout:
 
     async def _judge_rubrics(self, task: RolloutTask, files: bytes) -> VerifierResult:
         """Runs each script in a sandbox of its own: none sees what another left."""
-        tests, steering = inflated(task.tests), only_named(inflated(task.workspace), STEERING)
+        tests = await asyncio.to_thread(inflated, task.tests)
+        steering = await asyncio.to_thread(lambda: only_named(inflated(task.workspace), STEERING))
         rubrics: list[RubricScore] = []
         results: list[ScriptResult] = []
         suspicions: set[str] = set()
@@ -109,7 +110,7 @@ class VerifyRollout:
         programs = {name: PackedFile(content, 0o755) for name, content in _PROGRAMS.items()}
         await sandbox.put(RUNNER, self.solutions.runner())
         await sandbox.put(RUNNER, pack(programs))
-        await sandbox.put(task.tests_folder, inflated(task.tests))
+        await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
         await sandbox.run(Command(("mkdir", "-p", _LOGS)))
         command = Command(
             task.test_command,

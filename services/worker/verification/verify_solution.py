@@ -5,7 +5,6 @@ there. The runner of the tests stands before the files on the path, and reads no
 """
 
 import asyncio
-import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +18,8 @@ from services.worker.sandboxes.sandbox import (
     Ended,
     SandboxLimits,
     SandboxSpec,
-    TarLimits,
 )
-from services.worker.sandboxes.tar_files import read_files
-from services.worker.verification.solution import STEERING, PytestOrder, Verification, suspicions_of
+from services.worker.verification.solution import STEERING, PytestOrder, Verification, suspicions_in
 
 RUNNER = "/opt/runner"
 _MIB = 1024**2
@@ -78,7 +75,7 @@ class VerifySolution:
 
     async def verify(self, order: PytestOrder) -> Verification:
         """Raises SandboxError where no sandbox could be opened or it was lost: that is no score."""
-        suspicions = suspicions_of(read_files(io.BytesIO(order.files), order.folder, TarLimits()))
+        suspicions = await asyncio.to_thread(suspicions_in, order.files, order.folder)
         is_inside = PurePosixPath(order.tests_folder).is_relative_to(order.folder)
         spec = SandboxSpec(
             workdir=order.folder,

@@ -2,8 +2,12 @@
 
 import gzip
 import json
+import os
+import threading
+import zlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -81,6 +85,36 @@ async def test_what_is_too_large_is_left_out() -> None:
     await artifacts.store("verifier.log", bytes(16 * MIB + 1))
     assert "more than are stored" in str(artifacts.facts["artifacts_problem"])
     assert artifacts.stored == {}
+
+
+async def test_files_that_are_too_large_are_refused_before_all_is_compressed() -> None:
+    taken = 0
+
+    class Tar(bytes):
+        def __getitem__(self, part: Any) -> Any:
+            nonlocal taken
+            taken += 1
+            return super().__getitem__(part)
+
+    artifacts = Artifacts(Sink(), HandClock())
+    await artifacts.store_files(Tar(os.urandom(32 * MIB)))
+    assert taken < 20
+    assert "files.tar.gz has more than" in str(artifacts.facts["artifacts_problem"])
+    assert artifacts.stored == {}
+
+
+async def test_files_are_compressed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    compressobj = zlib.compressobj
+
+    def noted(**options: Any) -> Any:
+        threads.append(threading.get_ident())
+        return compressobj(**options)
+
+    monkeypatch.setattr(zlib, "compressobj", noted)
+    await Artifacts(Sink(), HandClock()).store_files(b"tar")
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_without_a_store_the_record_names_none() -> None:
