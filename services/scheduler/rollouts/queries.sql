@@ -45,8 +45,10 @@ SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);
 SELECT username FROM runs WHERE run_id = $1;
 
 -- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not over, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
-INSERT INTO rollout_artifacts (run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at)
-SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9
+INSERT INTO rollout_artifacts AS present (
+    run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at, is_stored
+)
+SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9, false
 FROM runs
 WHERE run_id = $1 AND epoch = $10 AND state IN ('pending', 'running', 'paused')
     AND $11 > (
@@ -55,8 +57,14 @@ WHERE run_id = $1 AND epoch = $10 AND state IN ('pending', 'running', 'paused')
     )
 FOR SHARE OF runs
 ON CONFLICT (run_id, sample, rollout, execution, name, part)
-DO UPDATE SET size_bytes = excluded.size_bytes, stored_at = excluded.stored_at
+-- An object that is there can be read until the next one is stored.
+DO UPDATE SET size_bytes = CASE WHEN present.is_stored THEN present.size_bytes ELSE excluded.size_bytes END,
+    stored_at = excluded.stored_at
 RETURNING true;
+
+-- name: set_artifact_part_stored: Record that the object of a part is stored ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 bytes)
+UPDATE rollout_artifacts SET is_stored = true, size_bytes = $7
+WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6;
 
 -- name: delete_artifacts_without_run: Forget what workers stored of runs that are gone, and return the runs
 DELETE FROM rollout_artifacts
@@ -66,13 +74,13 @@ RETURNING run_id;
 -- name: list_artifacts: Return the artifacts of a rollout ($1 run, $2 sample, $3 rollout, $4 most)
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
-WHERE run_id = $1 AND sample = $2 AND rollout = $3
+WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND is_stored
 GROUP BY execution, name
 ORDER BY execution, name
 LIMIT $4;
 
--- name: has_artifact_part: Return whether a part is recorded ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part)
+-- name: has_artifact_part: Return whether the object of a part is stored ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part)
 SELECT EXISTS (
     SELECT FROM rollout_artifacts
-    WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6
+    WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6 AND is_stored
 );

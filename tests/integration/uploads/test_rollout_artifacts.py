@@ -156,6 +156,26 @@ async def test_a_user_without_room_stores_no_artifact(harness: BatchHarness, con
     assert "no room left" in answer.problem
 
 
+async def test_what_the_object_store_refused_is_not_listed(
+    harness: BatchHarness, connection: Client, run_id: str
+) -> None:
+    assert not (await put(connection, request(run_id, content=b"first"))).problem
+    folder = harness.folder / f"runs/{run_id}/4-1/{EXECUTION}"
+    # No file can take the place of a folder.
+    (folder / "verifier.log-00").mkdir()
+    (folder / "diff.patch-00").rename(folder / "kept")
+    (folder / "diff.patch-00").mkdir()
+    for name in ("verifier.log", "diff.patch"):
+        answer = await put(connection, request(run_id, name=name, content=b"longer than the first"))
+        assert answer.problem
+        assert not answer.is_refused
+    [artifact] = await listed(harness, run_id)
+    assert (artifact.name, artifact.size_bytes) == ("diff.patch", 5)
+    (folder / "verifier.log-00").rmdir()
+    assert not (await put(connection, request(run_id, name="verifier.log"))).problem
+    assert [each.name for each in await listed(harness, run_id)] == ["diff.patch", "verifier.log"]
+
+
 @pytest.mark.parametrize("columns", [{"epoch": 2}, {"state": "completed"}, {"state": "cancelled"}])
 async def test_a_proof_ends_with_its_epoch_and_its_run(
     harness: BatchHarness, connection: Client, run_id: str, columns: dict[str, object]

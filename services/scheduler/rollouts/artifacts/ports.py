@@ -15,8 +15,12 @@ class ArtifactStore(Protocol):
     async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
         """False where the run is gone, over or in another epoch, or the rollout has `MAX_EXECUTIONS` others.
 
-        Called before the object is stored, so that it goes with its run.
+        Called before the object is stored, so that it goes with its run. A new part is not listed yet.
         """
+        ...
+
+    async def set_stored(self, part: ArtifactPart, size_bytes: int) -> None:
+        """The object is stored: the part is listed and can be read."""
         ...
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]: ...

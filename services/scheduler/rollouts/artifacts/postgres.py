@@ -24,6 +24,9 @@ class PostgresArtifacts:
         values = (*_key(part), user, size_bytes, self._clock.now(), epoch, MAX_EXECUTIONS)
         return bool(await self._session.fetchval("add_artifact_part", *values))
 
+    async def set_stored(self, part: ArtifactPart, size_bytes: int) -> None:
+        await self._session.execute("set_artifact_part_stored", *_key(part), size_bytes)
+
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
         rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MOST)
         return [Artifact(**row) for row in rows]

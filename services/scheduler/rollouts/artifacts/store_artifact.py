@@ -36,6 +36,7 @@ class StoreArtifact:
         if not await self.artifacts.add(part, epoch, user, len(content)):
             raise ArtifactRefused(problem=f"its run is over, or its rollout has {MAX_EXECUTIONS} executions.")
         await asyncio.to_thread(self.objects.put, part.key, [content])
+        await self.artifacts.set_stored(part, len(content))
 
     async def _has_room(self, user: str) -> bool:
         until, has_room = self._rooms.get(user, (0.0, False))
