@@ -17,6 +17,9 @@ _LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
 _SHORT_STEP, _LONGEST_CUT_MESSAGE = 1000, 200
 # A difference of larger files takes seconds and is not read.
 _LONGEST_FILE = 200_000
+# Over all files, and of one file in both of its forms: a comparison may take their square, here a second.
+_MOST_LINES, _MOST_COMPARED_LINES = 50_000, 10_000
+_OPAQUE = ["\0"]
 # Of one test script; the log has more.
 _LONGEST_OUTPUT = 4000
 
@@ -107,11 +110,28 @@ def _json_length(value: object) -> int:
 
 
 def diff_of(before: bytes, after: bytes, folder: str) -> str:
-    """A unified diff of two tar files; a file that is no text or too long is named only."""
+    """A unified diff of two tar files; a file that is no text or too long is named only.
+
+    It ends by its own bounds, for a thread cannot be cancelled: what is beyond them is said in its last line.
+    """
     old, new = _texts(before, folder), _texts(after, folder)
-    return "".join(
-        part for name in sorted({*old, *new}) for part in _changes(name, old.get(name), new.get(name))
-    )
+    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    parts: list[str] = []
+    lines_left, left_out = _MOST_LINES, 0
+    for name in changed:
+        was, now = _lines(old.get(name)), _lines(new.get(name))
+        lines = len(was or ()) + len(now or ())
+        is_slow = was is not None and now is not None and lines > _MOST_COMPARED_LINES
+        if is_slow or _OPAQUE in (was, now):
+            parts.append(f"Files a/{name} and b/{name} differ\n")
+        elif lines > lines_left:
+            left_out += 1
+        else:
+            lines_left -= lines
+            parts.extend(_changes(name, was, now))
+    if left_out:
+        parts.append(f"Files that differ too, and are left out of {_MOST_LINES:,} lines: {left_out}\n")
+    return "".join(parts)
 
 
 def _texts(tar: bytes, folder: str) -> dict[str, bytes]:
@@ -119,21 +139,20 @@ def _texts(tar: bytes, folder: str) -> dict[str, bytes]:
     return {file.name: file.content for file in files if "__pycache__" not in file.name}
 
 
-def _changes(name: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
-    if old == new:
-        return
-    if any(_is_opaque(content) for content in (old, new) if content is not None):
-        yield f"Files a/{name} and b/{name} differ\n"
-        return
-    lines = [(content or b"").decode().splitlines(keepends=True) for content in (old, new)]
+def _changes(name: str, old: list[str] | None, new: list[str] | None) -> Iterator[str]:
     named = "/dev/null" if old is None else f"a/{name}"
     renamed = "/dev/null" if new is None else f"b/{name}"
-    for line in difflib.unified_diff(lines[0], lines[1], named, renamed):
+    for line in difflib.unified_diff(old or [], new or [], named, renamed):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _is_opaque(content: bytes) -> bool:
+def _lines(content: bytes | None) -> list[str] | None:
+    """None for a file that is not there, _OPAQUE for one that is no text or too long."""
+    if content is None:
+        return None
+    if len(content) > _LONGEST_FILE or b"\0" in content:
+        return _OPAQUE
     try:
-        return len(content) > _LONGEST_FILE or "\0" in content.decode()
+        return content.decode().splitlines(keepends=True)
     except UnicodeDecodeError:
-        return True
+        return _OPAQUE

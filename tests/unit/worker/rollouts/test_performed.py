@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.worker.rollouts.performed import AgentEnd, Performed
+from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
 from services.worker.rollouts.transcript import Transcript
+from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.verifier_result import VerifierResult
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,3 +43,40 @@ def test_a_short_transcript_is_whole() -> None:
     transcript = Transcript("session", "agent", "model")
     transcript.add("user", "Do it.", AT)
     assert trajectory_of(transcript)["steps"] == transcript.steps
+
+
+def numbered(lines: int) -> list[bytes]:
+    return [b"%d\n" % number for number in range(lines)]
+
+
+def swapped(lines: list[bytes]) -> list[bytes]:
+    """Each line changes its place with the next: difflib compares each with all."""
+    return [line for pair in zip(lines[1::2], lines[::2], strict=True) for line in pair]
+
+
+def test_a_difference_shows_changed_new_and_removed_files() -> None:
+    before = pack({"changed": b"a\nb\n", "removed": b"old\n", "same": b"s\n", "binary": b"\0"})
+    after = pack({"changed": b"a\nc", "new": b"n\n", "same": b"s\n", "binary": b"\xff"})
+    diff = diff_of(before, after, "/app")
+    assert "--- a/changed\n+++ b/changed\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\\ No newline at end of file\n" in diff
+    assert "--- /dev/null\n+++ b/new\n" in diff
+    assert "--- a/removed\n+++ /dev/null\n" in diff
+    assert "Files a/binary and b/binary differ\n" in diff
+    assert "same" not in diff
+
+
+@pytest.mark.timeout(60)
+def test_a_file_whose_comparison_would_take_minutes_is_named_only() -> None:
+    lines = numbered(30_000)
+    diff = diff_of(pack({"long": b"".join(lines)}), pack({"long": b"".join(swapped(lines))}), "/app")
+    assert diff == "Files a/long and b/long differ\n"
+
+
+def test_files_beyond_the_most_lines_are_counted_in_one_line() -> None:
+    content = b"".join(numbered(4000))
+    files = {f"file{number:02}": content for number in range(20)}
+    diff = diff_of(pack({}), pack({**files, "a": b"\n" * 60_000, "z": b"last\n"}), "/app")
+    # One file of too many lines hides none of the others.
+    assert diff.count("+++ b/") == 13
+    assert "+last" in diff
+    assert diff.endswith("Files that differ too, and are left out of 50,000 lines: 9\n")
