@@ -14,10 +14,15 @@ STEERING = frozenset(
     | {"sitecustomize.py", "usercustomize.py"}
 )
 _SHADOWING = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
+# Each repetition is bounded or ends with its line: the code is hostile, and a search holds the interpreter.
 _IN_CODE = {
-    "uses the runner of its tests": re.compile(r"(?m)^\s*(import|from)\s+_?pytest\b|['\"]_?pytest['\"]"),
+    "uses the runner of its tests": re.compile(
+        r"(?m)^[ \t\f]*(import|from)[\s\\]{1,40}_?pytest\b|['\"]_?pytest['\"]"
+    ),
     "looks into its callers": re.compile(r"\b(_getframe|f_back|get_objects|settrace|setprofile)\b"),
-    "is equal to everything": re.compile(r"def __(eq|ne)__\([^)]*\)[^:]*:\s*return\s+(True|False)\b"),
+    "is equal to everything": re.compile(
+        r"def __(eq|ne)__\([^)]{0,200}\)[^:]{0,200}:\s{0,200}return\s{1,200}(True|False)\b"
+    ),
 }
 
 
