@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!proctor/v1/artifact_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"}\n\x08\x41rtifact\x12\x11\n\texecution\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\x12\r\n\x05parts\x18\x04 \x01(\x05\x12-\n\tstored_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"G\n\x14ListArtifactsRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06sample\x18\x02 \x01(\x03\x12\x0f\n\x07rollout\x18\x03 \x01(\x05\"@\n\x15ListArtifactsResponse\x12\'\n\tartifacts\x18\x01 \x03(\x0b\x32\x14.proctor.v1.Artifact\"u\n\x13ReadArtifactRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06sample\x18\x02 \x01(\x03\x12\x0f\n\x07rollout\x18\x03 \x01(\x05\x12\x11\n\texecution\x18\x04 \x01(\t\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x0c\n\x04part\x18\x06 \x01(\x05\"\'\n\x14ReadArtifactResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x32\xba\x01\n\x0f\x41rtifactService\x12T\n\rListArtifacts\x12 .proctor.v1.ListArtifactsRequest\x1a!.proctor.v1.ListArtifactsResponse\x12Q\n\x0cReadArtifact\x12\x1f.proctor.v1.ReadArtifactRequest\x1a .proctor.v1.ReadArtifactResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!proctor/v1/artifact_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"}\n\x08\x41rtifact\x12\x11\n\texecution\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\x12\r\n\x05parts\x18\x04 \x01(\x05\x12-\n\tstored_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"G\n\x14ListArtifactsRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06sample\x18\x02 \x01(\x03\x12\x0f\n\x07rollout\x18\x03 \x01(\x05\"@\n\x15ListArtifactsResponse\x12\'\n\tartifacts\x18\x01 \x03(\x0b\x32\x14.proctor.v1.Artifact\"u\n\x13ReadArtifactRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06sample\x18\x02 \x01(\x03\x12\x0f\n\x07rollout\x18\x03 \x01(\x05\x12\x11\n\texecution\x18\x04 \x01(\t\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x0c\n\x04part\x18\x06 \x01(\x05\"O\n\x14ReadArtifactResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12&\n\x08\x61rtifact\x18\x02 \x01(\x0b\x32\x14.proctor.v1.Artifact2\xba\x01\n\x0f\x41rtifactService\x12T\n\rListArtifacts\x12 .proctor.v1.ListArtifactsRequest\x1a!.proctor.v1.ListArtifactsResponse\x12Q\n\x0cReadArtifact\x12\x1f.proctor.v1.ReadArtifactRequest\x1a .proctor.v1.ReadArtifactResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,7 +41,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_READARTIFACTREQUEST']._serialized_start=348
   _globals['_READARTIFACTREQUEST']._serialized_end=465
   _globals['_READARTIFACTRESPONSE']._serialized_start=467
-  _globals['_READARTIFACTRESPONSE']._serialized_end=506
-  _globals['_ARTIFACTSERVICE']._serialized_start=509
-  _globals['_ARTIFACTSERVICE']._serialized_end=695
+  _globals['_READARTIFACTRESPONSE']._serialized_end=546
+  _globals['_ARTIFACTSERVICE']._serialized_start=549
+  _globals['_ARTIFACTSERVICE']._serialized_end=735
 # @@protoc_insertion_point(module_scope)

@@ -162,16 +162,22 @@ class ReadArtifactResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CONTENT_FIELD_NUMBER: _builtins.int
+    ARTIFACT_FIELD_NUMBER: _builtins.int
     content: _builtins.bytes
     """The bytes of the part, at most 1 MiB."""
+    @_builtins.property
+    def artifact(self) -> Global___Artifact:
+        """The artifact that the part is of. Another stored_at than with an earlier part: it has changed meanwhile."""
+
     def __init__(
         self,
         *,
         content: _builtins.bytes = ...,
+        artifact: Global___Artifact | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "content", b"content"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

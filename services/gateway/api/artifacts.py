@@ -74,15 +74,18 @@ async def download(
         name=name,
     )
     # Before the answer begins: what is not there is a 404.
-    first = (await scheduler.artifacts.ReadArtifact(request)).content
-    listed = {(each.execution, each.name): each.parts for each in await _listed(scheduler, key)}
-    count = listed.get((execution, name), 1)
+    first = await scheduler.artifacts.ReadArtifact(request)
+    artifact = first.artifact
 
     async def parts() -> AsyncIterator[bytes]:
-        yield first
-        for part in range(1, count):
+        yield first.content
+        for part in range(1, artifact.parts):
             request.part = part
-            yield (await scheduler.artifacts.ReadArtifact(request)).content
+            read = await scheduler.artifacts.ReadArtifact(request)
+            if read.artifact.stored_at != artifact.stored_at:
+                return  # stored anew meanwhile: with too few bytes the server breaks off the response
+            yield read.content
 
-    headers = {"Content-Disposition": attachment(name)}
+    size_bytes = artifact.size_bytes if artifact.parts > 1 else len(first.content)
+    headers = {"Content-Disposition": attachment(name), "Content-Length": str(size_bytes)}
     return StreamingResponse(parts(), media_type="application/octet-stream", headers=headers)

@@ -79,8 +79,8 @@ GROUP BY execution, name
 ORDER BY execution, name
 LIMIT $4;
 
--- name: has_artifact_part: Return whether the object of a part is stored ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part)
-SELECT EXISTS (
-    SELECT FROM rollout_artifacts
-    WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6 AND is_stored
-);
+-- name: get_artifact: Return an artifact ($1 run, $2 sample, $3 rollout, $4 execution, $5 name)
+SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
+FROM rollout_artifacts
+WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored
+GROUP BY execution, name;

@@ -133,7 +133,8 @@ async def test_artifacts_count_are_read_and_go_with_their_run(
     wanted = artifact_service_pb2.ReadArtifactRequest(
         run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch", part=1
     )
-    assert (await harness.artifacts.ReadArtifact(wanted)).content == b"second"
+    read = await harness.artifacts.ReadArtifact(wanted)
+    assert (read.content, read.artifact) == (b"second", artifact)
     wanted.part = 3
     with pytest.raises(grpc.aio.AioRpcError, match="has no artifact"):
         await harness.artifacts.ReadArtifact(wanted)

@@ -44,7 +44,8 @@ class GrpcArtifactApi(artifact_service_pb2_grpc.ArtifactServiceServicer):
             name=request.name,
             part=request.part,
         )
-        return messages.ReadArtifactResponse(content=await self.reading.part(part))
+        artifact, content = await self.reading.part(part)
+        return messages.ReadArtifactResponse(content=content, artifact=_ARTIFACT.to_proto(artifact))
 
 
 def _run_id(text: str, name: str) -> RunId:

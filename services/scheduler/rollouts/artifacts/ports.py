@@ -25,7 +25,9 @@ class ArtifactStore(Protocol):
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]: ...
 
-    async def has(self, part: ArtifactPart) -> bool: ...
+    async def get(self, part: ArtifactPart) -> Artifact | None:
+        """The artifact of a part."""
+        ...
 
     async def drop_without_run(self) -> None:
         """Forgets those whose run is gone; their objects are collected."""

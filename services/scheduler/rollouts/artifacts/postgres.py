@@ -31,8 +31,10 @@ class PostgresArtifacts:
         rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MOST)
         return [Artifact(**row) for row in rows]
 
-    async def has(self, part: ArtifactPart) -> bool:
-        return bool(await self._session.fetchval("has_artifact_part", *_key(part)))
+    async def get(self, part: ArtifactPart) -> Artifact | None:
+        key = (part.run_id, part.sample, part.rollout, part.execution, part.name)
+        rows = await self._session.fetch("get_artifact", *key)
+        return Artifact(**rows[0]) if rows else None
 
     async def drop_without_run(self) -> None:
         async def drop(transaction: PostgresTransaction) -> None:

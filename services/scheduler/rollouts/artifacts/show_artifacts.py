@@ -18,8 +18,15 @@ class ShowArtifacts:
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
         return await self.artifacts.of_rollout(run_id, sample, rollout)
 
-    async def part(self, part: ArtifactPart) -> bytes:
-        """Raises `ArtifactNotFound`."""
-        if not await self.artifacts.has(part):
+    async def part(self, part: ArtifactPart) -> tuple[Artifact, bytes]:
+        """The artifact and the bytes of its part. Raises `ArtifactNotFound`."""
+        await self._artifact(part)
+        content = await asyncio.to_thread(self.objects.get, part.key)
+        # Read after the object: a part that is stored anew is recorded before its object is.
+        return await self._artifact(part), content
+
+    async def _artifact(self, part: ArtifactPart) -> Artifact:
+        artifact = await self.artifacts.get(part)
+        if artifact is None or not 0 <= part.part < artifact.parts:
             raise ArtifactNotFound(run_id=part.run_id, name=part.name[:40])
-        return await asyncio.to_thread(self.objects.get, part.key)
+        return artifact
