@@ -20,14 +20,18 @@ from services.gateway.paths import ROLLOUT_TASKS
 router = APIRouter(tags=["rollouts"])
 
 # A page can send any other type to a server without asking it first.
-_TYPES = ("application/gzip", "application/octet-stream")
+_TYPES = ("application/octet-stream", "application/gzip")
 # FastAPI cannot derive the description of a streamed body.
 _BODY = {
     "requestBody": {
         "required": True,
         "content": {
             _TYPES[0]: {
-                "schema": {"type": "string", "format": "binary", "description": "Task folders as .tar.gz"}
+                "schema": {
+                    "type": "string",
+                    "format": "binary",
+                    "description": "Task folders as .tar.gz; application/gzip names the same content",
+                }
             }
         },
     }

@@ -183,6 +183,7 @@ async def test_reflection_lists_the_public_services_only(harness: GatewayHarness
         "Batch",
         "Storage",
         "Rollout",
+        "Artifact",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 
