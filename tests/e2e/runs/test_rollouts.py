@@ -165,12 +165,12 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
 
 
 async def test_orders_are_listed_until_their_runs_are_deleted(stack: StackHarness, tmp_path: Path) -> None:
-    order = rollouts_order("kept", harbor_tasks(tmp_path, {"a": MEND, "b": MEND}), rollouts=2)
+    order = rollouts_order("listed", harbor_tasks(tmp_path, {"a": MEND, "b": MEND}), rollouts=2)
     order.models.append("openai/other")
     ordered = await stack.client.rollouts.order(order)
     for run in ordered.runs:
         await ended(stack, run.run_id)
-    [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(name="kept@1"))).orders
+    [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(name="listed@1"))).orders
     assert (kept.order_id, kept.rollouts, list(kept.task_ids)) == (ordered.order_id, 2, ["a", "b"])
     assert [run.run_id for run in kept.runs] == [run.run_id for run in ordered.runs]
     assert [run.progress.completed for run in kept.runs] == [4, 4]
