@@ -32,8 +32,8 @@ class GatewayAddress:
             return cls(text, is_secure=False)
         try:
             parts = urlsplit(text)
-            usual_port = _PORTS[parts.scheme]
-            port = parts.port or usual_port
+            default_port = _PORTS[parts.scheme]
+            port = parts.port or default_port
         except (ValueError, KeyError) as error:
             raise _not_an_address(text) from error
         if not parts.hostname or parts.username or parts.path.strip("/") or parts.query:

@@ -23,7 +23,7 @@ class ReportKind(StrEnum):
 def figures_of(summary: summary_pb2.RunSummary) -> list[summary_pb2.MetricFigure]:
     """The figures that stand for a run.
 
-    Of rollouts the score, pass@1, and pass@k and pass^k of the most attempts; else the first figure of the
+    Of rollouts the score, pass@1, and pass@k and pass^k of the most rollouts; else the first figure of the
     whole and its score, which of a single task are its first two figures.
     """
     of_tasks = _of_tasks(summary)

@@ -18,7 +18,7 @@ TRAIN_ROWS = 200
 TEST_ROWS: Mapping[str, int] = {"sentiment": 200, "odd_one": 160, "addition": 140}
 
 WORDS = json.loads((Path(__file__).parent / "words.json").read_text(encoding="utf-8"))
-_LARGEST_TERM = 49
+_MAX_TERM = 49
 
 
 _STAMP = "recipe.sha256"
@@ -43,7 +43,7 @@ def draw_odd_one(rng: random.Random) -> Row:
 
 
 def draw_addition(rng: random.Random) -> Row:
-    a, b = rng.randint(0, _LARGEST_TERM), rng.randint(0, _LARGEST_TERM)
+    a, b = rng.randint(0, _MAX_TERM), rng.randint(0, _MAX_TERM)
     return {"a": a, "b": b, "sum": a + b}
 
 

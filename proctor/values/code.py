@@ -18,7 +18,7 @@ class CodeAnswer(ContractEnum):
 
 
 # CPU time of a program, unless its suite says otherwise.
-USUAL_CODE_SECONDS = 3.0
+DEFAULT_CODE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CodeCheck:
     prefix: str
     tests: str
     answer: CodeAnswer = CodeAnswer.WHOLE
-    timeout_seconds: float = USUAL_CODE_SECONDS
+    timeout_seconds: float = DEFAULT_CODE_SECONDS
 
     def program(self, answer: str) -> str:
         return f"{self.prefix}{code_in(answer, self.answer)}\n{self.tests}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # Of a task that names no limit, as in lm-evaluation-harness.
-USUAL_MAX_TOKENS = 256
+DEFAULT_MAX_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)

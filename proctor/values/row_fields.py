@@ -13,16 +13,16 @@ from functools import partial
 from typing import TypeGuard
 
 # All choices of a row are one outcome, in one message.
-MOST_CHOICES = 8
+MAX_CHOICES = 8
 # The bound of the OpenAI protocol.
-MOST_TOP_LOGPROBS = 20
-MOST_CONTEXT_TOKENS = 128 * 1024
+MAX_TOP_LOGPROBS = 20
+MAX_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
-_MOST_ITEMS = 4096
-_LONGEST_TEXT = 4096
+_MAX_ITEMS = 4096
+_MAX_TEXT_LENGTH = 4096
 _SHORT_TEXT = 512
-_MOST_TEMPLATE_FIELDS = 32
+_MAX_TEMPLATE_FIELDS = 32
 _TEMPLATE_FIELD_NAME = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 # Parameters of a tokenizer's own `apply_chat_template`; a template reads other names.
 _TOKENIZER_FIELDS = frozenset(
@@ -85,7 +85,7 @@ def _whole(value: object, *, least: int, most: int) -> str:
 def _logprobs(value: object) -> str:
     if isinstance(value, bool):
         return ""
-    wanted = _whole(value, least=0, most=MOST_TOP_LOGPROBS)
+    wanted = _whole(value, least=0, most=MAX_TOP_LOGPROBS)
     return f"true, false or {wanted}" if wanted else ""
 
 
@@ -95,14 +95,14 @@ def _text(value: object, *, most: int = _SHORT_TEXT) -> str:
 
 
 def _list_of(value: object, *, item: _Check) -> str:
-    if not isinstance(value, list) or len(value) > _MOST_ITEMS:
-        return f"a list of at most {_MOST_ITEMS} values"
+    if not isinstance(value, list) or len(value) > _MAX_ITEMS:
+        return f"a list of at most {_MAX_ITEMS} values"
     wanted = next((problem for each in value if (problem := item(each))), "")
     return f"a list, each of it {wanted}" if wanted else ""
 
 
 def _stops(value: object) -> str:
-    return "" if isinstance(value, str) and not _text(value, most=_LONGEST_TEXT) else _TEXTS(value)
+    return "" if isinstance(value, str) and not _text(value, most=_MAX_TEXT_LENGTH) else _TEXTS(value)
 
 
 def _structure(value: object) -> str:
@@ -120,9 +120,9 @@ def _one_of(value: object, *, allowed: Collection[object]) -> str:
 
 def _numbers_by_token(value: object) -> str:
     is_small = (
-        isinstance(value, Mapping) and len(value) <= _MOST_ITEMS and all(map(_is_number, value.values()))
+        isinstance(value, Mapping) and len(value) <= _MAX_ITEMS and all(map(_is_number, value.values()))
     )
-    return "" if is_small else f"an object of at most {_MOST_ITEMS} numbers"
+    return "" if is_small else f"an object of at most {_MAX_ITEMS} numbers"
 
 
 def _tools(value: object) -> str:
@@ -138,8 +138,8 @@ def _tool_choice(value: object) -> str:
 
 
 def _template_fields(value: object) -> str:
-    if not isinstance(value, Mapping) or len(value) > _MOST_TEMPLATE_FIELDS:
-        return f"an object of at most {_MOST_TEMPLATE_FIELDS} fields"
+    if not isinstance(value, Mapping) or len(value) > _MAX_TEMPLATE_FIELDS:
+        return f"an object of at most {_MAX_TEMPLATE_FIELDS} fields"
     for name, field in value.items():
         if name in _TOKENIZER_FIELDS or not _TEMPLATE_FIELD_NAME.fullmatch(name):
             return f"without {name:.60}: a row chooses values for a template, not the template"
@@ -148,7 +148,7 @@ def _template_fields(value: object) -> str:
     return ""
 
 
-_TEXTS = partial(_list_of, item=partial(_text, most=_LONGEST_TEXT))
+_TEXTS = partial(_list_of, item=partial(_text, most=_MAX_TEXT_LENGTH))
 _TOKENS = partial(_list_of, item=partial(_whole, least=0, most=2**31))
 
 _CHECKS: Mapping[str, _Check] = {
@@ -163,18 +163,18 @@ _CHECKS: Mapping[str, _Check] = {
     **dict.fromkeys(("ignore_eos", "skip_special_tokens", "spaces_between_special_tokens"), _switch),
     **dict.fromkeys(("include_stop_str_in_output", "parallel_tool_calls"), _switch),
     "logprobs": _logprobs,
-    "top_logprobs": partial(_whole, least=0, most=MOST_TOP_LOGPROBS),
-    "n": partial(_whole, least=1, most=MOST_CHOICES),
+    "top_logprobs": partial(_whole, least=0, most=MAX_TOP_LOGPROBS),
+    "n": partial(_whole, least=1, most=MAX_CHOICES),
     **dict.fromkeys(("response_format", "structured_outputs", "guided_json"), _structure),
     "guided_choice": _TEXTS,
-    **dict.fromkeys(("guided_regex", "guided_grammar", "suffix"), partial(_text, most=_LONGEST_TEXT)),
+    **dict.fromkeys(("guided_regex", "guided_grammar", "suffix"), partial(_text, most=_MAX_TEXT_LENGTH)),
     "chat_template_kwargs": _template_fields,
     "tools": _tools,
     "functions": _structure,
     **dict.fromkeys(("tool_choice", "function_call"), _tool_choice),
     "think": lambda value: "" if isinstance(value, bool) else _text(value),
     **dict.fromkeys(("reasoning_effort", "verbosity"), _text),
-    "num_ctx": partial(_whole, least=1, most=MOST_CONTEXT_TOKENS),
+    "num_ctx": partial(_whole, least=1, most=MAX_CONTEXT_TOKENS),
     # For a provider's records; they change no answer.
     **dict.fromkeys(("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"), _text),
     "metadata": _structure,

@@ -17,10 +17,10 @@ LOCAL_USER = "local"
 # In the list of priorities: all users that it does not name.
 EVERYBODY = "*"
 # The share of failed samples above which a run or a task counts as failed, unless a setting says otherwise.
-USUAL_MAX_FAILED_SHARE = 0.05
+DEFAULT_MAX_FAILED_SHARE = 0.05
 # Requests of a user in a minute, and reads beside them, unless a setting of the scheduler says otherwise.
-USUAL_REQUESTS_PER_MINUTE = 100
-USUAL_READS_PER_MINUTE = 3000
+DEFAULT_REQUESTS_PER_MINUTE = 100
+DEFAULT_READS_PER_MINUTE = 3000
 # The longest time limit of a run.
 MAX_TIME_LIMIT_SECONDS = 365 * 24 * 3600
 RunId = NewType("RunId", str)

@@ -8,7 +8,7 @@ import warnings
 from functools import lru_cache
 
 # Each takes some hundred bytes, so that twenty letters such as "(?:x{1000}){1000000}" take all memory.
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 
 # Any other character is a part by itself. A brace that holds no numbers is such a character.
 _TOKEN = re.compile(
@@ -35,10 +35,8 @@ def check_pattern_size(pattern: str) -> None:
     if flags & re.VERBOSE:
         pattern = _COMMENT_OR_BLANK.sub(lambda found: found[1] or "", pattern)
     parts = _parts(pattern)
-    if parts > MOST_PARTS:
-        raise re.error(
-            f"it repeats too much: written out it has {parts:,} parts, and may have {MOST_PARTS:,}"
-        )
+    if parts > MAX_PARTS:
+        raise re.error(f"it repeats too much: written out it has {parts:,} parts, and may have {MAX_PARTS:,}")
 
 
 def _parts(pattern: str) -> int:

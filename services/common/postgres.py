@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.postgres_servers import PostgresServers
-from services.common.shared_settings import USUAL_PATIENCE_SECONDS
+from services.common.shared_settings import DEFAULT_PATIENCE_SECONDS
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class PostgresSession:
         pool: asyncpg.Pool,
         queries: Mapping[str, str],
         *,
-        patience_seconds: float = USUAL_PATIENCE_SECONDS,
+        patience_seconds: float = DEFAULT_PATIENCE_SECONDS,
     ) -> None:
         self._pool = pool
         self._patience_seconds = patience_seconds

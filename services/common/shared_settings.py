@@ -45,7 +45,7 @@ PatienceSeconds = Annotated[
     ),
 ]
 # Also for a session that no settings are read for.
-USUAL_PATIENCE_SECONDS = 10.0
+DEFAULT_PATIENCE_SECONDS = 10.0
 ShardKey = Annotated[
     SecretStr,
     Field(

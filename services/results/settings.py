@@ -4,7 +4,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings
 
 from services.common.shared_settings import (
-    USUAL_PATIENCE_SECONDS,
+    DEFAULT_PATIENCE_SECONDS,
     LogLevel,
     MetricsAddress,
     MigrateOnStart,
@@ -63,6 +63,6 @@ class ResultsSettings(BaseSettings):
     """A query of a reader that takes longer is cancelled and refused likewise."""
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""
-    patience_seconds: PatienceSeconds = USUAL_PATIENCE_SECONDS
+    patience_seconds: PatienceSeconds = DEFAULT_PATIENCE_SECONDS
     drain_seconds: float = Field(default=10.0, gt=0)
     """Time for open calls and batches to finish after SIGTERM."""

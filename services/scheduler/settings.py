@@ -8,9 +8,9 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings
 
 from proctor.values.priority import Priority
-from proctor.values.run import USUAL_MAX_FAILED_SHARE, USUAL_READS_PER_MINUTE, USUAL_REQUESTS_PER_MINUTE
+from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
 from services.common.shared_settings import (
-    USUAL_PATIENCE_SECONDS,
+    DEFAULT_PATIENCE_SECONDS,
     AllowedBaseUrls,
     DataDir,
     LogLevel,
@@ -56,7 +56,7 @@ class SchedulerSettings(BaseSettings):
     metrics_address: MetricsAddress = ""
     traces_endpoint: TracesEndpoint = ""
     traces_share: TracesShare = 0.01
-    patience_seconds: PatienceSeconds = USUAL_PATIENCE_SECONDS
+    patience_seconds: PatienceSeconds = DEFAULT_PATIENCE_SECONDS
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""
@@ -83,9 +83,9 @@ class SchedulerSettings(BaseSettings):
     """Runs that execute at a time, in the whole system."""
     max_pending_runs_per_user: int = Field(default=10, ge=1)
     """Waiting and paused runs of one user."""
-    max_requests_per_minute: int = Field(default=USUAL_REQUESTS_PER_MINUTE, ge=1)
+    max_requests_per_minute: int = Field(default=DEFAULT_REQUESTS_PER_MINUTE, ge=1)
     """Requests of one user per minute, reads apart: orders, uploads and changes."""
-    max_reads_per_minute: int = Field(default=USUAL_READS_PER_MINUTE, ge=0)
+    max_reads_per_minute: int = Field(default=DEFAULT_READS_PER_MINUTE, ge=0)
     """Reads of one user per minute. 0: no limit."""
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
     """Time that a run may execute before it fails as timed out."""
@@ -105,7 +105,7 @@ class SchedulerSettings(BaseSettings):
     max_changes: int = Field(default=1_000_000, ge=1)
     """Most changes that are kept; the oldest are deleted first."""
 
-    max_failed_share: float = Field(default=USUAL_MAX_FAILED_SHARE, ge=0, le=1)
+    max_failed_share: float = Field(default=DEFAULT_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""
     max_retried_share: float = Field(default=0.2, ge=0)
     """Retries that a run may use after failures, per sample. Every run may use at least a hundred."""

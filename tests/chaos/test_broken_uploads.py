@@ -29,7 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 DATASETS = "/admin/datasets"
 # By door: where a file is sent to, and where those that are kept are listed.
 APIS = {"data set": (f"{DATASETS}/upload", DATASETS), "file": ("/v1/files", "/v1/files")}
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 GONE_LIMIT_SECONDS = 20.0
 Break = Callable[["HalfUpload"], Awaitable[None]]
 
@@ -165,7 +165,7 @@ async def test_store_that_is_full_in_the_middle_is_reported_and_nothing_is_left(
     before, count = objects(stack), await kept(stack, api)
     scheduler = stack.stack.child("scheduler").pid or 0
     soft, hard = resource.prlimit(scheduler, resource.RLIMIT_FSIZE)
-    resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (MOST_BYTES, hard))
+    resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (MAX_BYTES, hard))
     try:
         answer = await sent(stack, api, content)
     finally:

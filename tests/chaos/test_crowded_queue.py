@@ -9,7 +9,7 @@ from tests.chaos.faults.stack_faults import kill_child
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.crowded_queue import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Crowd,
     Watched,
     assert_none_is_lost,
@@ -35,7 +35,7 @@ ENVIRONMENT = {
 @asynccontextmanager
 async def crowded_stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
-        order = StackOrder(rows=MOST_SAMPLES, environment=ENVIRONMENT)
+        order = StackOrder(rows=MAX_SAMPLES, environment=ENVIRONMENT)
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack
 

@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("PROCTOR_STORM_KILLS", "24"))
 SEED = int(os.environ.get("PROCTOR_STORM_SEED", "5"))
 RUNS_AT_ONCE = 3
 # Each kill waits for progress since the last: a storm in which nothing is recorded any more fails here.
-MOST_RECORDED_BETWEEN = 400
+MAX_RECORDED_BETWEEN = 400
 PROGRESS_LIMIT_SECONDS = 120.0
 RUN_LIMIT_SECONDS = 120.0 + 5.0 * KILLS
 # Of the test: what it waits for the storm, and then for the runs that are left.
@@ -59,7 +59,7 @@ class Storm:
     async def rage(self) -> None:
         """Any process may be struck, again and again, after a drawn number of further answers."""
         for _ in range(KILLS):
-            await self._progress(self.draw.randint(1, MOST_RECORDED_BETWEEN))
+            await self._progress(self.draw.randint(1, MAX_RECORDED_BETWEEN))
             name = self.draw.choice(PROCESSES)
             await kill(self.stack, name)
             self.killed[name] += 1

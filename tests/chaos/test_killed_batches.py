@@ -29,7 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SERVICES = ("worker", "scheduler", "results", "gateway")
 SERVERS = ("nats", "postgres")
 # Where a batch without faults is done within seconds, a kill comes within this time of a state.
-MOST_DELAY_SECONDS = 0.3
+MAX_DELAY_SECONDS = 0.3
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -66,7 +66,7 @@ async def test_batch_outlives_kills_while_it_is_planned_and_while_its_files_are_
     faulted = await FaultedBatch.start(stack, client)
     for name, state in zip(names, ("validating", "finalizing"), strict=True):
         await faulted.reaches(state)
-        await asyncio.sleep(draw.uniform(0, MOST_DELAY_SECONDS))
+        await asyncio.sleep(draw.uniform(0, MAX_DELAY_SECONDS))
         await kill(stack, name)
     await assert_batch_right(faulted)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROCESSES = ("worker", "scheduler", "results", "gateway", "nats", "postgres")
 LIMITS, SUITES = "/api/v1/queue/limits", "/api/v1/suites"
-MOST_REQUESTS = 5
+MAX_REQUESTS = 5
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
@@ -102,16 +102,16 @@ async def test_rate_limit_holds_while_the_scheduler_is_killed(stack: StackHarnes
             answer = await http(stack, "POST", f"{SUITES}?dry_run=true", data="suite: any", headers=headers)
             statuses.append(answer.status)
 
-    assert (await http(stack, "PATCH", LIMITS, json={"max_requests_per_minute": MOST_REQUESTS})).status == 200
+    assert (await http(stack, "PATCH", LIMITS, json={"max_requests_per_minute": MAX_REQUESTS})).status == 200
     try:
         await ask(1)
         await kill(stack, "scheduler")
-        await ask(4 * MOST_REQUESTS)
+        await ask(4 * MAX_REQUESTS)
         await eventually(stack.stack.child("scheduler").ready.is_set, "the scheduler is back", 60)
-        await ask(4 * MOST_REQUESTS)
+        await ask(4 * MAX_REQUESTS)
     finally:
         await eventually(stack.stack.child("scheduler").ready.is_set, "the scheduler is back", 60)
         reset = await http(stack, "PATCH", LIMITS, json={"max_requests_per_minute": 1_000_000})
     assert reset.status == 200
     passed = [status for status in statuses if status != 429]
-    assert MOST_REQUESTS <= len(passed) <= 2 * MOST_REQUESTS, statuses
+    assert MAX_REQUESTS <= len(passed) <= 2 * MAX_REQUESTS, statuses

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "services").rglob("queries.sql"))
-MOST_COLUMNS = 130
+MAX_COLUMNS = 130
 STRING_OR_COMMENT = re.compile(r"'[^']*'|--.*")
 # Other names of tables are written small as well, and this is one.
 PSEUDO_TABLE = re.compile(r"\bEXCLUDED\b")
@@ -24,8 +24,8 @@ def faults(text: str) -> Iterator[str]:
         if line.startswith("-- name: "):
             continue
         code = STRING_OR_COMMENT.sub("", line)
-        if len(line) > MOST_COLUMNS:
-            yield f"{number}: {len(line)} columns, more than {MOST_COLUMNS}"
+        if len(line) > MAX_COLUMNS:
+            yield f"{number}: {len(line)} columns, more than {MAX_COLUMNS}"
         if (len(line) - len(line.lstrip(" "))) % 4:
             yield f"{number}: not indented by fours"
         if PSEUDO_TABLE.search(code):
@@ -49,7 +49,7 @@ def test_queries_have_one_style(file: Path) -> None:
         "SELECT a FROM t\nWHERE a\n  AND b;",
         "UPDATE t SET a = EXCLUDED.a;",
         "SELECT a from t;",
-        f"SELECT {'a' * MOST_COLUMNS};",
+        f"SELECT {'a' * MAX_COLUMNS};",
     ],
 )
 def test_other_styles_are_found(line: str) -> None:

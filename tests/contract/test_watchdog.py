@@ -69,7 +69,7 @@ def test_hanging_process_ends_with_its_stacks(tmp_path: Path, hanging: str, wher
 
 
 async def test_look_that_hangs_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "LONGEST_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(polling, "MAX_LOOK_SECONDS", 0.1)
     was_cancelled = asyncio.Event()
 
     async def hang() -> bool:

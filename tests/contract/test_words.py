@@ -49,6 +49,12 @@ IDENTIFIERS = {
 NAMES = {"stay": "minimum run time"}
 # The word belongs to chats: their files speak of messages and roles.
 CHAT_WORDS = ("turn", "turns")
+# The first word of a constant.
+LIMITS = {
+    **dict.fromkeys(("most", "longest", "largest", "greatest", "biggest", "highest"), "MAX_"),
+    **dict.fromkeys(("least", "fewest", "shortest", "smallest", "lowest"), "MIN_"),
+    "usual": "DEFAULT_",
+}
 WORDS = {
     "gave way": "was preempted",
     "gives way": "is preempted",
@@ -157,3 +163,9 @@ def test_no_sentence_has_a_private_word(word: str) -> None:
     pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
     found = [f"{path}: {line}" for path, line in all_prose() if pattern.search(line)]
     assert found == [], f"use {WORDS[word]}"
+
+
+@pytest.mark.parametrize(("word", "limit"), LIMITS.items())
+def test_a_constant_is_named_max_min_or_default(word: str, limit: str) -> None:
+    constant = re.compile(rf"[^:]+: _?{word.upper()}_[A-Z0-9_]+")
+    assert [name for name in names_by_word()[word] if constant.fullmatch(name)] == [], f"use {limit}"

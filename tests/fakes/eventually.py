@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 POLL_EVERY_SECONDS = 0.02
 # A look that was begun in time may answer so much later; one that hangs is cancelled.
-LONGEST_LOOK_SECONDS = 30.0
+MAX_LOOK_SECONDS = 30.0
 
 Condition = Callable[[], bool | Awaitable[bool]]
 
@@ -23,7 +23,7 @@ async def eventually(is_true: Condition, what: str, limit_seconds: float = 20.0)
 
 
 async def _looked(answer: Awaitable[bool], deadline: float, what: str) -> bool:
-    left = deadline - time.monotonic() + LONGEST_LOOK_SECONDS
+    left = deadline - time.monotonic() + MAX_LOOK_SECONDS
     looking = asyncio.timeout(left)
     try:
         async with looking:

@@ -37,7 +37,7 @@ HABITS: Mapping[str, Habit] = MappingProxyType(
         "background": Habit(run_pb2.PRIORITY_LOW, 64),
     }
 )
-MOST_SAMPLES = max(habit.samples for habit in HABITS.values())
+MAX_SAMPLES = max(habit.samples for habit in HABITS.values())
 
 
 @dataclass(frozen=True)

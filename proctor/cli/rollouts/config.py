@@ -1,4 +1,4 @@
-"""The configuration of `proctor rollouts run`: tasks, models and attempts, as TOML."""
+"""The configuration of `proctor rollouts run`: tasks, models and rollouts, as TOML."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _TASK_KEYS = {
 }
 _KINDS = {"shell", "oracle", "none"}
 # Of one order.
-_MOST_MODELS = 20
+_MAX_MODELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class RolloutsConfig:
         return sum(entry.rollouts for entry in self.entries)
 
     def groups(self) -> Sequence["OrderGroup"]:
-        """An order for each set of tasks and number of attempts, with all models that have exactly these."""
+        """An order for each set of tasks and number of rollouts, with all models that have exactly these."""
         entries: dict[tuple[str, int], list[TaskEntry]] = {}
         for entry in self.entries:
             entries.setdefault((entry.model, entry.rollouts), []).append(entry)
         found: list[OrderGroup] = []
         for (model, rollouts), own in entries.items():
             same = [group for group in found if group.is_of(own)]
-            if same and len(same[-1].models) < _MOST_MODELS:
+            if same and len(same[-1].models) < _MAX_MODELS:
                 same[-1].models.append(model)
             else:
                 found.append(OrderGroup([model], rollouts, own))

@@ -17,7 +17,7 @@ STAMP_FORM = "%Y%m%d__%H-%M-%S"
 
 @dataclass(slots=True)
 class OrderedRun:
-    """A run of the order: attempt r at its task t is the rollout `first + t * rollouts + r` of the order."""
+    """A run of the order: rollout r at its task t is the rollout `first + t * rollouts + r` of the order."""
 
     run_id: str
     model: str

@@ -53,7 +53,7 @@ async def list_orders(session: Session, options: OrdersOptions) -> None:
 def print_orders(console: Console, found: rollouts_pb2.ListRolloutsResponse) -> None:
     """Two lines per order, and two per run, because ids take a whole line."""
     first = Column("tasks, order; model, run", min_width=RUN_ID_WIDTH)
-    columns = (first, *texts("tasks × attempts", "created (UTC)", "state, done"))
+    columns = (first, *texts("tasks × rollouts", "created (UTC)", "state, done"))
     cells = [line for order in found.orders for line in (_order(order), *map(_run, order.runs))]
     console.print(table(console, columns, cells))
     if found.next_page_token:

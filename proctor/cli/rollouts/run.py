@@ -24,7 +24,7 @@ from proctor.v1 import outcome_pb2, results_service_pb2, rollout_service_pb2, ru
 
 _PAGE_SIZE = 20
 
-ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Tasks, models and attempts.")]
+ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Tasks, models and rollouts.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name in the configuration.")]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder of results.")]
 Verbosity = Annotated[

@@ -31,7 +31,7 @@ _MEMORY_FILE = Path("/proc/meminfo")
 # Postgres, NATS and four services take about half of it; vLLM with a tiny model the rest.
 ENOUGH_MEMORY_GIB = 2.0
 # A run of twenty thousand samples takes tens of MB; below the least Postgres itself stops.
-ENOUGH_DISK_GIB, LEAST_DISK_GIB = 5.0, 0.5
+ENOUGH_DISK_GIB, MIN_DISK_GIB = 5.0, 0.5
 
 
 def examine_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
@@ -117,7 +117,7 @@ def examine_disk(environ: Mapping[str, str], current: Path) -> Finding:
     free, folder = min((shutil.disk_usage(nearest(each)).free / _GIB, each) for each in folders)
     says = f"{free:.1f} GiB free for {folder}"
     advice = "make room, or set PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR to folders on a larger disk"
-    if free < LEAST_DISK_GIB:
+    if free < MIN_DISK_GIB:
         return missing("disk", says, advice)
     return warning("disk", says, advice) if free < ENOUGH_DISK_GIB else fine("disk", says)
 

@@ -19,7 +19,7 @@ PORTS = range(65_536)
 LOOPBACK = "127.0.0.1"
 UNIX = "unix:"
 # The kernel takes 107 bytes for the whole path of a socket.
-LONGEST_SOCKET_FOLDER_BYTES = 80
+MAX_SOCKET_FOLDER_BYTES = 80
 
 
 def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
@@ -32,7 +32,7 @@ def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
 def socket_folder(state_dir: Path) -> Path:
     """A folder for the sockets of services. Other accounts cannot enter it, unlike a port on loopback."""
     folder = state_dir.absolute() / "run"
-    if len(os.fsencode(folder)) > LONGEST_SOCKET_FOLDER_BYTES:
+    if len(os.fsencode(folder)) > MAX_SOCKET_FOLDER_BYTES:
         digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
         folder = Path(tempfile.gettempdir()) / f"proctor-{os.geteuid()}-{digest}"
     make_own_folder(folder)

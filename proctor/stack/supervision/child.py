@@ -16,13 +16,13 @@ GIVE_UP_AFTER_FAILURES = 3
 # A service that died by chance is back before its callers give up.
 FIRST_BACKOFF_SECONDS = 0.1
 # One that keeps dying costs a start every few seconds, and is back soon once mended.
-LONGEST_BACKOFF_SECONDS = 5.0
+MAX_BACKOFF_SECONDS = 5.0
 # Only a child that has lived this long starts its backoff anew: others die of what they do.
 STEADY_AFTER_SECONDS = 20.0
 # Postgres and NATS are up within a tenth of a second: a coarser look would double the start.
 FIRST_PROBE_PAUSE_SECONDS = 0.02
 # vLLM loads for minutes, in which many probes would take CPU from it.
-LONGEST_PROBE_PAUSE_SECONDS = 0.25
+MAX_PROBE_PAUSE_SECONDS = 0.25
 CANCEL_AGAIN_SECONDS = 1.0
 
 Report = Callable[[str], None]
@@ -150,7 +150,7 @@ class SupervisedChild:
             if await self.spec.is_ready() and process.returncode is None:
                 return True
             await asyncio.sleep(pause)
-            pause = min(pause * 1.3, LONGEST_PROBE_PAUSE_SECONDS)
+            pause = min(pause * 1.3, MAX_PROBE_PAUSE_SECONDS)
         return False
 
     def _announce_ready(self) -> None:
@@ -190,7 +190,7 @@ class SupervisedChild:
 
 def _backoff_seconds(failures: int) -> float:
     """The first restart comes at once; one that keeps dying is asked less and less often."""
-    return min(FIRST_BACKOFF_SECONDS * 2.0 ** max(failures - 1, 0), LONGEST_BACKOFF_SECONDS)
+    return min(FIRST_BACKOFF_SECONDS * 2.0 ** max(failures - 1, 0), MAX_BACKOFF_SECONDS)
 
 
 def _describe_exit(code: int) -> str:

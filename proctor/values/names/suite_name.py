@@ -1,6 +1,6 @@
 """The name of a version of a suite, "suite@version"."""
 
-_MOST_DIGITS = 8
+_MAX_DIGITS = 8
 
 
 def versioned_name(suite: str, version: int) -> str:
@@ -17,4 +17,4 @@ def split_name(name: str) -> tuple[str, int | None]:
     suite, mark, version = name.partition("@")
     if not mark:
         return suite, None
-    return suite, int(version) if version.isdecimal() and len(version) <= _MOST_DIGITS else -1
+    return suite, int(version) if version.isdecimal() and len(version) <= _MAX_DIGITS else -1

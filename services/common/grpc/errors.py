@@ -55,12 +55,12 @@ def status_of(error: DomainError) -> status_pb2.Status:
     return status_pb2.Status(code=CODES[error.kind], message=message, details=[detail])
 
 
-def _bounded(text: str, most_bytes: int) -> str:
+def _bounded(text: str, max_bytes: int) -> str:
     """The beginning and the end of what is too long."""
     content = text.encode(errors="replace")
-    if len(content) <= most_bytes:
+    if len(content) <= max_bytes:
         return text
-    half = most_bytes // 2 - 2
+    half = max_bytes // 2 - 2
     # A cut may go through a letter of several bytes.
     return f"{content[:half].decode(errors='ignore')}…{content[-half:].decode(errors='ignore')}"
 

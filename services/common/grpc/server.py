@@ -32,7 +32,7 @@ _MAX_METADATA_BYTES = 16 * 1024
 # A client whose connection ends resolves the name again, and so finds replicas that were added. Calls in
 # progress on the old connection go on.
 _MAX_CONNECTION_AGE_SECONDS = 300
-_FEWEST_MS_BETWEEN_PINGS = 5_000
+_MIN_MS_BETWEEN_PINGS = 5_000
 
 # Every answer tells the release of its server.
 RELEASE_KEY = "x-proctor-release"
@@ -250,7 +250,7 @@ async def serve_grpc(
             ("grpc.max_connection_age_ms", _MAX_CONNECTION_AGE_SECONDS * 1000),
             *([] if limits.unread_bytes is None else _unread(limits.unread_bytes)),
             # Callers ping during calls; by default a server takes that for an attack.
-            ("grpc.http2.min_ping_interval_without_data_ms", _FEWEST_MS_BETWEEN_PINGS),
+            ("grpc.http2.min_ping_interval_without_data_ms", _MIN_MS_BETWEEN_PINGS),
             # 120 s by default, in which a connection that sends nothing takes the room of another.
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

@@ -13,7 +13,7 @@ from nats.js.kv import KeyValue
 from services.common.lifecycle import cancellation_kept
 from services.common.nats.connection import (
     FIRST_PAUSE_SECONDS,
-    LONGEST_PAUSE_SECONDS,
+    MAX_PAUSE_SECONDS,
     REQUEST_SECONDS,
     TRANSIENT_NATS,
     RetryPauses,
@@ -27,7 +27,7 @@ log = get_logger()
 # How late a lost watch is noticed at most: the server does not announce its end.
 _WATCH_CHECK_SECONDS = 1.0
 # A new watch sends the whole bucket; thousands of workers must not ask for it each second.
-_LONGEST_WATCH_PAUSE_SECONDS = 10.0
+_MAX_WATCH_PAUSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Bucket:
 
     async def watch(self) -> AsyncIterator[BucketEntry]:
         """Every key as it is now and each change after, for ever; after an outage all keys come again."""
-        pauses = RetryPauses(LONGEST_PAUSE_SECONDS, _LONGEST_WATCH_PAUSE_SECONDS)
+        pauses = RetryPauses(MAX_PAUSE_SECONDS, _MAX_WATCH_PAUSE_SECONDS)
         while True:
             try:
                 async for entry in self._watch_once(pauses):

@@ -24,7 +24,7 @@ TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, 
 _CONNECT_PATIENCE_SECONDS = 20.0
 # A publish that failed by chance loses little time; a server that is away gets one try a second.
 FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 1.0
+MAX_PAUSE_SECONDS = 1.0
 # A new leader of a stream is elected in some seconds; an answer that takes longer is lost.
 REQUEST_SECONDS = 5.0
 
@@ -36,9 +36,9 @@ class RetryPauses:
     a server busy that cannot answer all of them in time.
     """
 
-    def __init__(self, first_seconds: float, longest_seconds: float) -> None:
+    def __init__(self, first_seconds: float, max_seconds: float) -> None:
         self._first = first_seconds
-        self._longest = longest_seconds
+        self._longest = max_seconds
         self._bound = first_seconds
 
     def next(self) -> float:

@@ -17,7 +17,7 @@ from nats.js.kv import KeyValue
 from services.common.errors import MessageTooLarge
 from services.common.nats.connection import (
     FIRST_PAUSE_SECONDS,
-    LONGEST_PAUSE_SECONDS,
+    MAX_PAUSE_SECONDS,
     REQUEST_SECONDS,
     TRANSIENT_NATS,
 )
@@ -93,7 +93,7 @@ class JetStream:
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await asyncio.sleep(pause)
                 # The message id lets the stream drop what an unanswered try has stored.
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                pause = min(pause * 2, MAX_PAUSE_SECONDS)
             else:
                 return
 

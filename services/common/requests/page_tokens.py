@@ -51,7 +51,7 @@ def _entry_number(parts: list[str]) -> int:
 
 
 Key = tuple[int, int]
-LARGEST_NUMBER = 2**31  # both numbers of a key are below
+MAX_NUMBER = 2**31  # both numbers of a key are below
 
 
 def key_token(of_list: str, key: Key) -> str:
@@ -66,6 +66,6 @@ def read_key_token(of_list: str, token: str, first: Key) -> Key:
 
 def _number_key(parts: list[str]) -> Key:
     left, right = map(int, parts)
-    if not (0 <= left < LARGEST_NUMBER and 0 <= right < LARGEST_NUMBER):
+    if not (0 <= left < MAX_NUMBER and 0 <= right < MAX_NUMBER):
         raise ValueError("no list has such a key")
     return left, right

@@ -67,7 +67,7 @@ class AnswerNamed(RequestBody):
     model_config = ConfigDict(json_schema_extra={"oneOf": _NAMED_ONCE})
 
     sample: int | None = Field(default=None, ge=0, le=JSON_INT_MAX)
-    # As long as uploads take ids, and as many as results marks at a time (`MOST_ANSWERS`).
+    # As long as uploads take ids, and as many as results marks at a time (`MAX_ANSWERS`).
     custom_id: Text = Field(default="", max_length=512, description="Replaces sample")
     rollout: int = Field(default=0, ge=0, le=INT32_MAX)
 

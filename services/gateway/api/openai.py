@@ -19,8 +19,8 @@ from services.gateway.http.presentation import present
 T = TypeVar("T")
 
 # Limits of the lifetime of a file that has one.
-SHORTEST_EXPIRY_SECONDS = 3600
-LONGEST_EXPIRY_SECONDS = 30 * 24 * 3600
+MIN_EXPIRY_SECONDS = 3600
+MAX_EXPIRY_SECONDS = 30 * 24 * 3600
 
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
@@ -66,7 +66,7 @@ class OutputExpiry(RequestBody):
     """Lifetime of the output files of a batch."""
 
     anchor: Literal["created_at"] = Field(description="Creation of each file")
-    seconds: int = Field(ge=SHORTEST_EXPIRY_SECONDS, le=LONGEST_EXPIRY_SECONDS)
+    seconds: int = Field(ge=MIN_EXPIRY_SECONDS, le=MAX_EXPIRY_SECONDS)
 
 
 class BatchRequest(RequestBody):

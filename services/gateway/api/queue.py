@@ -22,8 +22,8 @@ from services.gateway.http.presentation import benchmark_of, condition_of, prese
 from services.gateway.paths import QUEUE
 
 # The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
-_MOST_STORED = 2**50
-_MOST_STORED_FILES = 10_000_000
+_MAX_STORED = 2**50
+_MAX_STORED_FILES = 10_000_000
 # What a duration of a contract is rounded to here.
 _MICROSECOND = 1e-6
 # REST names of fields of QueueLimits, where they differ.
@@ -121,9 +121,9 @@ class LimitsPatch(RequestBody):
     highest_priorities: Annotated[dict[Text, Priority] | None, Keywords({"maxProperties": 1000})] = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
     )
-    max_stored_bytes_per_user: int | None = Field(default=None, ge=1, le=_MOST_STORED)
-    max_stored_files_per_user: int | None = Field(default=None, ge=1, le=_MOST_STORED_FILES)
-    max_stored_rows_per_user: int | None = Field(default=None, ge=1, le=_MOST_STORED)
+    max_stored_bytes_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
+    max_stored_files_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED_FILES)
+    max_stored_rows_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
 
     def to_proto(self) -> queue_pb2.SetLimitsRequest:
         limits = queue_pb2.QueueLimits(

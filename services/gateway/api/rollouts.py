@@ -52,7 +52,7 @@ class AgentBudgets(RequestBody):
 
 
 class RolloutsRequest(RequestBody):
-    """Tasks × models × attempts."""
+    """Tasks × models × rollouts."""
 
     name: str = Field(
         min_length=1,
@@ -148,14 +148,14 @@ class AgentShown(BaseModel):
 
 
 class RolloutsShown(BaseModel):
-    """An order: tasks × models × attempts."""
+    """An order: tasks × models × rollouts."""
 
     order_id: str
     suite: str = Field(description="name@version: the suite of the jobs")
     user: str
     project_id: int
     agent: AgentShown
-    rollouts: int = Field(description="Attempts at each task")
+    rollouts: int = Field(description="Rollouts at each task")
     task_ids: list[str] = Field(description="The index of a task is the doc_id of its outcomes")
     models: list[str]
     created_at: datetime

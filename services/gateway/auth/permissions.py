@@ -139,7 +139,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/rollouts"): "ListRollouts",
     ("GET", "/rollouts/{order_id}"): "GetRollouts",
     ("GET", "/runs/{job_id}/rollouts"): "ListOutcomes",
-    ("GET", "/runs/{job_id}/rollouts/{task}/{attempt}"): "ListOutcomes",
+    ("GET", "/runs/{job_id}/rollouts/{task}/{rollout}"): "ListOutcomes",
     ("GET", "/compare"): "CompareRuns",
     ("GET", "/suites"): "ListSuites",
     ("GET", "/suites/new"): "ListSuites",

@@ -4,13 +4,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
 
-from proctor.values.run import USUAL_READS_PER_MINUTE, USUAL_REQUESTS_PER_MINUTE
+from proctor.values.run import DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
 from services.common.clock import Clock
 from services.common.errors import TooManyRequests
 
 _MINUTE_SECONDS = 60.0
 # Names are free without keys: those beyond share the allowance of one.
-_MOST_COUNTS = 20_000
+_MAX_COUNTS = 20_000
 _OTHER_USERS = ""
 
 # A user, and whether the requests are reads.
@@ -36,7 +36,7 @@ class RequestCounts:
     clock: Clock
     # Until the scheduler has answered once.
     limits: dict[bool, int] = field(
-        default_factory=lambda: {False: USUAL_REQUESTS_PER_MINUTE, True: USUAL_READS_PER_MINUTE}
+        default_factory=lambda: {False: DEFAULT_REQUESTS_PER_MINUTE, True: DEFAULT_READS_PER_MINUTE}
     )
     _reported: dict[Key, int] = field(default_factory=dict)
     _own: Counter[Key] = field(default_factory=Counter)
@@ -76,7 +76,7 @@ class RequestCounts:
     def _key(self, key: Key) -> Key:
         """The given one, or the one that those beyond the bound share."""
         is_known = key in self._reported or key in self._own
-        is_full = len(self._reported) + len(self._own) >= _MOST_COUNTS
+        is_full = len(self._reported) + len(self._own) >= _MAX_COUNTS
         return (_OTHER_USERS, key[1]) if is_full and not is_known else key
 
     def _start_minute(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import grpc
@@ -214,6 +215,15 @@ async def _results(request: Request) -> Results:
 # Dependencies of handlers: the backends.
 SchedulerCalls = Annotated[Scheduler, Depends(_scheduler)]
 ResultsCalls = Annotated[Results, Depends(_results)]
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    scheduler: SchedulerCalls
+    results: ResultsCalls
+
+
+BackendCalls = Annotated[Backends, Depends()]
 
 
 def _calls(channel: grpc.aio.Channel, backend: str, timeout_seconds: float) -> grpc.aio.Channel:

@@ -60,7 +60,7 @@ class NotOfRollouts(GatewayError):
 
 
 class NoSuchRollout(GatewayError):
-    """Run {run_id} has no attempt {attempt} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
+    """Run {run_id} has no rollout {rollout} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
 
     kind = ErrorKind.NOT_FOUND
     reason = "ROLLOUTS_NOT_FOUND"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-_MOST_TICKS = 7
+_MAX_TICKS = 7
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
@@ -27,7 +27,7 @@ class Scale:
             low, high = low - 0.05, high + 0.05
         if within:
             low, high = max(low, within[0]), min(high, within[1])
-        step = _step((high - low) / (_MOST_TICKS - 1))
+        step = _step((high - low) / (_MAX_TICKS - 1))
         # Quotients of floats are a hair off: a bound that is a tick gets no further one.
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         ticks = [round(each * step, 10) for each in range(first, max(last, first + 1) + 1)]

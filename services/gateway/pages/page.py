@@ -15,11 +15,11 @@ from proctor.values.run import Principal
 from services.gateway.pages.html import Html
 
 # A smaller page fits into one packet, packed or not.
-_LEAST_PACKED = 1000
+_MIN_PACKED = 1000
 _THEMES = frozenset({"light", "dark"})
 _NOTICE = "proctor_notice"
 # In UTF-8 and base64 at most 2.2 KiB of the 4 KiB that a cookie may have.
-_LONGEST_NOTICE = 400
+_MAX_NOTICE_LENGTH = 400
 # The page that shows it follows at once; one that never comes must not show it later.
 _NOTICE_SECONDS = 20
 
@@ -91,7 +91,7 @@ class Page:
             "Vary": "HX-Request, HX-Request-Type, Cookie, Accept-Encoding",
         }
         body = html.encode()
-        if len(body) >= _LEAST_PACKED and "gzip" in self._request.headers.get("accept-encoding", ""):
+        if len(body) >= _MIN_PACKED and "gzip" in self._request.headers.get("accept-encoding", ""):
             body, headers = gzip.compress(body, 5), headers | {"Content-Encoding": "gzip"}
         return HTMLResponse(body, status, headers=headers)
 
@@ -129,7 +129,7 @@ def _checked(given: Mapping[str, Any]) -> Notice:
     notice = Notice(**given)
     is_own_path = notice.undo.startswith("/") and not notice.undo.startswith(("//", "/\\"))
     return Notice(
-        text=str(notice.text)[:_LONGEST_NOTICE],
+        text=str(notice.text)[:_MAX_NOTICE_LENGTH],
         is_problem=bool(notice.is_problem),
         undo=notice.undo if is_own_path else "",
         undo_name=str(notice.undo_name)[:40],

@@ -8,7 +8,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.results.outcomes.outcome import OutcomeKey
 
 # As uploads take ids (`MAX_ID_LETTERS`): an exported test file can be uploaded again.
-MOST_ID_CHARACTERS = 512
+MAX_ID_CHARACTERS = 512
 
 
 class NoSuchAnswer(DomainError):
@@ -97,4 +97,4 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 def _numbered(name: str, number: int) -> str:
     tail = f"-{number}"
-    return name[: MOST_ID_CHARACTERS - len(tail)] + tail
+    return name[: MAX_ID_CHARACTERS - len(tail)] + tail

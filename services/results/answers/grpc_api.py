@@ -15,14 +15,14 @@ from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import MarkChange
 from services.results.answers.list_mark_changes import ListMarkChanges
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
-from services.results.answers.mark_answers import MarkAnswers, MarkOrder, NamedAnswer
+from services.results.answers.mark_answers import MarkAnswers, MarkRequest, NamedAnswer
 from services.results.answers.side_by_side import ShownRow
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
 from services.results.samples.sample import target_as_text
 
-_MOST_CHANGES = 500
-_USUAL_CHANGES = 20
+_MAX_CHANGES = 500
+_DEFAULT_CHANGES = 20
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["AnswerService"].full_name
 
 
@@ -54,7 +54,7 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
     async def MarkAnswers(
         self, request: pb.MarkAnswersRequest, context: RpcContext
     ) -> pb.MarkAnswersResponse:
-        order = MarkOrder(
+        order = MarkRequest(
             checked_id("run_id", request.run_id),
             [
                 NamedAnswer(key.sample, key.rollout, checked_text("answers.row_id", key.row_id))
@@ -69,7 +69,7 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
         self, request: pb.ListMarkChangesRequest, context: RpcContext
     ) -> pb.ListMarkChangesResponse:
         run_id = checked_id("run_id", request.run_id)
-        size = checked_number("page_size", request.page_size, most=_MOST_CHANGES, usual=_USUAL_CHANGES)
+        size = checked_number("page_size", request.page_size, most=_MAX_CHANGES, usual=_DEFAULT_CHANGES)
         page = await self.list_mark_changes.list_page(run_id, size, request.page_token)
         changes = [change_to_proto(change) for change in page.changes]
         return pb.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_number
 from services.common.clock import Clock
-from services.common.requests.page_tokens import LARGEST_NUMBER, key_token, read_key_token
+from services.common.requests.page_tokens import MAX_NUMBER, key_token, read_key_token
 from services.results.answers.answer_filter import (
     NO_FILTER,
     SCAN_SECONDS,
@@ -30,12 +30,12 @@ from services.results.samples.ports import SampleSetStore
 # The name of the list in its page tokens.
 _LIST = "outcomes"
 
-MOST_PER_PAGE = 1000
-USUAL_PER_PAGE = 100
+MAX_PER_PAGE = 1000
+DEFAULT_PER_PAGE = 100
 # Where many match, one window makes the page; where few do, the next one is larger.
 FIRST_WINDOW = 512
 # Bounds one statement: between statements the time is looked at.
-MOST_WINDOW = 8192
+MAX_WINDOW = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class ListOutcomes:
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
-        most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
+        most = checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
         for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
-            checked_number(name, number, most=LARGEST_NUMBER - 1, usual=0)
+            checked_number(name, number, most=MAX_NUMBER - 1, usual=0)
         page = _page(record.plan, query, most)
         found, after = await self._found(record.plan, page, query.filter)
         fitting = found if query.is_brief else await self._fitting(record.plan, found)
@@ -177,4 +177,4 @@ def _positions(plan: RunPlan, keys: Sequence[OutcomeKey]) -> Mapping[int, list[i
 
 def _next_size(asked: int, judged: int) -> int:
     """More at a time where texts are short; of long ones no more than were looked at."""
-    return min(asked * WINDOW_GROWTH, MOST_WINDOW) if judged >= asked else max(1, judged)
+    return min(asked * WINDOW_GROWTH, MAX_WINDOW) if judged >= asked else max(1, judged)

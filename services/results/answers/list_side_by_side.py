@@ -19,7 +19,7 @@ from services.results.answers.answer_filter import (
 )
 from services.results.answers.ports import AnswerStore, SameSampleStore
 from services.results.answers.side_by_side import (
-    MOST_SAME,
+    MAX_SAME,
     PairedRow,
     ShownRow,
     Side,
@@ -37,11 +37,11 @@ from services.results.samples.ports import SampleSetStore
 # The name of the list in its page tokens.
 _LIST = "side by side"
 
-FEWEST_RUNS, MOST_RUNS = 2, 6
-MOST_PER_PAGE = 200
-USUAL_PER_PAGE = 20
+MIN_RUNS, MAX_RUNS = 2, 6
+MAX_PER_PAGE = 200
+DEFAULT_PER_PAGE = 20
 FIRST_WINDOW = 64
-MOST_WINDOW = 4096
+MAX_WINDOW = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ListSideBySide:
 
     async def list_page(self, query: SideBySideQuery) -> SideBySidePage:
         _check(query)
-        most = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
+        most = checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         sides = [_side(record, query.task) for record in records]
         position, _ = read_key_token(_LIST, query.page_token, first=(-1, 0))
@@ -114,7 +114,7 @@ class ListSideBySide:
             start = window.stop if judged is None else judged + 1
             if self.clock.monotonic() >= until:
                 break
-            size = min(size * WINDOW_GROWTH, MOST_WINDOW) if judged is None else max(1, size // WINDOW_GROWTH)
+            size = min(size * WINDOW_GROWTH, MAX_WINDOW) if judged is None else max(1, size // WINDOW_GROWTH)
         return found, start - 1
 
     async def _paired(self, wanted: _Wanted, window: range) -> list[PairedRow]:
@@ -151,7 +151,7 @@ class ListSideBySide:
         pairs = {at: at for at, there in beside.items() if there.is_same_row}
         digests = sorted({there.digest for there in beside.values() if not there.is_same_row})
         if digests:
-            placed = [await self.same_samples.placed(set_id, digests, MOST_SAME + 1) for set_id in ids]
+            placed = [await self.same_samples.placed(set_id, digests, MAX_SAME + 1) for set_id in ids]
             crowded = crowded_digests(*placed)
             pairs |= pair_placed(*([one for one in of_set if one.digest not in crowded] for of_set in placed))
             pairs |= {
@@ -235,8 +235,8 @@ def _numbers(side: Side, positions: Sequence[int | None]) -> list[int]:
 
 def _check(query: SideBySideQuery) -> None:
     runs = query.run_ids
-    if not FEWEST_RUNS <= len(runs) <= MOST_RUNS or len(set(runs)) < len(runs):
-        raise invalid_field("run_ids", f"must be {FEWEST_RUNS} to {MOST_RUNS} different runs")
+    if not MIN_RUNS <= len(runs) <= MAX_RUNS or len(set(runs)) < len(runs):
+        raise invalid_field("run_ids", f"must be {MIN_RUNS} to {MAX_RUNS} different runs")
     check_filter(query.filter)
 
 

@@ -10,7 +10,7 @@ from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 
-MOST_ANSWERS = 1000
+MAX_ANSWERS = 1000
 DEFAULT_USER = "local"
 
 
@@ -24,7 +24,7 @@ class NamedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkOrder:
+class MarkRequest:
     run_id: str
     answers: Sequence[NamedAnswer]
     is_golden: bool
@@ -36,10 +36,10 @@ class MarkAnswers:
     records: RunRecordStore
     golden: GoldenStore
 
-    async def mark(self, order: MarkOrder) -> int:
+    async def mark(self, order: MarkRequest) -> int:
         """Returns how many golden answers the run has now."""
-        if len(order.answers) > MOST_ANSWERS:
-            raise invalid_field("answers", f"must be at most {MOST_ANSWERS} at a time")
+        if len(order.answers) > MAX_ANSWERS:
+            raise invalid_field("answers", f"must be at most {MAX_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
         change = self.golden.mark if order.is_golden else self.golden.unmark

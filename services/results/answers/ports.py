@@ -38,7 +38,7 @@ class AnswerStore(Protocol):
         ...
 
     async def match(
-        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
     ) -> Matched:
         """Which of some outcomes match. No more texts are read than so many bytes and one outcome's more."""
         ...
@@ -72,7 +72,7 @@ class SameSampleStore(Protocol):
         """Samples by position: what each is, and whether the other set has it there."""
         ...
 
-    async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
+    async def placed(self, set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
         """Positions of some samples in a set; of each no more than so many."""
         ...
 

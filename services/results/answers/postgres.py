@@ -15,7 +15,7 @@ from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import sample_from_row
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 # They say how heavy the answers of the task are, from which the next size follows.
 FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -31,14 +31,14 @@ class PostgresAnswers:
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def match(
-        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
     ) -> Matched:
         chosen = wanted.filter
         row = await self._session.fetchrow(
             "match_outcomes",
             run_id,
             *key_columns(keys),
-            most_bytes,
+            max_bytes,
             wanted.status,
             chosen.row_id,
             chosen.text,
@@ -84,8 +84,8 @@ class PostgresSameSamples:
             for row in rows
         }
 
-    async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
-        rows = await self._session.fetch("list_samples_of_digests", set_id, digests, most_of_each)
+    async def placed(self, set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
+        rows = await self._session.fetch("list_samples_of_digests", set_id, digests, max_of_each)
         return [Placed(row["position"], row["digest"], row["name"]) for row in rows]
 
     async def has_any(self, set_id: str, other_id: str) -> bool:
@@ -205,7 +205,7 @@ def _listed(plan: RunPlan, task_index: int, row: asyncpg.Record) -> ListedOutcom
 
 def _next_size(rows: Sequence[asyncpg.Record]) -> int:
     per_row = max(1, sum(map(_weight, rows)) // len(rows))
-    return max(1, min(MOST_ROWS, CHUNK_BYTES // per_row))
+    return max(1, min(MAX_ROWS, CHUNK_BYTES // per_row))
 
 
 def _weight(row: asyncpg.Record) -> int:

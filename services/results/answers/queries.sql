@@ -117,7 +117,7 @@ SELECT
     left(o.prediction, 500) AS prediction, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
     o.reasoning_tokens, o.total_seconds, o.queue_seconds, o.first_token_seconds, o.between_tokens_seconds,
     '' AS body_json, o.is_reused
-FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, place)
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
     SELECT
         epoch, task_index, sample, rollout, shard, attempt, status, failure_class, failure_message, finish_reason,
@@ -127,7 +127,7 @@ CROSS JOIN LATERAL (
     WHERE run_id = $1::uuid AND sample = wanted.sample AND rollout = wanted.rollout
     LIMIT 1
 ) AS o
-ORDER BY wanted.place;
+ORDER BY wanted.ordinal;
 
 -- name: digest_answers: Return digests of the first answers to some samples, null where there is none, and the bodies of answers without a text ($1 run, $2 samples)
 SELECT

@@ -13,7 +13,7 @@ from services.results.samples.sample import StoredSample
 
 # Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
 # at some of them must not grow with how many there are.
-MOST_SAME = 256
+MAX_SAME = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SamePosition:
 def crowded_digests(*sets: Sequence[Placed]) -> Set[bytes]:
     """Samples that some of the sets have too often."""
     counts = [Counter(one.digest for one in placed) for placed in sets]
-    return {digest for counted in counts for digest, count in counted.items() if count > MOST_SAME}
+    return {digest for counted in counts for digest, count in counted.items() if count > MAX_SAME}
 
 
 def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int, int]:

@@ -32,11 +32,11 @@ from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
-FEWEST_RUNS = 2
+MIN_RUNS = 2
 # 15 pairs. Each further one makes the correction over all of them stricter.
-MOST_RUNS = 6
+MAX_RUNS = 6
 # How long a pair may hold its process; then the call fails, with advice.
-MOST_SECONDS = 300.0
+MAX_SECONDS = 300.0
 TOOK_TOO_LONG = "not made: it took too long"
 log = get_logger()
 
@@ -70,9 +70,9 @@ class ComparePair:
             raise NoCommonSamples(first=first.run_id, second=second.run_id)
         label_counts = await self._label_counts(first, choice)
         try:
-            return await self.calls.call(MOST_SECONDS, pair_differences, indexes, choice, pairs, label_counts)
+            return await self.calls.call(MAX_SECONDS, pair_differences, indexes, choice, pairs, label_counts)
         except TookTooLong as error:
-            raise ComparisonTooSlow(first=first.run_id, second=second.run_id, seconds=MOST_SECONDS) from error
+            raise ComparisonTooSlow(first=first.run_id, second=second.run_id, seconds=MAX_SECONDS) from error
 
     async def _label_counts(self, plan: RunPlan, choice: ComparedMetrics) -> dict[str, int]:
         return {
@@ -121,8 +121,8 @@ class CompareRuns:
         if bool(query.run_ids) == bool(query.models):
             raise invalid_field("run_ids", "or models must be given, and not both")
         field, named = ("run_ids", query.run_ids) if query.run_ids else ("models", query.models)
-        if not FEWEST_RUNS <= len(named) <= MOST_RUNS:
-            raise invalid_field(field, f"must be {FEWEST_RUNS} to {MOST_RUNS}, not {len(named)}")
+        if not MIN_RUNS <= len(named) <= MAX_RUNS:
+            raise invalid_field(field, f"must be {MIN_RUNS} to {MAX_RUNS}, not {len(named)}")
         if len(set(named)) < len(named):
             raise invalid_field(field, "must differ; one is named twice")
         return query.run_ids or await self._latest_runs(query)
@@ -159,7 +159,7 @@ class StoreComparison:
         """
         runs = await self._runs(first_run_id, second_run_id)
         try:
-            # The caller's own limit, below `MOST_SECONDS`: a leaderboard waits for it.
+            # The caller's own limit, below `MAX_SECONDS`: a leaderboard waits for it.
             async with asyncio.timeout(seconds):
                 differences = await self._differences(*runs) if runs else ()
         except DependencyUnavailable:

@@ -22,8 +22,8 @@ from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 # The name of the list in its page tokens.
 _LIST = "flips"
 
-MOST_PER_PAGE = 500
-USUAL_PER_PAGE = 50
+MAX_PER_PAGE = 500
+DEFAULT_PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ListFlips:
 
     async def list_page(self, query: FlipsQuery) -> FlipsPage:
         """Whatever way the runs were scored: the answers are shown beside each other."""
-        checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
+        checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         plans = records[0].plan, records[1].plan
         shared_tasks(plans, [query.task])
@@ -85,7 +85,7 @@ class ListFlips:
         position: tuple[int, int],
     ) -> FlipsPage:
         after, total = position
-        most = query.page_size or USUAL_PER_PAGE
+        most = query.page_size or DEFAULT_PER_PAGE
         found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
         # Prompts may be large: a page is cut by bytes too.

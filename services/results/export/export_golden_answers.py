@@ -23,7 +23,7 @@ from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 
 # As many as are shown side by side (`list_side_by_side`).
-MOST_RUNS = 6
+MAX_RUNS = 6
 MARKS_AT_A_TIME = 5000
 # Of whole answers, which may be heavy: then fewer.
 LINES_AT_A_TIME = 50
@@ -92,8 +92,8 @@ class ExportGoldenAnswers:
 
     async def export(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
         """Raises NoGoldenAnswers where there are none."""
-        if not 1 <= len(run_ids) <= MOST_RUNS or len(set(run_ids)) < len(run_ids):
-            raise invalid_field("run_ids", f"must be 1 to {MOST_RUNS} different runs")
+        if not 1 <= len(run_ids) <= MAX_RUNS or len(set(run_ids)) < len(run_ids):
+            raise invalid_field("run_ids", f"must be 1 to {MAX_RUNS} different runs")
         plans = [(await self.records.get(run_id)).plan for run_id in run_ids]
         marked = [(index, one) for index, plan in enumerate(plans) async for one in self._marked(plan)]
         chosen = latest_marks(marked)

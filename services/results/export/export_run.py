@@ -76,7 +76,7 @@ class RenderFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportOrder:
+class ExportRequest:
     """`first_byte`: leave out so many; `with_total`: measure the file first; `missing`: of error files;
 
     `is_defused`: no text of a CSV file is a formula.
@@ -113,7 +113,7 @@ class ExportRun:
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 
-    async def export(self, order: ExportOrder) -> ExportedFile:
+    async def export(self, order: ExportRequest) -> ExportedFile:
         """The file in chunks. Errors of the order are raised here, before the first chunk."""
         file_format = self.formats.get(order.format_number)
         if file_format is None:
@@ -137,7 +137,7 @@ class ExportRun:
         return ExportedFile(name, file_format.media_type, rest, file.tag, end.first_byte if end else None)
 
     async def _exported_run(
-        self, order: ExportOrder, record: RunRecord, file_format: ExportFormat
+        self, order: ExportRequest, record: RunRecord, file_format: ExportFormat
     ) -> ExportedRun:
         [progress] = await self.records.counts([record.plan], [])
         has_figures = isinstance(file_format, RowFormat) and file_format.has_figures
@@ -207,7 +207,7 @@ def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[i
     return list(range(len(plan.tasks)))
 
 
-def _check_part(order: ExportOrder, file_format: ExportFormat, record: RunRecord) -> None:
+def _check_part(order: ExportRequest, file_format: ExportFormat, record: RunRecord) -> None:
     if order.first_byte < 0:
         raise invalid_field("first_byte", "must not be negative")
     if not order.first_byte:
@@ -222,7 +222,7 @@ def _is_closed(record: RunRecord) -> bool:
     return record.is_frozen and record.state is not None
 
 
-def _tag(order: ExportOrder, record: RunRecord, run: ExportedRun) -> str:
+def _tag(order: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
     """Another one for any other content: what a file is made of, and how."""
     way = (order.format_number, order.task, order.is_defused)
     parts = (ROWS_VERSION, order.run_id, record.epoch, *way, *run.metrics)

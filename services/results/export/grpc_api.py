@@ -13,7 +13,7 @@ from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from services.common.checked_fields import checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
-from services.results.export.export_run import ExportOrder, ExportRun
+from services.results.export.export_run import ExportRequest, ExportRun
 from services.results.export.format import ExportFormat, MissingAnswer
 from services.results.export.html_report import HTML
 from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
@@ -85,9 +85,9 @@ async def _messages(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
                 yield chunk[start : start + MESSAGE_BYTES]
 
 
-def _order(request: pb.ExportRunRequest) -> ExportOrder:
+def _order(request: pb.ExportRunRequest) -> ExportRequest:
     default = MissingAnswer()
-    return ExportOrder(
+    return ExportRequest(
         run_id=checked_id("run_id", request.run_id),
         format_number=request.format,
         task=checked_text("task", request.task),

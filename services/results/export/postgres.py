@@ -23,12 +23,12 @@ _QUERIES = {
 IN_FLIGHT = 2
 # The first bytes come soon, then chunks are as large as they are cheap to hold.
 FIRST_SAMPLES = 64
-MOST_SAMPLES = 8192
+MAX_SAMPLES = 8192
 # A window of short texts says little about the next one.
-MOST_GROWTH = 8
+MAX_GROWTH = 8
 CHUNK_BYTES = 1024 * 1024
 # Where texts are suddenly much longer than those before.
-MOST_CHUNK_BYTES = 4 * CHUNK_BYTES
+MAX_CHUNK_BYTES = 4 * CHUNK_BYTES
 # What a line has beside its texts: names and numbers.
 BYTES_OF_FIELDS = 500
 
@@ -83,7 +83,7 @@ class _Reading:
     def learn(self, samples: int, size_bytes: int) -> None:
         """The next windows are as large as the last one suggests."""
         fitting = CHUNK_BYTES * max(1, samples) // max(1, size_bytes)
-        self.samples = max(1, min(fitting, self.samples * MOST_GROWTH, MOST_SAMPLES))
+        self.samples = max(1, min(fitting, self.samples * MAX_GROWTH, MAX_SAMPLES))
 
 
 class PostgresExportRows:
@@ -130,7 +130,7 @@ class PostgresExportRows:
             reading.learn(window.end - window.after[0], 0)
             return None
         last, size_bytes = (rows[-1]["sample"], rows[-1]["rollout"]), rows[-1]["size_bytes"]
-        if size_bytes >= MOST_CHUNK_BYTES:
+        if size_bytes >= MAX_CHUNK_BYTES:
             reading.ahead.appendleft(self._window(reading, last, window.end))
         reading.learn(last[0] - window.after[0] + 1, size_bytes + BYTES_OF_FIELDS * len(rows))
         return RowChunk(rows, last)
@@ -140,7 +140,7 @@ class PostgresExportRows:
         run_id, epoch = query.record.plan.run_id, query.record.epoch
         of_set = (task.sample_set_id, task.first_sample) if query.kind is RowKind.BATCH_ERROR else ()
         rows = await self._session.fetch(
-            _QUERIES[query.kind], run_id, epoch, *after, end, MOST_CHUNK_BYTES, *of_set
+            _QUERIES[query.kind], run_id, epoch, *after, end, MAX_CHUNK_BYTES, *of_set
         )
         # Asked after the rows were read: an epoch that is over never comes back, so they are of this one.
         record = await self._session.fetchrow("read_epoch", run_id)

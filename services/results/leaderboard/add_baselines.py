@@ -15,7 +15,7 @@ from services.results.leaderboard.baseline import (
 )
 from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
 from services.results.leaderboard.ports import BaselineStore, Claim, ClaimStore, Work
-from services.results.leaderboard.process_claims import MOST_TRIES, process_claims
+from services.results.leaderboard.process_claims import MAX_TRIES, process_claims
 from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
@@ -59,7 +59,7 @@ class AddBaselines:
             return True
         seconds = RUN_SECONDS if claim.tries == 1 else SLOW_RUN_SECONDS
         found: SuiteBaselines = {}
-        if claim.tries <= MOST_TRIES:
+        if claim.tries <= MAX_TRIES:
             try:
                 async with asyncio.timeout(seconds):
                     found = await self._of_suite(record.plan)

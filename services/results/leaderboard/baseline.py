@@ -22,7 +22,7 @@ RANDOM = "random"
 MAJORITY = "majority"
 LONGEST = "longest"
 # Bounds the memory: the texts of a task with free answers may all be different.
-MOST_TEXTS = 10_000
+MAX_TEXTS = 10_000
 
 # Baseline, then metric. A figure is undefined where the baseline makes no sense for the task.
 TaskBaselines = Mapping[str, Mapping[str, Figure]]
@@ -50,7 +50,7 @@ class MajorityCount:
             self._texts.update(text for text in target.texts[:1] if self._is_counted(text))
 
     def _is_counted(self, text: str) -> bool:
-        return len(self._texts) < MOST_TEXTS or text in self._texts
+        return len(self._texts) < MAX_TEXTS or text in self._texts
 
     @property
     def is_of_all_different_texts(self) -> bool:

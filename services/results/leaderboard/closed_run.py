@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunState
+from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunState
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.figure import Figure
@@ -42,7 +42,7 @@ class SuiteResult:
     unparsed: int = 0
     failing_tasks: tuple[str, ...] = ()
     dataset_name: str = ""
-    max_failed_share: float = USUAL_MAX_FAILED_SHARE
+    max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     @property
     def flaws(self) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import Claim, ClaimStore, LeaderboardStore, PeerStore, Work
-from services.results.leaderboard.process_claims import MOST_TRIES, process_claims
+from services.results.leaderboard.process_claims import MAX_TRIES, process_claims
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metrics import SCORE
 
 # A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
-MOST_RIVALS = 50
+MAX_RIVALS = 50
 # At the first try, so that a slow pair does not hold up other runs; the second is given more.
 PAIR_SECONDS = 10.0
 SLOW_PAIR_SECONDS = 120.0
@@ -46,7 +46,7 @@ class ComparePeers:
         peers = await self._peers(record)
         known = await self.comparisons.compared_with(claim.run_id, peers)
         missing = [peer for peer in peers if peer not in known]
-        slow = missing if claim.tries > MOST_TRIES else await self._slow(claim, missing)
+        slow = missing if claim.tries > MAX_TRIES else await self._slow(claim, missing)
         if slow and claim.tries == 1:
             return False
         for peer in slow:
@@ -71,7 +71,7 @@ class ComparePeers:
         alike = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
         own = next((_mean(one) for one in alike if one.run.model == facts.model), 0.0)
         rivals = [one for one in alike if one.run.model != facts.model]
-        nearest = sorted(rivals, key=lambda one: abs(_mean(one) - own))[:MOST_RIVALS]
+        nearest = sorted(rivals, key=lambda one: abs(_mean(one) - own))[:MAX_RIVALS]
         previous = await self.peers.previous_run(record.plan)
         return [*([previous] if previous else []), *(one.run.run_id for one in nearest)]
 

@@ -17,10 +17,10 @@ from services.results.statistics.metrics import metric_named
 # The name of the list in its page tokens.
 _LIST = "history"
 
-USUAL_DAYS = 30
-MOST_DAYS = 3650
-MOST_PER_PAGE = 500
-USUAL_PER_PAGE = 100
+DEFAULT_DAYS = 30
+MAX_DAYS = 3650
+MAX_PER_PAGE = 500
+DEFAULT_PER_PAGE = 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # After every run: a first page begins here. The largest moment that both Python and Postgres know.
 NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128 - 1)))
@@ -54,8 +54,8 @@ class ListHistory:
     clock: Clock
 
     async def list_page(self, query: HistoryQuery) -> HistoryPage:
-        page_size = checked_number("page_size", query.page_size, most=MOST_PER_PAGE, usual=USUAL_PER_PAGE)
-        days = checked_number("days", query.days, most=MOST_DAYS, usual=USUAL_DAYS)
+        page_size = checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
+        days = checked_number("days", query.days, most=MAX_DAYS, usual=DEFAULT_DAYS)
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryRange(

@@ -14,7 +14,7 @@ RENEWALS = 3
 # Below the time after which a loop that stops is cancelled again (`_CANCEL_AGAIN_SECONDS`).
 GIVE_BACK_SECONDS = 2.0
 # A run that was claimed more often ended the processes that worked on it.
-MOST_TRIES = 5
+MAX_TRIES = 5
 
 
 async def process_claims(claims: ClaimStore, work: Work, step: Callable[[Claim], Awaitable[bool]]) -> None:

@@ -32,8 +32,8 @@ from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 
 DEFAULT_LIMIT = 10
-MOST_LISTED = 100
-MOST_COMPARED = 20
+MAX_LISTED = 100
+MAX_COMPARED = 20
 # What one call may spend on comparing pairs; the one under way is finished within its own bound.
 COMPARING_SECONDS = 2.0
 PAIR_SECONDS = 8.0
@@ -62,7 +62,7 @@ class RankModels:
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
         """A suite without runs has an empty leaderboard."""
-        limit = checked_number("limit", query.limit, most=MOST_LISTED, usual=DEFAULT_LIMIT)
+        limit = checked_number("limit", query.limit, most=MAX_LISTED, usual=DEFAULT_LIMIT)
         metric = await self._metric(query)
         if metric is None:
             return Leaderboard(query.metric or ACCURACY)
@@ -81,7 +81,7 @@ class RankModels:
         return Leaderboard(
             metric,
             conditions.scoring_method,
-            await self._entries(ranked[:MOST_LISTED], limit),
+            await self._entries(ranked[:MAX_LISTED], limit),
             [unranked_entry(one, conditions) for one in unranked[:limit]],
             baseline_entries(baselines, metric),
             len(ranked),
@@ -141,7 +141,7 @@ class RankModels:
     async def _compare(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Compare pairs and store the comparisons, from which the next reading goes on."""
         started = self.clock.monotonic()
-        for first, second in pairs[:MOST_COMPARED]:
+        for first, second in pairs[:MAX_COMPARED]:
             if self.clock.monotonic() - started < COMPARING_SECONDS:
                 await self.store_comparison.store(first, second, PAIR_SECONDS)
 

@@ -13,7 +13,7 @@ from services.results.runs.run_plan import RunRecord
 _LIST = "missing"
 
 # Two numbers each: a page stays far below a message's 16 MiB.
-MOST_PER_PAGE = 10_000
+MAX_PER_PAGE = 10_000
 # Bounds one statement. A run without gaps costs one statement for each window.
 WINDOW_SAMPLES = 10_000
 
@@ -32,12 +32,12 @@ class ListMissing:
     outcomes: OutcomeStore
 
     async def list_page(self, run_id: str, epoch: int, page_size: int, page_token: str) -> MissingPage:
-        if not 0 <= page_size <= MOST_PER_PAGE:
-            raise invalid_field("page_size", f"must be 1 to {MOST_PER_PAGE}, or 0 for the most")
+        if not 0 <= page_size <= MAX_PER_PAGE:
+            raise invalid_field("page_size", f"must be 1 to {MAX_PER_PAGE}, or 0 for the most")
         record = await self.records.get(run_id)
         check_epoch(record, epoch)
         start = read_key_token(_LIST, page_token, first=(0, 0))
-        return await self._fill_page(record, start, page_size or MOST_PER_PAGE)
+        return await self._fill_page(record, start, page_size or MAX_PER_PAGE)
 
     async def _fill_page(self, record: RunRecord, start: Key, page_size: int) -> MissingPage:
         missing: list[tuple[int, int]] = []

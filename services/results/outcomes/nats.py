@@ -37,18 +37,18 @@ WRITERS = 2
 # A batch that takes longer, as slow patterns do, goes on by itself: this is the most in flight.
 PATIENCE_SECONDS = 1.0
 # Each holds up to 32 MiB of messages, which are larger once they are read.
-MOST_BATCHES = 6
-# The server may send all of a pull, so one more pull goes beyond `MOST_BYTES` by four messages at most.
+MAX_BATCHES = 6
+# The server may send all of a pull, so one more pull goes beyond `MAX_BYTES` by four messages at most.
 MESSAGES_PER_PULL = 4
 # How long a stop waits for a pull that brings nothing.
 IDLE_SECONDS = 1.0
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 # An answer whose values are wrong is wrong however often it is tried.
 UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
 ACK_FAILURES: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
 # While Postgres is away the stream fills, and workers wait: back-pressure, no loss.
 FIRST_PAUSE_SECONDS = 0.2
-LONGEST_PAUSE_SECONDS = 5.0
+MAX_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class NatsOutcomeConsumer:
         self._record = record
         self._limits = limits
         self._collecting = asyncio.Lock()
-        self._free = asyncio.Semaphore(MOST_BATCHES)
+        self._free = asyncio.Semaphore(MAX_BATCHES)
         self._is_stopping = False
 
     async def run(self) -> None:
@@ -128,7 +128,7 @@ class NatsOutcomeConsumer:
 
     def _is_full(self, held: Sequence[InFlightMessage]) -> bool:
         outcomes = sum(len(one.batch.outcomes) for one in held)
-        return outcomes >= self._limits.outcomes or sum(len(one.message.data) for one in held) >= MOST_BYTES
+        return outcomes >= self._limits.outcomes or sum(len(one.message.data) for one in held) >= MAX_BYTES
 
     async def _pull(self, count: int, timeout_seconds: float) -> list[InFlightMessage]:
         held = []
@@ -161,7 +161,7 @@ class NatsOutcomeConsumer:
             except DependencyUnavailable as error:
                 log.warning("outcomes wait", messages=len(held), reason=error.message)
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                pause = min(pause * 2, MAX_PAUSE_SECONDS)
             except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
                 return await self._record_one_by_one(held, error)
             else:
@@ -186,7 +186,7 @@ class NatsOutcomeConsumer:
             await self._record_separately(one)
         else:
             # These answers need not be at fault: they are redelivered until the cause is mended.
-            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
+            await _quietly(one.message.nak(MAX_PAUSE_SECONDS))
 
     async def _record_separately(self, one: InFlightMessage) -> None:
         """An answer that cannot be recorded does not spoil the others of its message."""
@@ -195,7 +195,7 @@ class NatsOutcomeConsumer:
                 await self._record_or_fail(batch)
         except Exception as error:  # as above
             log.error("outcomes not recorded as failures", run_id=one.batch.run_id, exc_info=error)
-            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
+            await _quietly(one.message.nak(MAX_PAUSE_SECONDS))
         else:
             await _quietly(one.message.ack())
 

@@ -12,8 +12,8 @@ from services.results.scoring.answer import ScoreValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 # No answer comes near these, and sums, squares and quotients over any run stay finite.
-MOST_TOKENS = 10**10
-LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
+MAX_TOKENS = 10**10
+MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
 # Sample, rollout and scores of an answer.
 ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
 # Sample and rollout: the order of every list and file.
@@ -151,11 +151,11 @@ def believable(outcome: Outcome) -> Outcome:
 
 
 def believable_tokens(count: int) -> int:
-    return count if 0 <= count <= MOST_TOKENS else 0
+    return count if 0 <= count <= MAX_TOKENS else 0
 
 
 def believable_seconds(seconds: float | None) -> float | None:
-    is_believable = seconds is not None and (seconds == 0 or LEAST_SECONDS <= seconds <= MOST_SECONDS)
+    is_believable = seconds is not None and (seconds == 0 or MIN_SECONDS <= seconds <= MAX_SECONDS)
     return seconds if is_believable else None
 
 

@@ -11,7 +11,7 @@ from services.results.runs.run_plan import RecordedProgress, RunRecord
 from services.results.statistics.columns import ScoreChunk
 
 # The most earlier runs whose answers are considered for a task, the latest first.
-MOST_SOURCES = 20
+MAX_SOURCES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Source:
 
 class ReuseStore(Protocol):
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
-        """Tasks answered by engines with the same environment, the latest first, at most `MOST_SOURCES`."""
+        """Tasks answered by engines with the same environment, the latest first, at most `MAX_SOURCES`."""
         ...
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:

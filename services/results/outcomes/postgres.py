@@ -14,7 +14,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.results.outcomes.outcome import BEFORE_ALL, Outcome, ScoredOutcome
-from services.results.outcomes.ports import MOST_SOURCES, OutcomePage, Source
+from services.results.outcomes.ports import MAX_SOURCES, OutcomePage, Source
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.choice_metrics import has_logprobs_only
@@ -195,7 +195,7 @@ class PostgresReuse:
 
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
         said = list(environment), list(environment.values())
-        rows = await self.session.fetch("find_same_requests", run_id, task_index, *said, MOST_SOURCES)
+        rows = await self.session.fetch("find_same_requests", run_id, task_index, *said, MAX_SOURCES)
         return [Source(row["run_id"], row["task_index"]) for row in rows]
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:

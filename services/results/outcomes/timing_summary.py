@@ -10,7 +10,7 @@ from itertools import accumulate
 from proctor.values.usage import Timing
 
 # Of more answers percentiles are read from a histogram, which needs no sorting.
-MOST_EXACT = 100_000
+MAX_EXACT = 100_000
 
 # Of the logarithm of a time: a percentile of a histogram is within 0.1 % of the exact one.
 BUCKET_WIDTH = 0.001

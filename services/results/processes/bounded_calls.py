@@ -27,8 +27,8 @@ log = get_logger()
 class BoundedCalls:
     """Processes are started when they are needed, and stay."""
 
-    def __init__(self, most_processes: int) -> None:
-        self._slots = asyncio.Semaphore(most_processes)
+    def __init__(self, max_processes: int) -> None:
+        self._slots = asyncio.Semaphore(max_processes)
         self._idle: list[ChildProcess] = []
 
     async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:

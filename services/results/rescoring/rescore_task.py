@@ -30,7 +30,7 @@ from services.results.summaries.summarize_run import find_label_count
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 # The first ones show what is wrong; the others are counted.
-MOST_NAMED = 20
+MAX_NAMED = 20
 _NO_TARGET = ScoringImpossible("it has no target")
 
 
@@ -69,7 +69,7 @@ class RescoredAnswers:
         if isinstance(score, ScoringImpossible):
             self.failed += 1
             self.unscored += 1
-            if len(self.named) < MOST_NAMED:
+            if len(self.named) < MAX_NAMED:
                 answer = UnscoredAnswer(outcome.sample, outcome.rollout, listed.sample.row_id, str(score))
                 self.named.append(answer)
             return None

@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 
 from proctor.v1 import run_pb2, run_record_service_pb2, sample_pb2, work_messages_pb2
-from proctor.values.run import USUAL_MAX_FAILED_SHARE
+from proctor.values.run import DEFAULT_MAX_FAILED_SHARE
 from proctor.values.scoring import ScoringMethod, TaskScoring
 from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.values import COUNTS, GROUP, SCORING
@@ -35,7 +35,7 @@ def plan_from_proto(request: run_record_service_pb2.OpenRunRequest) -> RunPlan:
         request.truncation == run_pb2.TRUNCATION_LEFT,
         FACTS.from_proto(request.facts),
         tuple(GROUP.from_proto(group) for group in request.groups),
-        request.max_failed_share if request.HasField("max_failed_share") else USUAL_MAX_FAILED_SHARE,
+        request.max_failed_share if request.HasField("max_failed_share") else DEFAULT_MAX_FAILED_SHARE,
     )
 
 

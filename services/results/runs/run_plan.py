@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunCounts, RunState
+from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
@@ -91,7 +91,7 @@ class RunPlan:
     is_truncated_left: bool = False
     facts: RunFacts = field(default_factory=RunFacts)
     groups: tuple[TaskGroup, ...] = ()
-    max_failed_share: float = USUAL_MAX_FAILED_SHARE
+    max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     @property
     def total(self) -> int:

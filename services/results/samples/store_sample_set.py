@@ -17,7 +17,7 @@ from services.results.scoring.text_metrics import check_target
 # SHA-256.
 DIGEST_BYTES = 32
 # As many as the scheduler asks for at a time (`_MAX_POSITIONS`).
-MOST_POSITIONS = 1024
+MAX_POSITIONS = 1024
 SampleForm = TypeVar("SampleForm")
 
 
@@ -76,8 +76,8 @@ class ReadSamples(Generic[SampleForm]):
     samples: SampleReader[SampleForm]
 
     async def read(self, set_id: str, positions: Sequence[int]) -> list[SampleForm]:
-        if len(positions) > MOST_POSITIONS:
-            raise invalid_field("positions", f"must be at most {MOST_POSITIONS}")
+        if len(positions) > MAX_POSITIONS:
+            raise invalid_field("positions", f"must be at most {MAX_POSITIONS}")
         found = await self.samples.read(set_id, positions)
         for position in positions:
             if position not in found:

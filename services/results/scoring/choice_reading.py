@@ -80,7 +80,7 @@ _BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _EDGES_OF_FORMULA = "{}$ "
 
 # A model that has lost itself repeats the same for ever.
-_LONGEST_ANSWER = 20_000
+_MAX_ANSWER_LENGTH = 20_000
 _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 
@@ -272,7 +272,7 @@ def named_choice(text: str, choices: Sequence[str]) -> int | None:
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
     options = options_of(choices)
-    if options is None or len(answer) > _LONGEST_ANSWER:
+    if options is None or len(answer) > _MAX_ANSWER_LENGTH:
         return None
     lines = _SPACES.sub(" ", unmarked(answer)).strip()
     return _read(_ON_THE_NEXT_LINE.sub(": ", lines), options)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 # ROUGE-L keeps a table of words of the answer by words of the text: this many take a second and 100 MB.
-MOST_ROUGE_CELLS = 2_000_000
+MAX_ROUGE_CELLS = 2_000_000
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 _ROUGE_TYPES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
 # Short names of text metrics, where they are unambiguous.
@@ -59,7 +59,7 @@ class Overlap:
     def _rouge(self) -> Mapping[str, Mapping[str, float]]:
         said, expected = _words(self.answer), sum(map(_words, self._texts))
         # Checked before: the scorer offers no way to stop it on the way.
-        if said * expected > MOST_ROUGE_CELLS:
+        if said * expected > MAX_ROUGE_CELLS:
             raise ScoringImpossible(f"ROUGE does not compare an answer of {said} words with {expected} words")
         answer, scored = _with_lines(self.answer), {}
         for text in self._texts:

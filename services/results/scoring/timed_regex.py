@@ -12,13 +12,13 @@ from services.common.pattern_size import check_pattern_size
 from services.results.scoring.answer import ScoringImpossible
 
 # Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
-MOST_SECONDS = 0.5
+MAX_SECONDS = 0.5
 # Once the time for slow ones is spent.
-MOST_SECONDS_LATER = 0.1
+MAX_SECONDS_LATER = 0.1
 # Shorter times are not counted, however many answers there are.
 SLOW_SECONDS = 0.05
 # For a plan and process: beyond it a run of a million answers would be slow for days.
-MOST_SLOW_SECONDS = 5.0
+MAX_SLOW_SECONDS = 5.0
 
 # What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
 _NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
@@ -32,7 +32,7 @@ Searched = TypeVar("Searched")
 class SlowTime:
     """The time left to the patterns of one plan for slow answers. Threads may share it."""
 
-    def __init__(self, seconds: float = MOST_SLOW_SECONDS) -> None:
+    def __init__(self, seconds: float = MAX_SLOW_SECONDS) -> None:
         self.left = seconds
 
 
@@ -83,7 +83,7 @@ class TimedRegex:
         if self._has_been_slow and self._slow_time.left <= 0:
             raise self._too_slow()
         # Where each target is a pattern of its own, there is always one more that was never slow.
-        seconds = MOST_SECONDS if self._slow_time.left > 0 else MOST_SECONDS_LATER
+        seconds = MAX_SECONDS if self._slow_time.left > 0 else MAX_SECONDS_LATER
         # CPU time of this thread: on a busy machine a quick pattern is not slow.
         start = time.thread_time()
         try:
@@ -101,7 +101,7 @@ class TimedRegex:
 
     def _too_slow(self) -> ScoringImpossible:
         return ScoringImpossible(
-            f"the regex {self.pattern!r} took over {MOST_SECONDS} s, or {MOST_SLOW_SECONDS} s in all"
+            f"the regex {self.pattern!r} took over {MAX_SECONDS} s, or {MAX_SLOW_SECONDS} s in all"
         )
 
 

@@ -18,7 +18,7 @@ CELLS_AT_A_TIME = 500_000
 BLOCK_ROWS = 500_000
 
 # Standardised numbers with less variance are constant but for rounding.
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 
 # From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined.
 Correlation = Callable[[Array, Array, Array], Array]
@@ -137,7 +137,7 @@ def correlation_of_moments(moments: Array) -> Array:
     variance_x, variance_y = xx / total - (x / total) ** 2, yy / total - (y / total) ** 2
     covariance = xy / total - x * y / total**2
     # A draw may hold one value only; the caller leaves it out.
-    is_defined = (variance_x > LEAST_VARIANCE) & (variance_y > LEAST_VARIANCE)
+    is_defined = (variance_x > MIN_VARIANCE) & (variance_y > MIN_VARIANCE)
     spread = np.sqrt(np.where(is_defined, variance_x * variance_y, 1.0))
     # Rounding may carry a perfect correlation a little beyond 1.
     return np.where(is_defined, np.clip(covariance / spread, -1.0, 1.0), np.nan)

@@ -41,7 +41,7 @@ from services.results.statistics.sample_scores import SampleScores, ScoreColumns
 BOOTSTRAP = "bootstrap"
 
 # Bounds the work of a bootstrap: of more samples or clusters it draws from a random part.
-MOST_UNITS = 20_000
+MAX_UNITS = 20_000
 
 # Errors below this share of the largest number come from computing: the numbers are the same.
 ROUNDING = 1e-12
@@ -194,11 +194,11 @@ def _number_figure(correlation: Correlation, columns: PairColumns) -> Figure:
 def _part_of(columns: PairColumns) -> tuple[PairColumns, float]:
     """A random part of the samples or clusters where there are many, and its share of them."""
     units = columns.unit_count
-    if units <= MOST_UNITS:
+    if units <= MAX_UNITS:
         return columns, 1.0
     # Whole samples or clusters: rows by themselves would break what belongs together.
-    chosen = np.random.default_rng(SEED).choice(units, MOST_UNITS, replace=False)
-    return columns.of_units(chosen), MOST_UNITS / units
+    chosen = np.random.default_rng(SEED).choice(units, MAX_UNITS, replace=False)
+    return columns.of_units(chosen), MAX_UNITS / units
 
 
 def _of_all(draws: Array, figure_of_part: float, figure: float, share: float) -> Array:

@@ -16,7 +16,7 @@ STUDENT_T = "student-t"
 WILSON = "wilson"
 _ENDS = np.array([0.025, 0.975])
 # Keeps the divisor above 0: at 0 the corrected end has no limit.
-_LEAST_STRETCH = 1e-9
+_MIN_STRETCH = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,6 @@ def corrected_interval(draws: Array, figure: float, left_out: Array, sizes: Numb
     acceleration = float(sizes @ shifts**3) / spread if spread > 0 else 0.0
     shifted = bias + ndtri(_ENDS)
     # Where the correction has no end, its limit is the outermost draw.
-    stretched = shifted / np.maximum(1 - acceleration * shifted, _LEAST_STRETCH)
+    stretched = shifted / np.maximum(1 - acceleration * shifted, _MIN_STRETCH)
     low, high = np.quantile(draws, ndtr(bias + stretched))
     return float(low), float(high)

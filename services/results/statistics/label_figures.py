@@ -17,7 +17,7 @@ CELLS_AT_A_TIME = 4_000_000
 # As in scikit-learn's `pos_label` and in lm-evaluation-harness.
 POSITIVE_LABEL = 1
 # A confusion table of so many positions is counted out, whatever the number of rows; a larger one is sorted.
-MOST_POSITIONS = 1_000_000
+MAX_POSITIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _cells(columns: PairColumns) -> tuple[Numbers, Numbers, Numbers]:
 
 def _distinct(positions: Numbers, end: int) -> tuple[Numbers, Numbers]:
     """The different positions below `end`, sorted, and which of them each row has."""
-    if end > MOST_POSITIONS:
+    if end > MAX_POSITIONS:
         cells, cell_of = np.unique(positions, return_inverse=True)
         return cells, cell_of.astype(np.int64)
     cells = np.flatnonzero(np.bincount(positions))

@@ -19,7 +19,7 @@ ANSWER_SECONDS = 3.0
 # An outage passes within two; what fails a third time is one query that never ends.
 TRIES = 3
 # Runs whose close failed and was not asked for again, such as deleted ones: the oldest are forgotten.
-MOST_REMEMBERED_FAILURES = 256
+MAX_REMEMBERED_FAILURES = 256
 
 _Epoch = tuple[str, int]
 
@@ -117,9 +117,9 @@ class CloseRun:
         """The next call finds a summary in the store. A failure waits here for it, among the latest."""
         ended = {key: computing.task for key, computing in self.computing.items() if computing.task.done()}
         failed = [key for key, task in ended.items() if _has_failed(task)]
-        for key in (ended.keys() - set(failed)) | set(failed[:-MOST_REMEMBERED_FAILURES]):
+        for key in (ended.keys() - set(failed)) | set(failed[:-MAX_REMEMBERED_FAILURES]):
             self._forget(key)
-        for key in list(self.failures)[:-MOST_REMEMBERED_FAILURES]:
+        for key in list(self.failures)[:-MAX_REMEMBERED_FAILURES]:
             del self.failures[key]
 
 

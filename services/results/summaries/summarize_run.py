@@ -15,7 +15,7 @@ from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
 from services.results.outcomes.timing_summary import (
     BUCKET_WIDTH,
-    MOST_EXACT,
+    MAX_EXACT,
     TimingHistograms,
     TimingSummary,
 )
@@ -126,7 +126,7 @@ class SummarizeRun:
 
     async def _timing(self, plan: RunPlan, recorded: int) -> TimingSummary:
         outcomes = self.stores.outcomes
-        if recorded <= MOST_EXACT:
+        if recorded <= MAX_EXACT:
             return await outcomes.timing(plan.run_id)
         histograms = TimingHistograms()
         async for rows in outcomes.time_buckets(plan.run_id, range(plan.end_sample), BUCKET_WIDTH):

@@ -40,7 +40,7 @@ AT_A_TIME = 2
 _ROUND_SECONDS = 0.5
 _FIRST_REST_SECONDS = 1.0
 # An object store that is away is asked once a minute, and its return is noticed as soon.
-_LONGEST_REST_SECONDS = 60.0
+_MAX_REST_SECONDS = 60.0
 # A line has some 200 bytes, so a piece stays far below one part of the store.
 _LINES_AT_A_TIME = 1000
 _UNKNOWN_RUN = "RUN_NOT_FOUND"
@@ -231,5 +231,5 @@ class LeadBatches:
             led.going.discard(batch_id)
 
     def _rest_after(self, last: _Rest | None) -> _Rest:
-        seconds = min(last.seconds * 2, _LONGEST_REST_SECONDS) if last else _FIRST_REST_SECONDS
+        seconds = min(last.seconds * 2, _MAX_REST_SECONDS) if last else _FIRST_REST_SECONDS
         return _Rest(seconds, self.clock.monotonic() + seconds)

@@ -23,7 +23,7 @@ from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
 from services.scheduler.uploads.errors import FileInUse
 from services.scheduler.uploads.postgres import add_file_in, request_of
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
-from services.scheduler.uploads.quotas.storage_use import LEAST_FILE
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
 # Newer than any batch. A value and not null, so that the first page is read by the same index.
@@ -45,7 +45,7 @@ class PostgresBatches:
             if ordered is None:
                 if batch.run is not None:
                     # Its files are written in the end, whatever their size, so there must be room now.
-                    await self._storage.check_room(transaction, batch.user, LEAST_FILE)
+                    await self._storage.check_room(transaction, batch.user, MIN_FILE)
                     await self._runs.add_in(transaction, batch.run, "")
                 await transaction.execute("add_batch", *_batch_values(batch), request)
             # Read again: another call may have stored the batch under this id.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from proctor.values.run import USUAL_MAX_FAILED_SHARE, RunCounts, RunState
+from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from services.common.clock import Clock
 from services.scheduler.dispatch.close_stopped_run import count_end
 from services.scheduler.dispatch.ports import ClosableRecord
@@ -18,7 +18,7 @@ class FinishRun:
     record: ClosableRecord
     controls: RunControls
     clock: Clock
-    max_failed_share: float = USUAL_MAX_FAILED_SHARE
+    max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     async def complete(self, token: FencingToken, run: Run) -> None:
         """Closes a run of which everything is recorded; too many machinery failures make it a failed one.

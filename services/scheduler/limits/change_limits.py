@@ -12,16 +12,16 @@ from services.scheduler.changes.user_change import Author
 from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 
 # Bounds against slips of the hand; all of them leave sums below 2**63.
-_MOST_RUNNING = 10_000
-_MOST_PENDING = 100_000
-_MOST_REQUESTS = 1_000_000
+_MAX_RUNNING = 10_000
+_MAX_PENDING = 100_000
+_MAX_REQUESTS = 1_000_000
 # What any object store holds, and far below what Postgres counts to.
-_MOST_BYTES = 2**50
-_MOST_FILES = 10_000_000
-_MOST_ROWS = 2**50
+_MAX_BYTES = 2**50
+_MAX_FILES = 10_000_000
+_MAX_ROWS = 2**50
 _LONGEST = timedelta(seconds=MAX_TIME_LIMIT_SECONDS)
 # All of them are read with the limits, at each admission.
-_MOST_PRIORITIES = 1000
+_MAX_PRIORITIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class ChangeLimits:
 
 def _problems(changes: LimitChanges) -> Iterator[Problem]:
     counts = (
-        ("max_running_runs", changes.max_running, _MOST_RUNNING),
-        ("max_pending_runs_per_user", changes.max_pending_per_user, _MOST_PENDING),
-        ("max_requests_per_minute", changes.max_requests_per_minute, _MOST_REQUESTS),
-        ("max_stored_bytes_per_user", changes.max_stored_bytes_per_user, _MOST_BYTES),
-        ("max_stored_files_per_user", changes.max_stored_files_per_user, _MOST_FILES),
-        ("max_stored_rows_per_user", changes.max_stored_rows_per_user, _MOST_ROWS),
+        ("max_running_runs", changes.max_running, _MAX_RUNNING),
+        ("max_pending_runs_per_user", changes.max_pending_per_user, _MAX_PENDING),
+        ("max_requests_per_minute", changes.max_requests_per_minute, _MAX_REQUESTS),
+        ("max_stored_bytes_per_user", changes.max_stored_bytes_per_user, _MAX_BYTES),
+        ("max_stored_files_per_user", changes.max_stored_files_per_user, _MAX_FILES),
+        ("max_stored_rows_per_user", changes.max_stored_rows_per_user, _MAX_ROWS),
     )
     for field, count, most in counts:
         if count is not None and not 1 <= count <= most:
@@ -57,10 +57,8 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
 
 
 def _priority_problems(changes: LimitChanges) -> Iterator[Problem]:
-    if len(changes.priorities) > _MOST_PRIORITIES:
-        sentence = (
-            f"priorities name {len(changes.priorities)} users, but may name at most {_MOST_PRIORITIES}."
-        )
+    if len(changes.priorities) > _MAX_PRIORITIES:
+        sentence = f"priorities name {len(changes.priorities)} users, but may name at most {_MAX_PRIORITIES}."
         yield Problem("priorities", sentence)
     for user in changes.priorities:
         problem = user_problem(user) if user != EVERYBODY else None

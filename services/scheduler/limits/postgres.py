@@ -52,12 +52,12 @@ class PostgresLimits:
     async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> RequestAllowance:
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
         resets_in = minute + _MINUTE - now
-        most_reads = self._settings.max_reads_per_minute
-        if is_read and not most_reads:
+        max_reads = self._settings.max_reads_per_minute
+        if is_read and not max_reads:
             return allowance(0, 0, user, resets_in)
         [row] = await self._session.fetch("count_request", user, minute, is_read)
         changed: int = row["changed_limit"] or self._settings.max_requests_per_minute
-        return allowance(most_reads if is_read else changed, row["requests"], user, resets_in)
+        return allowance(max_reads if is_read else changed, row["requests"], user, resets_in)
 
     async def forget_requests(self, before: datetime) -> None:
         await self._session.execute("delete_old_request_counts", before - _MINUTE)

@@ -92,13 +92,13 @@ def shards_of_missing(
     missing: Iterable[MissingSample],
     tasks: Sequence[PlannedTask],
     first_number: int,
-    most_samples: int = MAX_SHARD_SAMPLES,
+    max_samples: int = MAX_SHARD_SAMPLES,
 ) -> Iterator[Shard]:
     """Shards for a later epoch out of what is missing, which comes in the order of rollout and sample."""
     number = first_number
     held: list[MissingSample] = []
     for item in missing:
-        if held and (len(held) == most_samples or not _fits(item, held, tasks)):
+        if held and (len(held) == max_samples or not _fits(item, held, tasks)):
             yield _shard_of(held, tasks, number)
             number += 1
             held = []

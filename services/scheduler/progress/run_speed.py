@@ -7,7 +7,7 @@ from proctor.values.run import RunCounts
 
 # Results reports several times a second; ten seconds even out answers that arrive in batches.
 WINDOW_SECONDS = 10.0
-SHORTEST_WINDOW_SECONDS = 0.5
+MIN_WINDOW_SECONDS = 0.5
 # Shorter stretches would show the chance of single answers as the fastest and the slowest.
 STRETCH_SECONDS = 5.0
 STRETCHES_KEPT_SECONDS = 120.0
@@ -89,7 +89,7 @@ class SpeedMarks:
     def speed(self, now: float) -> RunSpeed | None:
         """None until there are enough reports."""
         self._drop_old(now)
-        if not self._window or now - self._window[0].at < SHORTEST_WINDOW_SECONDS:
+        if not self._window or now - self._window[0].at < MIN_WINDOW_SECONDS:
             return None
         first, last = self._window[0], self._window[-1]
         # Up to now and not to the last report: silence makes a run slower.

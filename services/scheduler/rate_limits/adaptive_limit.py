@@ -28,15 +28,15 @@ from services.scheduler.rate_limits.rate_meter import Measured
 
 # The figures below are explained above, with what speaks against larger and smaller ones.
 BELOW = 0.98
-_LEAST_CUT = 0.95
-_MOST_CUT = 0.5
+_MIN_CUT = 0.95
+_MAX_CUT = 0.5
 _TOLERATED_SHARE = 0.01
 _TOLERATED_SECONDS = 20.0
 _EFFECT_SECONDS = 2.0
 _PROBE_SECONDS = 5.0
 _STEP = 0.01
 _DOUBLING_SECONDS = 30.0
-_LARGEST_STEP = 0.16
+_MAX_STEP = 0.16
 # One request a minute: a provider that allows less says so with Retry-After.
 _SLOWEST = 1 / 60
 
@@ -86,11 +86,11 @@ class AdaptiveLimit:
             return
         rate = BELOW * accepted
         if self._rate is not None:
-            rate = min(max(rate, _MOST_CUT * self._rate), _LEAST_CUT * self._rate)
+            rate = min(max(rate, _MAX_CUT * self._rate), _MIN_CUT * self._rate)
         self._rate = max(rate, _SLOWEST)
         # They were answers to the old rate.
         self._recent_429s.clear()
         self._cut_takes_effect_at = now + _EFFECT_SECONDS
 
     def _step(self, quiet_seconds: float) -> float:
-        return min(_LARGEST_STEP, _STEP * 2 ** (quiet_seconds // _DOUBLING_SECONDS))
+        return min(_MAX_STEP, _STEP * 2 ** (quiet_seconds // _DOUBLING_SECONDS))

@@ -18,12 +18,12 @@ from services.scheduler.rate_limits.rate_meter import (
 )
 
 # What a worker may ask at once that has asked nothing lately, of all that is granted.
-_LARGEST_FLOOR = 0.02
+_MAX_FLOOR = 0.02
 # With many workers the floors shrink, so that four fifths always go by demand.
 _FLOORS_TOGETHER = 0.2
 
 # A shorter pause is over before other workers have received it.
-_SHORTEST_PAUSE = timedelta(seconds=1)
+_MIN_PAUSE = timedelta(seconds=1)
 log = get_logger()
 # Twice as often as workers report, so a report waits half a second at most.
 _ROUND_SECONDS = 0.5
@@ -51,7 +51,7 @@ def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
     """
     if not demands:
         return {}
-    floor = min(_LARGEST_FLOOR, _FLOORS_TOGETHER / len(demands))
+    floor = min(_MAX_FLOOR, _FLOORS_TOGETHER / len(demands))
     above = 1 - floor * len(demands)
     total = sum(demands.values())
     if not total:
@@ -74,7 +74,7 @@ def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: da
 
 def _long_pause(measured: Measured, clock_time: datetime) -> datetime | None:
     when = measured.resume_at
-    return when if when is not None and when > clock_time + _SHORTEST_PAUSE else None
+    return when if when is not None and when > clock_time + _MIN_PAUSE else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 # Rates are means over this time. Workers report each second, and more often when they are rate limited.
 _WINDOW_SECONDS = 3.0
 # Two reports that arrive closer than this would make a rate out of single requests.
-_SHORTEST_SECONDS = 0.2
+_MIN_SECONDS = 0.2
 # A worker that sends requests reports at least once a second; a silent one sends none.
 _SILENT_SECONDS = 5.0
 # Longer than the pauses between runs of one user, so that a limit which was found is kept.
@@ -88,7 +88,7 @@ class _WorkerMeter:
     def accepted_per_second(self) -> float:
         """Computed between two reports of the worker itself, so delays of messages do not matter."""
         (start, first), (end, last) = self.marks[0], self.marks[-1]
-        return (last.accepted - first.accepted) / (end - start) if end - start >= _SHORTEST_SECONDS else 0.0
+        return (last.accepted - first.accepted) / (end - start) if end - start >= _MIN_SECONDS else 0.0
 
     def is_silent(self, now: float) -> bool:
         return self.marks[-1][0] < now - _SILENT_SECONDS

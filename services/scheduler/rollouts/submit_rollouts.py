@@ -19,7 +19,7 @@ from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.add_suite import AddSuite
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
-from services.scheduler.uploads.task_sets.find_tasks import FindTasks
+from services.scheduler.uploads.task_sets.find_stored_tasks import FindStoredTasks
 from services.scheduler.uploads.task_sets.task_set import TasksHeader
 
 ARCHIVE = "tasks.tar.gz"
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class SubmitRollouts:
     adding: AddTaskSet
-    finding: FindTasks
+    finding: FindStoredTasks
     write: WriteSuite
     suites: AddSuite
     orders: RolloutsOrderStore

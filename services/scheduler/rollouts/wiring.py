@@ -25,7 +25,7 @@ from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
 from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
 from services.scheduler.uploads.task_sets.find_bundle import FindBundle
-from services.scheduler.uploads.task_sets.find_tasks import FindTasks
+from services.scheduler.uploads.task_sets.find_stored_tasks import FindStoredTasks
 from services.scheduler.uploads.task_sets.nats import NatsBundleAnswers
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
 from services.scheduler.uploads.task_sets.proto import tasks_from_bytes, tasks_to_bytes
@@ -75,7 +75,7 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
     )
     submit = SubmitRollouts(
         adding=adding,
-        finding=FindTasks(sets=sets, objects=objects, read=tasks_from_bytes),
+        finding=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
         write=write_suite,
         suites=parts.suites.api.add,
         orders=orders,

@@ -25,7 +25,7 @@ ANY_MODEL = "any"
 # KEDA asks every few seconds, so a newer figure would not be read.
 _ROUND_SECONDS = 5.0
 # Every report of progress touches the queue, and a forecast costs several queries.
-_SHORTEST_ROUND_SECONDS = 1.0
+_MIN_ROUND_SECONDS = 1.0
 # A run of unknown length needs a worker all the same.
 _UNKNOWN_SAMPLES = 1.0
 
@@ -53,7 +53,7 @@ class PlanWorkers:
                 raise
             except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
                 log.warning("needs of pools not computed", error=repr(error))
-            await asyncio.sleep(_SHORTEST_ROUND_SECONDS)
+            await asyncio.sleep(_MIN_ROUND_SECONDS)
             await self.tracker.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, self.clock.monotonic())
 
     async def plan(self, token: FencingToken) -> None:

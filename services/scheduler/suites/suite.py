@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from proctor.values.code import USUAL_CODE_SECONDS, CodeAnswer
-from proctor.values.generation import USUAL_MAX_TOKENS
+from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
+from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
 from services.scheduler.suites.errors import UnknownTask, listed
@@ -38,7 +38,7 @@ class Generation:
     """Generation parameters of a task that asks for text."""
 
     until: tuple[str, ...] = ()
-    max_tokens: int = USUAL_MAX_TOKENS
+    max_tokens: int = DEFAULT_MAX_TOKENS
     temperature: float = 0.0
     top_p: float | None = None
 
@@ -69,7 +69,7 @@ class CodeRule:
 
     prefix: PromptTemplate | None = None
     answer: CodeAnswer = CodeAnswer.WHOLE
-    timeout_seconds: float = USUAL_CODE_SECONDS
+    timeout_seconds: float = DEFAULT_CODE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_o
 from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import DatasetStore, ObjectStore
-from services.scheduler.uploads.quotas.storage_use import LEAST_FILE, StorageQuota, StorageSource
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota, StorageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AddDataset:
                 return AddedDataset(known)
         with self.uploads.slot(header.user):
             quota = (await self.storage.of(header.user)).quota
-            quota.check(LEAST_FILE)
+            quota.check(MIN_FILE)
             await self.datasets.register_prefix(prefix_of(dataset_id))
             checked = await self._check(dataset_id, header, chunks, quota)
             if checked.facts is not None:

@@ -21,7 +21,7 @@ from services.scheduler.uploads.errors import (
 )
 from services.scheduler.uploads.ports import FileStore, ObjectStore
 from services.scheduler.uploads.quotas.storage_use import (
-    LEAST_FILE,
+    MIN_FILE,
     NO_QUOTA,
     StorageQuota,
     StorageSource,
@@ -122,7 +122,7 @@ class AddFile:
         with self.uploads.slot(header.user):
             quota = (await self.storage.of(header.user)).quota
             # A user without room is refused before a byte is read.
-            quota.check(LEAST_FILE)
+            quota.check(MIN_FILE)
             # Before the first object: a crash leaves a note by which they are collected.
             await self.files.register_prefixes((bytes_prefix(file_id), rows_prefix(file_id)))
             checked = await self._check(file_id, header, chunks, quota)

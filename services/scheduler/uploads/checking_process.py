@@ -32,7 +32,7 @@ MEMORY_BYTES = 4 * 1024 * 1024 * 1024
 # The check of an upload runs after the scheduler's own loops.
 _NICENESS = 5
 # Of a message of the process: more than any object or result has.
-_MOST_BYTES = 512 * 1024 * 1024
+_MAX_BYTES = 512 * 1024 * 1024
 _LAST_SECONDS = 5.0
 _HEAD = struct.Struct("<cQ")
 _KEY = struct.Struct("<H")
@@ -79,7 +79,7 @@ class CheckingProcess:
         while True:
             try:
                 kind, length = _HEAD.unpack(await self.child.output.readexactly(_HEAD.size))
-                content = await self.child.output.readexactly(min(length, _MOST_BYTES))
+                content = await self.child.output.readexactly(min(length, _MAX_BYTES))
             except asyncio.IncompleteReadError as error:
                 raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3) from error
             if kind == _PUT:

@@ -16,7 +16,7 @@ from services.scheduler.uploads.errors import (
 # Uploads take minutes; an earlier attempt rarely finds room.
 RETRY_AFTER_SECONDS = 30
 # What a sender sends at least in `silent_seconds` of waiting for it.
-LEAST_BYTES = 64 * 1024
+MIN_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,6 @@ class Uploads:
             if chunk is None:
                 return
             waited, received = waited + loop.time() - began, received + len(chunk)
-            if received >= LEAST_BYTES:
+            if received >= MIN_BYTES:
                 waited = received = 0.0
             yield chunk

@@ -14,8 +14,8 @@ from services.scheduler.uploads.quotas.storage_use import StorageUse
 FileId = NewType("FileId", str)
 
 # Both are bounds of the OpenAI protocol (`expires_after`).
-LEAST_EXPIRY_SECONDS = 3600
-MOST_EXPIRY_SECONDS = 30 * 24 * 3600
+MIN_EXPIRY_SECONDS = 3600
+MAX_EXPIRY_SECONDS = 30 * 24 * 3600
 _FILE_ID = re.compile(r"file-[0-9a-f]{32}")
 
 
@@ -88,9 +88,9 @@ class FilePage:
 
 def expiry_problem(field: str, seconds: int | None) -> str:
     """Returns why a lifetime is not allowed, "" if it is. None means that the file does not expire."""
-    if seconds is None or LEAST_EXPIRY_SECONDS <= seconds <= MOST_EXPIRY_SECONDS:
+    if seconds is None or MIN_EXPIRY_SECONDS <= seconds <= MAX_EXPIRY_SECONDS:
         return ""
-    allowed = f"at least {LEAST_EXPIRY_SECONDS} and at most {MOST_EXPIRY_SECONDS}"
+    allowed = f"at least {MIN_EXPIRY_SECONDS} and at most {MAX_EXPIRY_SECONDS}"
     return f"{field} is {seconds}, but must be {allowed}. Leave it out to keep what is written."
 
 

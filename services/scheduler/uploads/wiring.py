@@ -109,13 +109,13 @@ def _dataset_check(settings: SchedulerSettings, objects: ObstoreObjects) -> Chec
 
 
 def _file_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckBatchFile:
-    most_bytes = settings.max_batch_file_bytes
+    max_bytes = settings.max_batch_file_bytes
     # Its lines are counted by the rules: one too many is a fault, and the file is kept.
-    limits = SizeLimits(uploaded_bytes=most_bytes, unpacked_bytes=most_bytes, rows=sys.maxsize)
+    limits = SizeLimits(uploaded_bytes=max_bytes, unpacked_bytes=max_bytes, rows=sys.maxsize)
     checking = CheckFile(
         readers={DatasetFormat.JSONL: read_jsonl},
         objects=objects,
         limits=limits,
         rules=LineRules(is_batch_only=True, most=settings.max_batch_lines),
     )
-    return CheckBatchFile(checking=checking, objects=objects, max_bytes=most_bytes)
+    return CheckBatchFile(checking=checking, objects=objects, max_bytes=max_bytes)

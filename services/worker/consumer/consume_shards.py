@@ -13,7 +13,7 @@ from services.worker.models.model_loader import ModelLoader
 # A round costs one request to NATS; a shorter one would not start a model sooner, which loads for minutes.
 _SELECT_MODEL_SECONDS = 1.0
 # Work that no change of a run's state announced is found after this time.
-_LONGEST_PAUSE_SECONDS = 20.0
+_MAX_PAUSE_SECONDS = 20.0
 
 
 class QuietChecks:
@@ -34,7 +34,7 @@ class QuietChecks:
         if now < self._next_at:
             return False
         self._next_at = now + self._pause_seconds
-        self._pause_seconds = max(self.first_seconds, min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS))
+        self._pause_seconds = max(self.first_seconds, min(2 * self._pause_seconds, _MAX_PAUSE_SECONDS))
         return True
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.message import DecodeError
 
 from proctor.v1 import rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
-from proctor.values.generation import USUAL_MAX_TOKENS
+from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
@@ -122,7 +122,7 @@ def _prompt(message: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
     params, is_row = PARAMS.from_proto(work.params), work.use_engine_defaults
     # Suites have the defaults of lm-evaluation-harness, rows of a data set those of the engine.
-    max_tokens, temperature = (None, None) if is_row else (USUAL_MAX_TOKENS, 0.0)
+    max_tokens, temperature = (None, None) if is_row else (DEFAULT_MAX_TOKENS, 0.0)
     return Sampling(
         max_tokens=max_tokens if params.max_tokens is None else params.max_tokens,
         temperature=temperature if params.temperature is None else params.temperature,

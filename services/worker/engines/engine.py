@@ -13,7 +13,7 @@ from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 
 # As UTF-8 at most 4 MB: with its batch it stays below the 8 MiB of a NATS message.
-LONGEST_ANSWER_CHARACTERS = 1_000_000
+MAX_ANSWER_CHARACTERS = 1_000_000
 # Each has a pool of connections; orders may name any number of servers.
 _KEPT_IDLE = 8
 

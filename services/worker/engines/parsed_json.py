@@ -9,11 +9,11 @@ from proctor.values.plain import Json
 from services.worker.engines import engine
 
 # The largest that an int64 of a message holds.
-_LARGEST_COUNT = 2**63 - 1
+_MAX_COUNT = 2**63 - 1
 # More than any answer has, so that sums over a run fit a message.
-MOST_TOKENS = 10**9
+MAX_TOKENS = 10**9
 # Words of protocols are shorter; a server's text must not become a label or a column.
-_LONGEST_WORD = 64
+_MAX_WORD_LENGTH = 64
 _ANSWER = "answer"
 
 
@@ -34,13 +34,13 @@ def count_of(value: object) -> int:
     # In Python True is an int.
     if not isinstance(value, int) or isinstance(value, bool):
         return 0
-    return value if 0 <= value <= _LARGEST_COUNT else 0
+    return value if 0 <= value <= _MAX_COUNT else 0
 
 
 def tokens_of(value: object) -> int:
     """Reads like `count_of` the tokens of one answer."""
     count = count_of(value)
-    return count if count <= MOST_TOKENS else 0
+    return count if count <= MAX_TOKENS else 0
 
 
 def moment_of(value: object) -> datetime | None:
@@ -61,7 +61,7 @@ def text_of(value: object) -> str:
 
 def word_of(value: object) -> str:
     """A word of the protocol, cut to a plausible length."""
-    return text_of(value)[:_LONGEST_WORD]
+    return text_of(value)[:_MAX_WORD_LENGTH]
 
 
 def object_of(value: object) -> Json:

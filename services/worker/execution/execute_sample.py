@@ -210,7 +210,7 @@ async def _ask_constrained(
 
 def _bounded(result: Generated | ScoredChoices) -> Generated | ScoredChoices | Failure:
     """An answer that is too long for a message becomes a failure."""
-    longest = engine.LONGEST_ANSWER_CHARACTERS
+    longest = engine.MAX_ANSWER_CHARACTERS
     if isinstance(result, Generated) and len(result.text) + len(result.body_json) > longest:
         message = f"The answer has more than {longest:,} characters; lower max_tokens."
         return Failure(FailureClass.PROVIDER_ERROR, message)

@@ -17,8 +17,8 @@ from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Engine, EngineFailure
 
 # With names of this length below the 8 MiB of a NATS message.
-_MOST_MODELS = 2000
-_LONGEST_NAME = 512
+_MAX_MODELS = 2000
+_MAX_NAME_LENGTH = 512
 log = get_logger()
 _UNKNOWN = "The models cannot be listed; the log of the pool's worker says why."
 
@@ -49,8 +49,8 @@ class ListEngineModels:
 
 def _bounded(models: tuple[ModelInfo, ...]) -> ModelListing:
     """The list has to fit a message, and its names must be safe to print, whatever a server lists."""
-    valid = (model for model in models if len(model.model) <= _LONGEST_NAME and model.model.isprintable())
-    kept = tuple(islice(valid, _MOST_MODELS))
+    valid = (model for model in models if len(model.model) <= _MAX_NAME_LENGTH and model.model.isprintable())
+    kept = tuple(islice(valid, _MAX_MODELS))
     left_out = len(models) - len(kept)
     problem = f"{left_out} of {len(models)} models are left out of the list." if left_out else ""
     return ModelListing(kept, problem)

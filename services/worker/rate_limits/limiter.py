@@ -19,11 +19,11 @@ from services.worker.rate_limits.waits import Backoff, TokenBucket, capped_retry
 # The weight of the latest answer in the expected number of tokens of the next one.
 _LATEST_WEIGHT = 0.1
 # Workers that resume after a throttle are spread over at most this long.
-_LONGEST_SPREAD_SECONDS = 5.0
+_MAX_SPREAD_SECONDS = 5.0
 # The probe goes ahead of the others by this share of the Retry-After, since rejections come at once.
 _PROBE_LEAD_SHARE = 0.1
 # A shorter throttle is over before it could be read.
-_SHORTEST_REPORTED_SECONDS = 5.0
+_MIN_REPORTED_SECONDS = 5.0
 # Runs whose retries are counted: the counts travel with every report.
 _REMEMBERED_RUNS = 64
 # Orders name servers freely; this bounds the memory. A forgotten one starts without its limits.
@@ -164,7 +164,7 @@ class ProviderRateLimiter:
         """If all workers resumed at once, the provider would reject most of their requests."""
         rate = self._requests.rate
         # 1 / rate is this worker's own interval: within it each worker has one request.
-        return random.uniform(0, min(1 / rate, _LONGEST_SPREAD_SECONDS)) if rate else self._backoff.seconds(1)
+        return random.uniform(0, min(1 / rate, _MAX_SPREAD_SECONDS)) if rate else self._backoff.seconds(1)
 
     def _throttle_with_probe(self, seconds: float) -> None:
         seconds = capped_retry_after(seconds)
@@ -180,7 +180,7 @@ class ProviderRateLimiter:
             return False
         whole = seconds + spread_seconds
         self._throttled_until = until + spread_seconds
-        is_long = whole >= _SHORTEST_REPORTED_SECONDS
+        is_long = whole >= _MIN_REPORTED_SECONDS
         self._reported_until = self._clock.now() + timedelta(seconds=whole) if is_long else None
         return True
 

@@ -5,33 +5,33 @@ import random
 from dataclasses import dataclass
 
 # A longer Retry-After is cut to this: it may be wrong, or the limit may be lifted earlier.
-LONGEST_RETRY_AFTER_SECONDS = 60.0
-# Far above `longest_seconds`; it keeps the power of two a number that a float holds.
-_MOST_DOUBLINGS = 30
+MAX_RETRY_AFTER_SECONDS = 60.0
+# Far above `max_seconds`; it keeps the power of two a number that a float holds.
+_MAX_DOUBLINGS = 30
 # How much may be taken at once after a pause. Short: many workers share one burst of the provider.
 _BURST_SECONDS = 0.1
 # A rate of 0 would wait for ever, also after the quota has grown.
-_LOWEST_RATE = 1e-3
+_MIN_RATE = 1e-3
 # What is left by rounding after the last part.
 _NOTHING = 1e-9
 
 
 def capped_retry_after(seconds: float) -> float:
-    return min(seconds, LONGEST_RETRY_AFTER_SECONDS)
+    return min(seconds, MAX_RETRY_AFTER_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """A random wait below a bound that starts at `first_seconds` and doubles up to `longest_seconds`."""
+    """A random wait below a bound that starts at `first_seconds` and doubles up to `max_seconds`."""
 
     first_seconds: float = 0.5
-    longest_seconds: float = 20.0
+    max_seconds: float = 20.0
 
     def seconds(self, failures: int) -> float:
         """How long to wait after the n-th failure in a row, counted from 1."""
-        bound = self.first_seconds * 2 ** min(failures - 1, _MOST_DOUBLINGS)
+        bound = self.first_seconds * 2 ** min(failures - 1, _MAX_DOUBLINGS)
         # Full jitter: workers that failed together do not come back together.
-        return random.uniform(0, min(bound, self.longest_seconds))
+        return random.uniform(0, min(bound, self.max_seconds))
 
 
 class TokenBucket:
@@ -48,7 +48,7 @@ class TokenBucket:
         return self._rate
 
     def set_rate(self, rate: float | None) -> None:
-        self._rate = None if rate is None else max(rate, _LOWEST_RATE)
+        self._rate = None if rate is None else max(rate, _MIN_RATE)
 
     async def take(self, amount: float) -> None:
         """Waits until the amount may be used. Call it from one task at a time."""

@@ -15,7 +15,7 @@ TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", 
 _CHECKPOINT_SECONDS = 15.0
 _PART_BYTES = 1024 * 1024
 _MAX_PARTS = 16
-_MOST_BYTES = _PART_BYTES * _MAX_PARTS
+_MAX_BYTES = _PART_BYTES * _MAX_PARTS
 
 
 class ArtifactNotStored(Exception):
@@ -72,14 +72,14 @@ class Artifacts:
         # Compression takes a second, in which other samples of the worker go on.
         packed = await asyncio.to_thread(_packed, tar)
         if packed is None:
-            self.problem = f"{FILES} has more than {_MOST_BYTES:,} bytes, and is not stored."
+            self.problem = f"{FILES} has more than {_MAX_BYTES:,} bytes, and is not stored."
             return
         await self.store(FILES, packed)
 
     async def store(self, name: str, content: bytes) -> None:
         if self.sink is None or self._is_over or not content:
             return
-        if len(content) > _MOST_BYTES:
+        if len(content) > _MAX_BYTES:
             self.problem = f"{name} has {len(content):,} bytes, more than are stored."
             return
         try:
@@ -96,6 +96,6 @@ def _packed(tar: bytes) -> bytes | None:
     packer, packed = zlib.compressobj(level=1, wbits=31), bytearray()
     for start in range(0, len(tar), _PART_BYTES):
         packed += packer.compress(tar[start : start + _PART_BYTES])
-        if len(packed) > _MOST_BYTES:
+        if len(packed) > _MAX_BYTES:
             return None
     return bytes(packed + packer.flush())

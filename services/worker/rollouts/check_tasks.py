@@ -17,7 +17,7 @@ _LOOKS_LIKE_SOLUTION = re.compile(
     r"(^|/)\.?(solution|oracle|answer|reference|golden)s?(/|\.|$)", re.IGNORECASE
 )
 # Shorter files, such as an empty `__init__.py`, are equal by chance.
-_LEAST_BYTES = 40
+_MIN_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def warnings_of(task: RolloutTask) -> Iterator[str]:
         file.content: (kind, file.name)
         for kind, bundle in (("solution", task.solution), ("tests", task.tests))
         for file in _files(bundle)
-        if len(file.content) >= _LEAST_BYTES
+        if len(file.content) >= _MIN_BYTES
     }
     for name, content in seen.items():
         if content in hidden:

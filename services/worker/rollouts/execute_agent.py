@@ -25,7 +25,7 @@ from services.worker.verification.bundles import inflated
 
 SOLUTION = "/solution"
 _SOLVE = f"{SOLUTION}/solve.sh"
-# Above what the model is shown (`_LONGEST_OUTPUT`): the middle is cut out of this.
+# Above what the model is shown (`_MAX_OUTPUT_LENGTH`): the middle is cut out of this.
 _OUTPUT_BYTES = 60_000
 # In a row: a model that does not find the form by then mostly never does.
 _FORMAT_ERRORS_ALLOWED = 3

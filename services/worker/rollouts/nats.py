@@ -52,8 +52,8 @@ class NatsArtifactSink:
             content=content,
         )
         problem = ""
-        for attempt in range(_PUT_TRIES):
-            if attempt:
+        for tries in range(_PUT_TRIES):
+            if tries:
                 await asyncio.sleep(_PAUSE_SECONDS)
             try:
                 reply = await self._connection.request(
@@ -82,8 +82,8 @@ class NatsBundles:
     async def part(self, digest: str, first_byte: int) -> bytes:
         wanted = work_messages_pb2.ReadBundleRequest(digest=digest, first_byte=first_byte)
         problem = ""
-        for attempt in range(_TRIES):
-            if attempt:
+        for tries in range(_TRIES):
+            if tries:
                 await asyncio.sleep(_PAUSE_SECONDS)
             try:
                 reply = await self._connection.request(

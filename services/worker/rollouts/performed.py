@@ -12,16 +12,16 @@ from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
-_LONGEST_DIFF, _LONGEST_LOG, _LONGEST_TRANSCRIPT = 150_000, 100_000, 500_000
+_MAX_DIFF_LENGTH, _MAX_LOG_LENGTH, _MAX_TRANSCRIPT_LENGTH = 150_000, 100_000, 500_000
 # Steps in the middle of a transcript that is too long lose all but this much.
-_SHORT_STEP, _LONGEST_CUT_MESSAGE = 1000, 200
+_SHORT_STEP, _MAX_CUT_MESSAGE_LENGTH = 1000, 200
 # A difference of larger files takes seconds and is not read.
-_LONGEST_FILE = 200_000
+_MAX_FILE_LENGTH = 200_000
 # Over all files, and of one file in both of its forms: a comparison may take their square, here a second.
-_MOST_LINES, _MOST_COMPARED_LINES = 50_000, 10_000
+_MAX_LINES, _MAX_COMPARED_LINES = 50_000, 10_000
 _OPAQUE = ["\0"]
 # Of one test script; the log has more.
-_LONGEST_OUTPUT = 4000
+_MAX_OUTPUT_LENGTH = 4000
 
 
 class AgentEnd(StrEnum):
@@ -56,13 +56,13 @@ class Performed:
                 each.rubric_id: _rubric(result, number) for number, each in enumerate(result.rubrics)
             },
             "test_results": {
-                each.path: {"success": each.is_passed, "output": cut(each.output, _LONGEST_OUTPUT)}
+                each.path: {"success": each.is_passed, "output": cut(each.output, _MAX_OUTPUT_LENGTH)}
                 for each in result.scripts
             },
             "rewards": dict(result.rewards),
             "suspicions": list(result.suspicions),
-            "verifier_log": cut(result.log, _LONGEST_LOG),
-            "diff": cut(self.diff, _LONGEST_DIFF),
+            "verifier_log": cut(result.log, _MAX_LOG_LENGTH),
+            "diff": cut(self.diff, _MAX_DIFF_LENGTH),
             "trajectory": _short(self.transcript.as_json()),
             **self.artifacts,
         }
@@ -86,7 +86,7 @@ def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
     """A trajectory without the texts of the steps in its middle, where it is too long for a message."""
     steps = trajectory["steps"]
     assert isinstance(steps, list)
-    left = _json_length(trajectory) - _LONGEST_TRANSCRIPT
+    left = _json_length(trajectory) - _MAX_TRANSCRIPT_LENGTH
     kept = list(steps)
     middle = len(steps) // 2
     # Each step is cut once at most: one may stay long, and the whole still ends.
@@ -102,7 +102,7 @@ def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
 
 def _without_texts(step: Mapping[str, object]) -> Mapping[str, object]:
     rest = {key: value for key, value in step.items() if key not in ("observation", "tool_calls")}
-    return {**rest, "message": cut(str(step["message"]), _LONGEST_CUT_MESSAGE)}
+    return {**rest, "message": cut(str(step["message"]), _MAX_CUT_MESSAGE_LENGTH)}
 
 
 def _json_length(value: object) -> int:
@@ -117,11 +117,11 @@ def diff_of(before: bytes, after: bytes, folder: str) -> str:
     old, new = _texts(before, folder), _texts(after, folder)
     changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     parts: list[str] = []
-    lines_left, left_out = _MOST_LINES, 0
+    lines_left, left_out = _MAX_LINES, 0
     for name in changed:
         was, now = _lines(old.get(name)), _lines(new.get(name))
         lines = len(was or ()) + len(now or ())
-        is_slow = was is not None and now is not None and lines > _MOST_COMPARED_LINES
+        is_slow = was is not None and now is not None and lines > _MAX_COMPARED_LINES
         if is_slow or _OPAQUE in (was, now):
             parts.append(f"Files a/{name} and b/{name} differ\n")
         elif lines > lines_left:
@@ -130,7 +130,7 @@ def diff_of(before: bytes, after: bytes, folder: str) -> str:
             lines_left -= lines
             parts.extend(_changes(name, was, now))
     if left_out:
-        parts.append(f"Files that differ too, and are left out of {_MOST_LINES:,} lines: {left_out}\n")
+        parts.append(f"Files that differ too, and are left out of {_MAX_LINES:,} lines: {left_out}\n")
     return "".join(parts)
 
 
@@ -150,7 +150,7 @@ def _lines(content: bytes | None) -> list[str] | None:
     """None for a file that is not there, _OPAQUE for one that is no text or too long."""
     if content is None:
         return None
-    if len(content) > _LONGEST_FILE or b"\0" in content:
+    if len(content) > _MAX_FILE_LENGTH or b"\0" in content:
         return _OPAQUE
     try:
         return content.decode().splitlines(keepends=True)

@@ -20,7 +20,7 @@ from services.worker.rollouts.transcript import cut
 from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 
 # It is shown in a table; the transcript has the whole.
-_LONGEST_DETAIL = 300
+_MAX_DETAIL_LENGTH = 300
 log = get_logger()
 
 
@@ -106,7 +106,7 @@ def _answer(performed: Performed) -> Generated:
         timing=Timing(performed.seconds),
         body_json=_printable(performed.record_json),
         code_result=CodeResult(
-            result.is_passed, cut(_printable(result.detail), _LONGEST_DETAIL), result.score
+            result.is_passed, cut(_printable(result.detail), _MAX_DETAIL_LENGTH), result.score
         ),
     )
 

@@ -20,7 +20,7 @@ ENVIRONMENT = {
     "TQDM_DISABLE": "1",
 }
 # As in mini-swe-agent: more fills the context with what is rarely read.
-_LONGEST_OUTPUT = 10_000
+_MAX_OUTPUT_LENGTH = 10_000
 _FENCED = re.compile(r"^```(?:bash|sh|shell)[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SYSTEM = f"""You solve a task in a Linux sandbox by shell commands.
 
@@ -68,7 +68,7 @@ def is_submission(result: CommandResult) -> bool:
 
 
 def observation(result: CommandResult, seconds: float) -> str:
-    output = cut(result.text, _LONGEST_OUTPUT)
+    output = cut(result.text, _MAX_OUTPUT_LENGTH)
     match result.ended:
         case Ended.TIMED_OUT:
             ended = f"The command was ended after {seconds:g} s, with every process in the sandbox."

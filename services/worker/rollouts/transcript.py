@@ -9,7 +9,7 @@ from proctor.values.usage import TokenUsage
 _VERSION = "ATIF-v1.8"
 _AGENT_VERSION = "1.0"
 TOOL = "bash"
-_LONGEST_TEXT = 20_000
+_MAX_TEXT_LENGTH = 20_000
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Transcript:
         return step
 
 
-def cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+def cut(text: str, longest: int = _MAX_TEXT_LENGTH) -> str:
     """Head and tail, with the number of characters left out between them."""
     if len(text) <= longest:
         return text

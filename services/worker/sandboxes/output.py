@@ -7,10 +7,10 @@ from typing import BinaryIO
 class KeptOutput:
     """A command that writes gigabytes costs time and no memory."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.head = bytearray()
         self.total = 0
-        self._most_head = self._most_tail = most_bytes // 2
+        self._most_head = self._most_tail = max_bytes // 2
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
 
@@ -36,9 +36,9 @@ class KeptOutput:
 class SpooledOutput(KeptOutput):
     """Writes all of it to a file, until it is too much."""
 
-    def __init__(self, into: BinaryIO, most_bytes: int) -> None:
+    def __init__(self, into: BinaryIO, max_bytes: int) -> None:
         super().__init__(0)
-        self._into, self._most = into, most_bytes
+        self._into, self._most = into, max_bytes
 
     def add(self, part: bytes) -> None:
         self.total += len(part)

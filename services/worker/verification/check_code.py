@@ -14,7 +14,7 @@ from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, San
 _TRIES = 3
 # Time on the clock is no measure of a program on a machine with other work.
 _WALL_PER_CPU_SECOND = 5
-_LEAST_WALL_SECONDS = 10.0
+_MIN_WALL_SECONDS = 10.0
 _MIB = 1024**2
 _SPEC = SandboxSpec(
     limits=SandboxLimits(cpus=1.0, memory_bytes=512 * _MIB, disk_bytes=64 * _MIB, processes=32),
@@ -81,7 +81,7 @@ class CheckCode:
         command = Command(
             ("python3", "-I", "-c", _PROGRAM, str(seconds)),
             stdin=f"{word}\n{check.program(answer)}".encode("utf-8", "replace"),
-            timeout_seconds=max(_LEAST_WALL_SECONDS, seconds * _WALL_PER_CPU_SECOND),
+            timeout_seconds=max(_MIN_WALL_SECONDS, seconds * _WALL_PER_CPU_SECOND),
             output_bytes=4000,
         )
         sandbox = await self.engine.open(_SPEC)

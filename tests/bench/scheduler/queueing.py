@@ -19,7 +19,7 @@ from proctor.v1 import run_pb2
 from tests.e2e.harness.run_ends import ended
 from tests.harness.crowded_queue import (
     HABITS,
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Crowd,
     EndedRun,
     Forecast,
@@ -138,7 +138,7 @@ def print_forecasts(forecasts: Sequence[Forecast], runs: Sequence[EndedRun]) -> 
 async def main() -> None:
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
-        order = StackOrder(rows=MOST_SAMPLES, environment=ENVIRONMENT)
+        order = StackOrder(rows=MAX_SAMPLES, environment=ENVIRONMENT)
         measured = await measure(await opened.enter_async_context(stack_harness(folder, order)))
     print_counts(measured)
     print_waits(measured.runs)

@@ -48,7 +48,7 @@ OPEN, IDLE, LIMIT = (
     f'proctor_postgres_connections{{pod="s",purpose="scheduler",state="{state}"}}'
     for state in ("open", "idle", "limit")
 )
-BYTES, MOST_BYTES = 'proctor_stream_bytes{stream="OUTCOMES"}', 'proctor_stream_limit_bytes{stream="OUTCOMES"}'
+BYTES, MAX_BYTES = 'proctor_stream_bytes{stream="OUTCOMES"}', 'proctor_stream_limit_bytes{stream="OUTCOMES"}'
 CASES: Mapping[str, Case] = {
     "ProctorWithoutLeader": Case(
         5,
@@ -108,9 +108,7 @@ CASES: Mapping[str, Case] = {
     "ProctorRecordingLags": Case(
         40, buckets("proctor_recording_lag_seconds", "60"), buckets("proctor_recording_lag_seconds", "10")
     ),
-    "ProctorStreamFull": Case(
-        10, {BYTES: "90x20", MOST_BYTES: "100x20"}, {BYTES: "90x20", MOST_BYTES: "0x20"}
-    ),
+    "ProctorStreamFull": Case(10, {BYTES: "90x20", MAX_BYTES: "100x20"}, {BYTES: "90x20", MAX_BYTES: "0x20"}),
     "ProctorClosingSlow": Case(
         60, buckets("proctor_close_duration_seconds", "600"), buckets("proctor_close_duration_seconds", "60")
     ),

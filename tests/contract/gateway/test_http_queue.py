@@ -221,7 +221,7 @@ async def test_job_that_waits_again_says_how_urgent_it_is(harness: GatewayHarnes
 
 
 async def test_requests_over_the_limit_are_refused_with_the_time_to_wait(harness: GatewayHarness) -> None:
-    harness.scheduler.queue.most_requests = 2
+    harness.scheduler.queue.max_requests = 2
     for _ in range(2):
         assert (await call(harness, "GET", QUEUE))[0] == 200
     status, problem, response = await call(harness, "POST", f"{API}/run", json={"no": "order"})
@@ -267,7 +267,7 @@ async def test_requests_that_lead_nowhere_or_cannot_be_read_count_too(harness: G
 
 async def test_requests_are_counted_while_the_scheduler_is_away_and_after_it(harness: GatewayHarness) -> None:
     """It answers again within the minute: what it does not know of is part of the limit."""
-    harness.scheduler.queue.most_requests = 5
+    harness.scheduler.queue.max_requests = 5
     assert (await call(harness, "GET", QUEUE))[0] == 200
     harness.scheduler.queue.is_counting = False
     assert [(await call(harness, "GET", QUEUE))[0] for _ in range(5)] == [200] * 4 + [429]

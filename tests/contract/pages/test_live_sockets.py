@@ -15,7 +15,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
 SOCKET = f"/runs/{RUN_ID}/socket?build={Assets.load().digest}"
-MOST_BYTES = 4000
+MAX_BYTES = 4000
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def test_fragment_of_a_suite_of_eight_tasks_is_small(harness: GatewayHarne
     async with socket(harness) as ws:
         fragment = await ws.receive_str()
         assert "task_7" in fragment
-        assert len(fragment.encode()) < MOST_BYTES
+        assert len(fragment.encode()) < MAX_BYTES
 
 
 async def test_push_comes_while_nothing_changes_so_that_the_page_is_not_stale(

@@ -43,8 +43,8 @@ PAGES = (
     "/queue",
     "/settings",
 )
-MOST_BYTES = 130_000
-MOST_REQUESTS = 15
+MAX_BYTES = 130_000
+MAX_REQUESTS = 15
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 
@@ -72,8 +72,8 @@ async def test_page_is_strict_light_and_not_kept(harness: GatewayHarness, path: 
     for url in named | set(_imported(named)):
         asset = assets.files[url.removeprefix(f"/assets/{assets.digest}/")]
         sent += len(asset.packed or asset.body)
-    assert sent + len(shown.html) // 3 <= MOST_BYTES
-    assert 1 + len(named | set(_imported(named))) <= MOST_REQUESTS
+    assert sent + len(shown.html) // 3 <= MAX_BYTES
+    assert 1 + len(named | set(_imported(named))) <= MAX_REQUESTS
 
 
 def _imported(urls: set[str]) -> list[str]:

@@ -60,7 +60,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         (f"/runs/{run}/rollouts/3/1", "rollout-failed"),
     ):
         await site.check_in_every_look(path, name)
-    assert "attempt 1:" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
+    assert "rollout 1:" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
     assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/1")
 
 

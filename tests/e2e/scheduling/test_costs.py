@@ -19,7 +19,7 @@ from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, key
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROWS = 400
-LARGEST_SHARD = 64
+MAX_SHARD = 64
 PRICES = "currency: EUR\nprices:\n  openai/fa*: {{input: {input}, output: 10, cached_input: 1}}\n"
 PRICE = run_pb2.ModelPrice(
     input_per_million=2, output_per_million=10, cached_input_per_million=1, currency="EUR"
@@ -106,7 +106,7 @@ async def test_a_run_stops_at_its_cost_limit_and_keeps_what_it_has(stack: StackH
     usage = await recorded_usage(stack, run_id)
     assert (summary.is_partial, summary.usage) == (True, usage)
     assert summary.cost == pytest.approx(cost_of(usage))
-    most_beyond = (LARGEST_SHARD + 1) * whole.cost / whole.answered
+    most_beyond = (MAX_SHARD + 1) * whole.cost / whole.answered
     assert limit <= summary.cost <= limit + most_beyond
 
     async def is_let_go() -> bool:

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.crowded_queue import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Crowd,
     Watched,
     assert_none_is_lost,
@@ -36,7 +36,7 @@ ENVIRONMENT = {
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
-        order = StackOrder(rows=MOST_SAMPLES, environment=ENVIRONMENT)
+        order = StackOrder(rows=MAX_SAMPLES, environment=ENVIRONMENT)
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack
 
@@ -58,4 +58,4 @@ async def test_a_crowd_loses_no_run_and_exceeds_no_limit(stack: StackHarness) ->
     # What a run asked before it was paused or gave its place away is not asked again.
     stats = await stack.model_server.stats()
     asked_in_vain = stats["requests"] - sum(run.recorded for run in runs)
-    assert asked_in_vain == 0 or (tally.cancels and asked_in_vain <= tally.cancels * MOST_SAMPLES)
+    assert asked_in_vain == 0 or (tally.cancels and asked_in_vain <= tally.cancels * MAX_SAMPLES)

@@ -16,7 +16,7 @@ from services.common.errors import ErrorKind, RemoteError
 from tests.fakes.refusals import refused
 
 BROKEN = b"broken"
-_MOST_FAULTS = 20
+_MAX_FAULTS = 20
 
 
 @dataclass
@@ -92,7 +92,7 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
             if line.startswith(BROKEN)
         ]
         if faults:
-            return dataset_pb2.UploadDatasetResponse(faults=faults[:_MOST_FAULTS], fault_count=len(faults))
+            return dataset_pb2.UploadDatasetResponse(faults=faults[:_MAX_FAULTS], fault_count=len(faults))
         dataset = dataset_pb2.Dataset(
             dataset_id=f"ds_{len(self.kept):032x}",
             name=header.name,

@@ -50,11 +50,11 @@ def empty_queue() -> queue_pb2.GetQueueResponse:
 
 @dataclass
 class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceServicer):
-    """`requests` are refused once a user has made `most_requests`; `reads` are those that say so."""
+    """`requests` are refused once a user has made `max_requests`; `reads` are those that say so."""
 
     queue: queue_pb2.GetQueueResponse = field(default_factory=empty_queue)
     limits: queue_pb2.QueueLimits = field(default_factory=first_limits)
-    most_requests: int = 1_000_000
+    max_requests: int = 1_000_000
     requests: Counter[str] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
     asked: list[queue_pb2.GetQueueRequest] = field(default_factory=list)
@@ -98,12 +98,12 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
             raise refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Postgres does not answer.")
         self.requests[request.user] += 1
         self.reads[request.user] += request.is_read
-        left = self.most_requests - self.requests[request.user]
+        left = self.max_requests - self.requests[request.user]
         if left < 0:
-            facts = {"user": request.user, "limit": str(self.most_requests), "retry_after_seconds": "12"}
-            sentence = f"User {request.user} has made the {self.most_requests} requests of this minute."
+            facts = {"user": request.user, "limit": str(self.max_requests), "retry_after_seconds": "12"}
+            sentence = f"User {request.user} has made the {self.max_requests} requests of this minute."
             raise refused(ErrorKind.EXHAUSTED, "TOO_MANY_REQUESTS", sentence, **facts)
-        response = count_pb2.CountRequestResponse(remaining=left, limit=self.most_requests)
+        response = count_pb2.CountRequestResponse(remaining=left, limit=self.max_requests)
         response.resets_in.FromTimedelta(_NO_NEW_MINUTE)
         return response
 

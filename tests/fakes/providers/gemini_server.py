@@ -9,7 +9,7 @@ from tests.fakes.providers.provider_server import SERVER, ErrorResponse, Json, P
 from tests.fakes.providers.streamed_answers import gemini_chunks, server_sent, streamed
 
 _ROLES = frozenset({"user", "model"})
-_MOST_STOPS = 5
+_MAX_STOPS = 5
 
 
 def error(status: int, word: str, message: str, *details: Json) -> ErrorResponse:
@@ -73,7 +73,7 @@ def _invalid(server: ProviderServer, model: str, body: Json) -> ErrorResponse | 
         return error(404, "NOT_FOUND", f"models/{model} is not found for API version v1beta")
     if not all(turn["role"] in _ROLES for turn in body["contents"]):
         return error(400, "INVALID_ARGUMENT", "Please use a valid role: user, model.")
-    if len(body["generationConfig"].get("stopSequences", ())) > _MOST_STOPS:
+    if len(body["generationConfig"].get("stopSequences", ())) > _MAX_STOPS:
         return error(400, "INVALID_ARGUMENT", "The number of stop sequences exceeds the limit of 5.")
     return None
 

@@ -11,7 +11,7 @@ from tests.fakes.providers.provider_server import SERVER, ErrorResponse, Json, P
 from tests.fakes.providers.streamed_answers import NDJSON, json_lines, ollama_lines, streamed
 
 NANOSECONDS = 1_000_000_000
-SMALLEST_CONTEXT = 4096
+MIN_CONTEXT = 4096
 _LOADING = frozenset({"/api/chat", "/api/generate"})
 
 
@@ -68,7 +68,7 @@ LOADED_BYTES = 2_101_098_329
 def running(name: str) -> Json:
     """A model that is loaded."""
     facts = {"size": LOADED_BYTES, "size_vram": LOADED_BYTES, "expires_at": "2026-11-01T12:05:00Z"}
-    return {**tag(name), **facts, "context_length": SMALLEST_CONTEXT}
+    return {**tag(name), **facts, "context_length": MIN_CONTEXT}
 
 
 def shown(name: str) -> Json:
@@ -87,7 +87,7 @@ def _refusal(server: ProviderServer, body: Json) -> ErrorResponse | None:
     if not isinstance(options, dict):
         return error(400, "json: cannot unmarshal options")
     words = len(orjson.dumps(body.get("messages") or body.get("prompt")).split())
-    if words > options.get("num_ctx", SMALLEST_CONTEXT) and body.get("truncate") is False:
+    if words > options.get("num_ctx", MIN_CONTEXT) and body.get("truncate") is False:
         return error(400, "the input length exceeds the context length")
     return None
 

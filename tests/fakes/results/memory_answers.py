@@ -31,12 +31,12 @@ class MemoryAnswers:
         return keys[: scan.most]
 
     async def match(
-        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
     ) -> Matched:
         positions: list[int] = []
         read = 0
         for index, key in enumerate(keys):
-            if read >= most_bytes:
+            if read >= max_bytes:
                 return Matched(positions, index)
             one = self._rows.outcomes.get((run_id, *key))
             if one is None:

@@ -20,7 +20,7 @@ ROUND = 0.5
 QUOTA_DELAY = 0.5
 BURST_SECONDS = 0.1
 FIRST_BACKOFF = 0.5
-LONGEST_BACKOFF = 20.0
+MAX_BACKOFF = 20.0
 
 
 def clock_time(now: float) -> datetime:
@@ -86,7 +86,7 @@ class SimulatedWorker:
             self.hold(now + retry_after)
         elif now >= self.held_until:
             self.in_a_row += 1
-            longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (self.in_a_row - 1))
+            longest = min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** (self.in_a_row - 1))
             self.held_until = now + self.rng.uniform(0, longest)
 
 

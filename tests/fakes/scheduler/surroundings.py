@@ -206,7 +206,7 @@ class InMemoryStream:
     sent: dict[RunId, list[tuple[Run, Shard]]] = field(default_factory=dict)
     born: int = 0
     payload_bytes: int = 1
-    most_bytes: int = 10**9
+    stream_bytes: int = 10**9
     pending_in_outcomes: int = 0
     message_ids: set[tuple[str, int, int, int]] = field(default_factory=set)
 
@@ -238,7 +238,7 @@ class InMemoryStream:
             self.sent.pop(run_id, None)
 
     async def max_bytes(self, pool: str) -> float:  # all pools are equal
-        return self.most_bytes
+        return self.stream_bytes
 
     async def stream_generation(self, pools: Sequence[str]) -> str:  # as above
         return str(self.born)

@@ -174,7 +174,7 @@ async def test_run_that_waits_again_says_how_urgent_it_is(
 async def test_command_over_the_rate_says_when_to_come_back(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
-    harness.scheduler.queue.most_requests = 0
+    harness.scheduler.queue.max_requests = 0
     refused = await proctor("queue", "--json")
     assert (refused.code, refused.document["error"]["reason"]) == (2, "TOO_MANY_REQUESTS")
     assert "requests of this minute" in refused.err

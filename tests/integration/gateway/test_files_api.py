@@ -15,7 +15,7 @@ from tests.fakes.gateway.gateway_process import GatewayProcess, gateway_process
 
 PIECE = bytes(range(250)) * 2000
 PIECES = 200
-MOST_GROWTH_BYTES = 50_000_000
+MAX_GROWTH_BYTES = 50_000_000
 
 
 async def test_memory_of_the_gateway_does_not_grow_with_the_file() -> None:
@@ -30,7 +30,7 @@ async def test_memory_of_the_gateway_does_not_grow_with_the_file() -> None:
             most = max(most, private_bytes(weighed))
             await asyncio.wait((moving,), timeout=0.05)
         assert await moving == hashlib.sha256(PIECE * PIECES).hexdigest()
-    assert most - before < MOST_GROWTH_BYTES
+    assert most - before < MAX_GROWTH_BYTES
 
 
 async def there_and_back(gateway: GatewayProcess, pieces: int) -> str:

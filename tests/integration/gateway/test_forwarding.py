@@ -205,7 +205,7 @@ async def test_health_says_serving_only_while_the_backends_answer(harness: Gatew
 
 async def test_calls_are_counted_by_name_and_refused_over_the_limit(harness: GatewayHarness) -> None:
     pending_run(harness)
-    harness.scheduler.queue.most_requests = 2
+    harness.scheduler.queue.max_requests = 2
     async with ProctorClient(harness.grpc, user="bob") as bob:
         await bob.get_run("r1")
         await anext(bob.watch_run("r1"))

@@ -22,7 +22,7 @@ CHECK = "/proctor.v1.SuiteService/CheckSuite"
 CALLS = 40
 SUITE_BYTES = 3_900_000
 # For all calls together: 160 MB are sent.
-MOST_MEBIBYTES = 130
+MAX_MEBIBYTES = 130
 MAX_CONNECTIONS = 4
 
 
@@ -55,7 +55,7 @@ async def test_memory_is_bounded_however_many_large_messages_are_sent(
             stub: suite_grpc.SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(channel)
             codes = await asyncio.gather(*(check_suite(stub, size) for _ in range(CALLS)))
         assert codes == [code] * CALLS
-        assert peak_mebibytes(gateway) - before < MOST_MEBIBYTES
+        assert peak_mebibytes(gateway) - before < MAX_MEBIBYTES
 
 
 async def test_caller_without_a_key_is_refused_before_anything_is_read() -> None:

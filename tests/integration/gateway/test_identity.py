@@ -147,7 +147,7 @@ def test_name_that_is_no_utf8_is_refused() -> None:
 async def test_limits_can_be_raised_by_an_operator_who_has_made_too_many_requests(
     keyless: GatewayHarness,
 ) -> None:
-    keyless.scheduler.queue.most_requests = 0
+    keyless.scheduler.queue.max_requests = 0
     async with grpc.aio.insecure_channel(keyless.grpc) as channel:
         stub = queue_service_pb2_grpc.QueueServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError, match="requests of this minute"):

@@ -25,7 +25,7 @@ from tests.fakes.refusals import refused
 
 PIECE = b"x" * 500_000
 SIZE_BYTES = 200_000_000
-MOST_GROWTH_BYTES = 50_000_000
+MAX_GROWTH_BYTES = 50_000_000
 
 
 def header(name: str = "rows.jsonl") -> dataset_pb2.UploadDatasetRequest:
@@ -143,7 +143,7 @@ async def test_memory_of_the_gateway_does_not_grow_with_the_file(protocol: str) 
             most = max(most, private_bytes(weighed))
             await asyncio.wait((uploading,), timeout=0.05)
         assert await uploading == SIZE_BYTES
-    assert most - before < MOST_GROWTH_BYTES
+    assert most - before < MAX_GROWTH_BYTES
 
 
 def private_bytes(process: psutil.Process) -> int:

@@ -12,7 +12,7 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import results_service_pb2
 from services.results.answers import postgres as postgres_answers
 from services.results.answers import postgres as postgres_exports
-from services.results.answers.side_by_side import MOST_SAME
+from services.results.answers.side_by_side import MAX_SAME
 from services.results.outcomes import page_bytes
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
@@ -33,7 +33,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 async def test_rows_of_a_sample_that_is_there_very_often_are_paired_by_their_positions(
     harness: ResultsHarness,
 ) -> None:
-    count = MOST_SAME + 5
+    count = MAX_SAME + 5
     prompts = ["the same each time"] * count + ["another"]
     first = await answered_run(harness, rows_of(prompts, "f"), [said(at, "a") for at in range(count + 1)])
     second = await answered_run(harness, rows_of(prompts[1:], "s"), [said(at, "b") for at in range(count)])
@@ -74,7 +74,7 @@ async def test_of_long_answers_no_more_are_read_than_fit_into_a_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whole pages of them would fill the memory before they are cut."""
-    monkeypatch.setattr(page_bytes, "MOST_BYTES_PER_PAGE", 500_000)
+    monkeypatch.setattr(page_bytes, "MAX_BYTES_PER_PAGE", 500_000)
     monkeypatch.setattr(postgres_exports, "CHUNK_BYTES", 300_000)
     samples = rows_of([f"long answer {at}" for at in range(12)], "long")
     plans = [

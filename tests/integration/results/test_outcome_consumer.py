@@ -174,7 +174,7 @@ async def test_one_answer_that_cannot_be_recorded_spoils_no_other_of_its_message
 async def test_answers_outlive_any_trouble_that_is_not_theirs(
     jetstream: JetStream, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
-    monkeypatch.setattr(nats_outcome_consumer, "LONGEST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(nats_outcome_consumer, "MAX_PAUSE_SECONDS", 0.05)
     recorder, run_id = Recorder(), new_id()
     recorder.trouble = trouble
     await send(jetstream, run_id)

@@ -23,7 +23,7 @@ from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.common.grpc.errors import remote_error
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
+from services.results.outcomes.page_bytes import MAX_BYTES_PER_PAGE
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
@@ -276,7 +276,7 @@ async def test_a_page_of_long_prompts_fits_into_a_message(harness: ResultsHarnes
     request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, page_size=1000)
     while not listed or request.page_token:
         page = await harness.public.ListOutcomes(request)
-        assert page.ByteSize() <= MOST_BYTES_PER_PAGE * 1.1
+        assert page.ByteSize() <= MAX_BYTES_PER_PAGE * 1.1
         listed += [one.outcome.sample for one in page.outcomes]
         request.page_token = page.next_page_token
     assert listed == list(range(40))

@@ -21,7 +21,7 @@ from services.results.processes import watched_process
 from services.results.processes.watched_process import Patience
 from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.processes import scorer_pool
-from services.results.scoring.processes.scorer_pool import USUAL_PATIENCE, ScorerPool
+from services.results.scoring.processes.scorer_pool import DEFAULT_PATIENCE, ScorerPool
 from services.results.scoring.processes.scorer_process import ScoringLimits
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
 from tests.fakes.eventually import eventually
@@ -49,7 +49,7 @@ LIMITS = ScoringLimits(seconds=20.0)
 
 @asynccontextmanager
 async def pool(
-    limits: ScoringLimits = LIMITS, processes: int = 1, patience: Patience = USUAL_PATIENCE
+    limits: ScoringLimits = LIMITS, processes: int = 1, patience: Patience = DEFAULT_PATIENCE
 ) -> AsyncIterator[ScorerPool]:
     made = ScorerPool(processes, limits, patience)
     try:

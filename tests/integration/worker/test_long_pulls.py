@@ -39,7 +39,7 @@ ACK_WAIT_SECONDS = 6.0
 # After its last shard a worker asks a few times more.
 SETTLED_SECONDS = 3.0
 # What an idle worker may ask in that time: 0.2 calls a second.
-MOST_CALLS = 0.2 * IDLE_SECONDS
+MAX_CALLS = 0.2 * IDLE_SECONDS
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_an_idle_worker_asks_less_than_once_in_five_seconds(
         calls.subjects.clear()
         end = asyncio.get_running_loop().time() + IDLE_SECONDS
         await eventually(lambda: asyncio.get_running_loop().time() > end, "the time is over", 30)
-    assert calls.subjects.total() <= MOST_CALLS, calls.subjects
+    assert calls.subjects.total() <= MAX_CALLS, calls.subjects
 
 
 async def test_a_waiting_pull_is_answered_at_once(harness: WorkerHarness) -> None:

@@ -12,8 +12,8 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.wire.enums import value_of
 from services.gateway.api.files.upload import ANCHOR, FILE_FIELD, PURPOSE, SECONDS, upload_requests
 from services.gateway.api.openai import (
-    LONGEST_EXPIRY_SECONDS,
-    SHORTEST_EXPIRY_SECONDS,
+    MAX_EXPIRY_SECONDS,
+    MIN_EXPIRY_SECONDS,
     Deleted,
     FileObject,
     OpenAiPage,
@@ -49,8 +49,8 @@ _BODY = {
                         ANCHOR: {"type": "string", "enum": ["created_at"]},
                         SECONDS: {
                             "type": "integer",
-                            "minimum": SHORTEST_EXPIRY_SECONDS,
-                            "maximum": LONGEST_EXPIRY_SECONDS,
+                            "minimum": MIN_EXPIRY_SECONDS,
+                            "maximum": MAX_EXPIRY_SECONDS,
                         },
                         FILE_FIELD: {"type": "string", "format": "binary", "description": "JSONL"},
                     },

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
-from services.gateway.api.openai import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
+from services.gateway.api.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
 from services.gateway.errors.gateway_errors import MalformedForm
 from services.gateway.http.uploads import (
     FORM,
@@ -113,11 +113,9 @@ class _FileForm:
             _refuse(ANCHOR, "it has to be created_at")
         given = self._text(SECONDS)
         # isdecimal is also true for digits of other scripts, which int parses as well.
-        seconds = int(given) if given.isdecimal() and len(given) <= len(str(LONGEST_EXPIRY_SECONDS)) else 0
-        if not SHORTEST_EXPIRY_SECONDS <= seconds <= LONGEST_EXPIRY_SECONDS:
-            _refuse(
-                SECONDS, f"it has to be a number from {SHORTEST_EXPIRY_SECONDS} to {LONGEST_EXPIRY_SECONDS}"
-            )
+        seconds = int(given) if given.isdecimal() and len(given) <= len(str(MAX_EXPIRY_SECONDS)) else 0
+        if not MIN_EXPIRY_SECONDS <= seconds <= MAX_EXPIRY_SECONDS:
+            _refuse(SECONDS, f"it has to be a number from {MIN_EXPIRY_SECONDS} to {MAX_EXPIRY_SECONDS}")
         return seconds
 
     def _text(self, name: str) -> str:

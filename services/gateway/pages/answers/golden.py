@@ -33,6 +33,6 @@ async def mark(  # noqa: PLR0913, PLR0917  # the fields of the form
     view = GoldenView(job_id, sample, rollout, is_golden=golden, name=name)
     if page.is_part:
         return page.show("answers/golden_part", view, part="answers/golden_part")
-    said = "The answer is golden." if golden else "The answer is golden no more."
+    notice = "The answer is golden." if golden else "The answer is golden no more."
     is_own = back.startswith(("/runs/", "/compare"))
-    return page.go(back if is_own else f"/runs/{job_id}/results", Notice(said))
+    return page.go(back if is_own else f"/runs/{job_id}/results", Notice(notice))

@@ -161,7 +161,7 @@ def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> Answe
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
     mark, word = outcome_mark(recorded, metrics)
     has_time = outcome.HasField("answer") and not recorded.is_reused
-    said = (answer.text if answer else "") or recorded.prediction
+    text = (answer.text if answer else "") or recorded.prediction
     return AnswerRow(
         key=f"{outcome.sample}.{outcome.rollout}",
         row_id=recorded.row_id or str(recorded.doc_id),
@@ -170,7 +170,7 @@ def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> Answe
         outcome=mark,
         word=word,
         prompt=_glimpse(recorded.prompt.rstrip().rpartition("\n\n")[2]),
-        answer=_glimpse(said if answer else outcome.failure.message),
+        answer=_glimpse(text if answer else outcome.failure.message),
         target=_glimpse(recorded.target),
         seconds=outcome.timing.total_seconds if has_time else None,
         is_golden=recorded.is_golden,
@@ -179,20 +179,20 @@ def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> Answe
 
 def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome, run_id: str) -> AnswerDetail:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
-    said = answer or outcome_pb2.Answer()
+    shown = answer or outcome_pb2.Answer()
     return AnswerDetail(
         row=row,
         prompt=recorded.prompt,
-        answer=said.text,
-        prediction=recorded.prediction if recorded.prediction != said.text else "",
+        answer=shown.text,
+        prediction=recorded.prediction if recorded.prediction != shown.text else "",
         target=recorded.target,
-        choices=_choices(recorded.choices, said),
+        choices=_choices(recorded.choices, shown),
         scores=sorted(recorded.scores.items()),
         failure=outcome.failure.message if outcome.HasField("failure") else "",
-        body=said.body_json,
+        body=shown.body_json,
         tokens=[(kind, count) for kind, count in USAGE.from_proto(outcome.usage).by_kind.items() if count],
         first_token_seconds=optional(outcome.timing, "first_token_seconds"),
-        finish_reason=said.finish_reason,
+        finish_reason=shown.finish_reason,
         attempt=outcome.attempt,
         digest=recorded.digest.hex(),
         is_reused=recorded.is_reused,

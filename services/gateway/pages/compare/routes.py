@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -15,7 +15,11 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.comparisons.routes import run_names
 from services.gateway.api.models import full_model
 from services.gateway.auth.identity import Now
-from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.backends.calls import (
+    BackendCalls,
+    Backends,
+    Results,
+)
 from services.gateway.pages.compare.address import CompareAddress, compare_address
 from services.gateway.pages.compare.choice import choice_view
 from services.gateway.pages.compare.samples import SamplesView, differing_samples
@@ -36,20 +40,10 @@ router = APIRouter(prefix="/compare", include_in_schema=False)
 AddressOf = Annotated[CompareAddress, Depends(compare_address)]
 
 
-@dataclass(frozen=True, slots=True)
-class Backends:
-    scheduler: Scheduler
-    results: Results
-
-
-async def _backends(scheduler: SchedulerCalls, results: ResultsCalls) -> Backends:
-    return Backends(scheduler, results)
-
-
 @router.get("")
 async def show_comparison(
     page: PageOf,
-    backends: Annotated[Backends, Depends(_backends)],
+    backends: BackendCalls,
     now: Now,
     address: AddressOf,
     by: str = "",

@@ -13,7 +13,7 @@ from services.gateway.pages.compare.text_difference import Piece, own_pieces
 
 PAGE_SIZE = 20
 # A filter on what was gained or lost looks through so many pages for one call.
-_MOST_PAGES = 5
+_MAX_PAGES = 5
 # A page compares the words of all its rows, once for each run beside the first.
 _LONGEST = 4000
 
@@ -60,7 +60,7 @@ async def differing_samples(
     """`metric` has the scores that are right or wrong; "" for the first of each answer."""
     rows: list[answer_pb2.SideBySideRow] = []
     token = address.after
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         request = answer_pb2.ListSideBySideRequest(
             run_ids=run_ids,
             task=address.task,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 _WORD = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 # Texts with more differences than these are shown without marks: they have little in common.
-MOST_CHANGES = 150
+MAX_CHANGES = 150
 # The rest of a longer text is shown without marks; with the bound above this is some milliseconds.
-MOST_CHARACTERS = 8_000
+MAX_CHARACTERS = 8_000
 
 # For each number of changes, how far each diagonal of the edit graph was followed before it.
 _Trace = list[dict[int, int]]
@@ -24,8 +24,8 @@ class Piece:
 
 def own_pieces(base: str, other: str) -> list[Piece]:
     """`other` in pieces: those of its own, and those that are in `base` too, in the same order."""
-    given = other[:MOST_CHARACTERS]
-    before, after = _WORD.findall(base[:MOST_CHARACTERS]), _WORD.findall(given)
+    given = other[:MAX_CHARACTERS]
+    before, after = _WORD.findall(base[:MAX_CHARACTERS]), _WORD.findall(given)
     own = _own_words([word.strip() for word in before], [word.strip() for word in after])
     pieces: list[Piece] = []
     for word, is_own in zip(after, own, strict=True):
@@ -60,7 +60,7 @@ def _followed(before: Sequence[str], after: Sequence[str]) -> _Trace | None:
     """None where there are too many changes."""
     furthest: dict[int, int] = {1: 0}
     trace: _Trace = []
-    for changes in range(min(len(before) + len(after), MOST_CHANGES) + 1):
+    for changes in range(min(len(before) + len(after), MAX_CHANGES) + 1):
         trace.append(dict(furthest))
         for diagonal in range(-changes, changes + 1, 2):
             at = (

@@ -27,7 +27,7 @@ _PAGE_SIZE = 50
 _PREVIEWED = 10
 _ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
 # The largest integer that JavaScript and JSON hold exactly.
-_MOST_ROW = 2**53 - 1
+_MAX_ROW = 2**53 - 1
 
 DatasetId = Annotated[str, Path(max_length=255)]
 Token = Annotated[str, Query(max_length=512)]
@@ -83,7 +83,7 @@ async def list_dataset_runs(page: PageOf, scheduler: SchedulerCalls, now: Now, a
 async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     page: PageOf, scheduler: SchedulerCalls, now: Now, dataset_id: DatasetId, first: str = "", ask: str = ""
 ) -> Response:
-    is_number = first.isascii() and first.isdecimal() and len(first) < len(str(_MOST_ROW))
+    is_number = first.isascii() and first.isdecimal() and len(first) < len(str(_MAX_ROW))
     first_row = int(first) if is_number else 0
     preview = dataset_pb2.PreviewDatasetRequest(
         dataset_id=dataset_id, first_row=first_row, row_count=_PREVIEWED

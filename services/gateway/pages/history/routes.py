@@ -17,14 +17,14 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_choices
-from services.gateway.pages.history.view import DAYS, MOST_DAYS, history_view, past_run
+from services.gateway.pages.history.view import DAYS, MAX_DAYS, history_view, past_run
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
 # Of a file: as many as one call lists, so often.
 _CHUNK = 500
 # 50,000 runs: bounds the time and the length of one download.
-_MOST_CHUNKS = 100
+_MAX_CHUNKS = 100
 _KINDS = ("suite", "dataset")
 _COLUMNS = (
     "run_id",
@@ -57,7 +57,7 @@ class HistoryAddress:
     def named(self) -> dict[str, str]:
         """The filters that are set and understood."""
         is_count = self.days.isdecimal() and len(self.days) < 6
-        days = min(max(int(self.days), 1), MOST_DAYS) if is_count else DAYS
+        days = min(max(int(self.days), 1), MAX_DAYS) if is_count else DAYS
         named = {
             "model": self.model.strip()[:512],
             "suite": self.suite[:128],
@@ -95,7 +95,7 @@ async def export_history(
     request = await _request(scheduler, parameters.named() | {"after": ""})
     request.page_size = _CHUNK
     entries: list[leaderboard_pb2.LeaderboardEntry] = []
-    for _ in range(_MOST_CHUNKS):
+    for _ in range(_MAX_CHUNKS):
         found = await results.leaderboard.GetHistory(request)
         entries += found.entries
         request.page_token = found.next_page_token

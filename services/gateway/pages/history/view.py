@@ -13,9 +13,9 @@ from services.gateway.pages.filters import FilterChoices
 from services.gateway.paths import BENCHMARKING
 
 DAYS = 30
-MOST_DAYS = 3650
+MAX_DAYS = 3650
 # Runs in one response of the REST API.
-_MOST_LISTED = "500"
+_MAX_LISTED = "500"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class HistoryView:
             "kind": self.get("kind") or "all",
             "metric": self.get("metric"),
             "days": str(self.days),
-            "limit": _MOST_LISTED,
+            "limit": _MAX_LISTED,
         }
         return f"{BENCHMARKING}/history{_query(named)}"
 
@@ -79,8 +79,8 @@ class HistoryView:
         return int(self.filters.get("days", DAYS))
 
     @property
-    def most_days(self) -> int:
-        return MOST_DAYS
+    def max_days(self) -> int:
+        return MAX_DAYS
 
     @property
     def is_filtered(self) -> bool:

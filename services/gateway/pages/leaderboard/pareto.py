@@ -14,7 +14,7 @@ from services.gateway.pages.leaderboard.rows import LeaderboardRow, scale_of
 AGAINST = ("cost", "time")
 _ANSWERS = 1000
 # Beyond this ratio of the largest to the smallest the axis is logarithmic.
-_MOST_LINEAR = 20.0
+_MAX_LINEAR = 20.0
 # The part of the drawing that has points, in percent: beside it are the ticks.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 10.0, 96.0, 6.0, 88.0
 
@@ -134,7 +134,7 @@ def _down(scale: Scale, value: float) -> float:
 def _axis(paid: Sequence[float]) -> tuple[Callable[[float], float], list[Tick]]:
     """The position of each from the left, and ticks: from zero, or powers of ten."""
     least, most = min(paid, default=0.0), max(paid, default=1.0)
-    if least > 0 and most / least > _MOST_LINEAR:
+    if least > 0 and most / least > _MAX_LINEAR:
         first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
 
         def logarithmic(value: float) -> float:

@@ -25,7 +25,7 @@ from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
 from services.gateway.pages.leaderboard.rows import ranked_rows
 from services.gateway.pages.leaderboard.view import (
-    MOST_SHOWN,
+    MAX_SHOWN,
     SCORINGS,
     SHOWN,
     LeaderboardView,
@@ -67,7 +67,7 @@ class LeaderboardAddress:
             "best": "true" if self.best == "true" else "",
             "include": "limited" if self.include == "limited" else "",
             "q": self.q.strip()[:512],
-            "limit": str(MOST_SHOWN) if self.limit == str(MOST_SHOWN) else "",
+            "limit": str(MAX_SHOWN) if self.limit == str(MAX_SHOWN) else "",
             "against": self.against if self.against in AGAINST else "",
         }
         return {name: value for name, value in named.items() if value}

@@ -21,8 +21,8 @@ SCORINGS = words_of(run_pb2.ScoringMethod)
 # Models on the page, and those where all are asked for: as many as results lists.
 SHOWN = 25
 # Both are limits of results: the most that it lists, and the most runs that it compares.
-MOST_SHOWN = 100
-_MOST_COMPARED = 6
+MAX_SHOWN = 100
+_MAX_COMPARED = 6
 _API = f"{BENCHMARKING}/leaderboard"
 # Filters of the page that the API does not have.
 _OF_THE_PAGE = ("q", "against")
@@ -65,7 +65,7 @@ class LeaderboardView:
         return SCORINGS
 
     @property
-    def most_shots(self) -> int:
+    def max_shots(self) -> int:
         return MAX_FEWSHOT
 
     @property
@@ -81,7 +81,7 @@ class LeaderboardView:
     @property
     def compare_link(self) -> str:
         """The first ranked models beside each other; "" where there are not two."""
-        first = [row.model for band in self.bands for row in band][:_MOST_COMPARED]
+        first = [row.model for band in self.bands for row in band][:_MAX_COMPARED]
         query = urlencode([*(("model", model) for model in first), ("suite", self.get("suite"))])
         return f"/compare?{query}" if len(first) > 1 else ""
 

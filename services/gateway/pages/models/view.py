@@ -13,7 +13,7 @@ _SHARE = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class FigureRow:
+class BenchmarkFigure:
     metric: str
     value: float | None
     low: float | None
@@ -27,7 +27,7 @@ class BenchmarkRow:
 
     benchmark: str
     run_id: str
-    figures: Sequence[FigureRow]
+    figures: Sequence[BenchmarkFigure]
     note: str
     answered: int
     tokens: int
@@ -83,6 +83,6 @@ def _row(each: ClosedRun) -> BenchmarkRow:
     )
 
 
-def _figure(figure: summary_pb2.MetricFigure) -> FigureRow:
+def _figure(figure: summary_pb2.MetricFigure) -> BenchmarkFigure:
     low, high = interval(figure) or (None, None)
-    return FigureRow(figure.metric, optional(figure, "mean"), low, high, figure.n)
+    return BenchmarkFigure(figure.metric, optional(figure, "mean"), low, high, figure.n)

@@ -19,7 +19,7 @@ from services.gateway.pages.orders.form import FormFaults, OrderForm, faults_of_
 from services.gateway.pages.orders.view import EarlierRun, Estimate, Listed, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf
 
-_MOST_DATASETS = 500
+_MAX_DATASETS = 500
 _REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 
 router = APIRouter(prefix="/runs/new", include_in_schema=False)
@@ -100,7 +100,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Li
     models, suites, datasets, past, queue = await asyncio.gather(
         scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
-        scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MOST_DATASETS)),
+        scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MAX_DATASETS)),
         _past(scheduler, results, form),
         # Of the queue only its length is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),

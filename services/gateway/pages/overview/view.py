@@ -12,7 +12,7 @@ from services.gateway.http.presentation import interval, moment, optional
 from services.gateway.pages.runs_table import RunRow
 
 # As many as there are colours.
-_MOST_LINES = 6
+_MAX_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class OverviewView:
         by_model: dict[str, list[Point]] = defaultdict(list)
         for point in reversed(self.points):
             by_model[point.model].append(point)
-        return sorted(by_model.items(), key=lambda each: -len(each[1]))[:_MOST_LINES]
+        return sorted(by_model.items(), key=lambda each: -len(each[1]))[:_MAX_LINES]
 
     @property
     def chart(self) -> str:

@@ -55,8 +55,8 @@ class RateRow:
     rate: float
     waiting: int
     refused: int
-    most_requests: float | None
-    most_tokens: float | None
+    max_requests: float | None
+    max_tokens: float | None
     resumes_in: float | None
 
 
@@ -205,8 +205,8 @@ def _rate(rate: queue_pb2.ProviderRate, now: datetime) -> RateRow:
         rate=rate.requests_per_second,
         waiting=rate.waiting,
         refused=rate.rate_limited,
-        most_requests=optional(rate, "allowed_requests_per_second"),
-        most_tokens=optional(rate, "allowed_tokens_per_second"),
+        max_requests=optional(rate, "allowed_requests_per_second"),
+        max_tokens=optional(rate, "allowed_tokens_per_second"),
         resumes_in=max((resume_at - now).total_seconds(), 0.0) if resume_at else None,
     )
 

@@ -1,4 +1,4 @@
-"""What the template of a grid knows: tasks by models, and in each cell the attempts."""
+"""What the template of a grid knows: tasks by models, and in each cell the rollouts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from services.gateway.pages.answer_marks import outcome_mark
 from services.gateway.pages.rollouts.list_view import LIVE, OrderRow, order_row
 from services.gateway.pages.runs_table import RunRow, run_row
 
-# Bounds a page, however many models and attempts there are.
-MOST_ATTEMPTS = 3000
-MOST_TASKS = 50
+# Bounds a page, however many models and rollouts there are.
+MAX_SHOWN_ROLLOUTS = 3000
+MAX_TASKS = 50
 SCORE = "reward"
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RolloutMark:
     """One rollout; `number` is from 1. `outcome` is the class of its mark, "" while it is not recorded."""
 
     number: int
@@ -31,15 +31,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The attempts of one model at one task. `score` is the mean of those that are graded."""
+    """The rollouts of one model at one task. `score` is the mean of those that are graded."""
 
     run_id: str
-    attempts: Sequence[Attempt]
+    rollouts: Sequence[RolloutMark]
     score: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRollouts:
     """A task; `number` is from 1."""
 
     number: int
@@ -48,7 +48,7 @@ class TaskRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FigureShown:
+class ModelFigure:
     name: str
     value: float | None
     low: float | None
@@ -60,14 +60,14 @@ class ModelRow:
     """A run of the order with its figures."""
 
     run: RunRow
-    figures: Sequence[FigureShown]
+    figures: Sequence[ModelFigure]
     graded: int
     failures: Sequence[tuple[str, int]]
     tokens: int
     cost: float | None
     currency: str
 
-    def figure(self, name: str) -> FigureShown | None:
+    def figure(self, name: str) -> ModelFigure | None:
         return next((each for each in self.figures if each.name == name), None)
 
 
@@ -88,7 +88,7 @@ class GridView:
     order: OrderRow
     models: Sequence[ModelRow]
     metrics: Sequence[str]
-    tasks: Sequence[TaskRow]
+    tasks: Sequence[TaskRollouts]
     first: int
     following: int | None
     is_one_run: bool
@@ -104,12 +104,14 @@ class GridView:
 
     @property
     def total(self) -> int:
-        return self.order.tasks * self.order.attempts * len(self.models)
+        return self.order.tasks * self.order.rollouts * len(self.models)
 
     @property
     def seconds(self) -> int:
         """Time between two renewals."""
-        return 2 if len(self.tasks) * self.order.attempts * len(self.models) <= MOST_ATTEMPTS // 6 else 10
+        return (
+            2 if len(self.tasks) * self.order.rollouts * len(self.models) <= MAX_SHOWN_ROLLOUTS // 6 else 10
+        )
 
     def link(self, first: int = 0) -> str:
         return f"{self.path}?{urlencode({'from': first + 1})}" if first else self.path
@@ -123,7 +125,7 @@ class GridView:
 
 
 def tasks_per_page(order: rollouts_pb2.RolloutsOrder, runs: int) -> int:
-    return max(1, min(MOST_TASKS, MOST_ATTEMPTS // max(1, runs * order.rollouts)))
+    return max(1, min(MAX_TASKS, MAX_SHOWN_ROLLOUTS // max(1, runs * order.rollouts)))
 
 
 def grid_view(
@@ -133,7 +135,7 @@ def grid_view(
     size = tasks_per_page(order, len(parts))
     names = order.task_ids[first : first + size]
     tasks = [
-        TaskRow(at + 1, name, [_cell(part, at, part.run.order.rollouts or 1) for part in parts])
+        TaskRollouts(at + 1, name, [_cell(part, at, part.run.order.rollouts or 1) for part in parts])
         for at, name in enumerate(names, first)
     ]
     models = [_model_row(part) for part in parts]
@@ -152,23 +154,23 @@ def grid_view(
     )
 
 
-def _cell(part: RunPart, task: int, attempts: int) -> Cell:
+def _cell(part: RunPart, task: int, rollouts: int) -> Cell:
     known = {one.outcome.rollout: one for one in part.outcomes if one.doc_id == task}
-    found = [known.get(number) for number in range(attempts)]
+    found = [known.get(number) for number in range(rollouts)]
     scores = [one.scores[SCORE] for one in found if one and SCORE in one.scores]
     return Cell(
         run_id=part.run.run_id,
-        attempts=[attempt_of(number, one) for number, one in enumerate(found, 1)],
+        rollouts=[rollout_mark(number, one) for number, one in enumerate(found, 1)],
         score=sum(scores) / len(scores) if scores else None,
     )
 
 
-def attempt_of(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> Attempt:
+def rollout_mark(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> RolloutMark:
     """`number` is from 1."""
     if recorded is None:
-        return Attempt(number, "", "not recorded yet", "")
+        return RolloutMark(number, "", "not recorded yet", "")
     mark, word = outcome_mark(recorded, (SCORE,))
-    return Attempt(number, mark, word, _note(recorded.outcome))
+    return RolloutMark(number, mark, word, _note(recorded.outcome))
 
 
 def _note(outcome: outcome_pb2.Outcome) -> str:
@@ -195,6 +197,6 @@ def _model_row(part: RunPart) -> ModelRow:
     )
 
 
-def _figure(figure: summary_pb2.MetricFigure) -> FigureShown:
+def _figure(figure: summary_pb2.MetricFigure) -> ModelFigure:
     low, high = interval(figure) or (None, None)
-    return FigureShown(figure.metric, optional(figure, "mean"), low, high)
+    return ModelFigure(figure.metric, optional(figure, "mean"), low, high)

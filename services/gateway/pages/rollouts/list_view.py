@@ -24,7 +24,7 @@ class OrderRow:
     version: int
     agent: str
     tasks: int
-    attempts: int
+    rollouts: int
     user: str
     created_at: datetime | None
     runs: Sequence[RunRow]
@@ -35,7 +35,7 @@ class OrderRow:
 
     @property
     def total(self) -> int:
-        return self.tasks * self.attempts * len(self.runs)
+        return self.tasks * self.rollouts * len(self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def order_row(order: rollouts_pb2.RolloutsOrder) -> OrderRow:
         version=order.suite_version,
         agent=word_of(rollout_pb2.AgentKind, order.agent.kind),
         tasks=len(order.task_ids),
-        attempts=order.rollouts,
+        rollouts=order.rollouts,
         user=order.user,
         created_at=moment(order.created_at),
         runs=[run_row(run) for run in order.runs],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-_MOST_DIFF_LINES = 2000
+_MAX_DIFF_LINES = 2000
 _TOO_LARGE = 1e15
 
 
@@ -101,8 +101,8 @@ def record_of(body_json: str) -> Record:
             _step(number, _mapping(step))
             for number, step in enumerate(_list(_mapping(known.get("trajectory")).get("steps")), 1)
         ],
-        diff=[DiffLine(_kind(line), line) for line in lines[:_MOST_DIFF_LINES]],
-        left_out=max(0, len(lines) - _MOST_DIFF_LINES),
+        diff=[DiffLine(_kind(line), line) for line in lines[:_MAX_DIFF_LINES]],
+        left_out=max(0, len(lines) - _MAX_DIFF_LINES),
         log=_text(known.get("verifier_log")),
     )
 

@@ -14,13 +14,19 @@ from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.wire.enums import value_of
 from services.gateway.api.models import full_model
 from services.gateway.auth.identity import Now
-from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.backends.calls import (
+    BackendCalls,
+    Backends,
+    Results,
+    Scheduler,
+    SchedulerCalls,
+)
 from services.gateway.errors.gateway_errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import INT32_MAX, JobId
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.rollouts.attempt_view import RolloutKey, attempt_view
 from services.gateway.pages.rollouts.grid_view import RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.list_view import STATES, order_list_view
+from services.gateway.pages.rollouts.rollout_view import RolloutPosition, rollout_view
 from services.gateway.pages.runs_table import run_row
 
 _PAGE_SIZE = 30
@@ -79,47 +85,38 @@ class GridQuery:
 Grid = Annotated[GridQuery, Depends()]
 
 
-@dataclass(frozen=True, slots=True)
-class Backends:
-    scheduler: SchedulerCalls
-    results: ResultsCalls
-
-
-Both = Annotated[Backends, Depends()]
-
-
 @router.get("/rollouts/{order_id}")
 async def show_order(
-    page: PageOf, both: Both, now: Now, order_id: Annotated[str, Path(max_length=64)], query: Grid
+    page: PageOf, backends: BackendCalls, now: Now, order_id: Annotated[str, Path(max_length=64)], query: Grid
 ) -> Response:
     request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
-    order = (await both.scheduler.rollouts.GetRollouts(request)).order
-    parts = await _parts(both, order, order.runs, query.index)
+    order = (await backends.scheduler.rollouts.GetRollouts(request)).order
+    parts = await _parts(backends, order, order.runs, query.index)
     view = grid_view(f"/rollouts/{order.order_id}", order, parts, _within(query.index, order), now)
     return page.show("rollouts/grid", view, part="rollouts/grid_part")
 
 
 @router.get("/runs/{job_id}/rollouts")
-async def show_run(page: PageOf, both: Both, now: Now, job_id: JobId, query: Grid) -> Response:
-    run = await both.scheduler.run(job_id)
-    order = await _order_of(both.scheduler, run)
-    parts = await _parts(both, order, [run], query.index)
+async def show_run(page: PageOf, backends: BackendCalls, now: Now, job_id: JobId, query: Grid) -> Response:
+    run = await backends.scheduler.run(job_id)
+    order = await _order_of(backends.scheduler, run)
+    parts = await _parts(backends, order, [run], query.index)
     view = grid_view(f"/runs/{job_id}/rollouts", order, parts, _within(query.index, order), now)
     return page.show("rollouts/grid", view, part="rollouts/grid_part")
 
 
-@router.get("/runs/{job_id}/rollouts/{task}/{attempt}")
+@router.get("/runs/{job_id}/rollouts/{task}/{rollout}")
 async def show_rollout(  # noqa: PLR0913, PLR0917  # dependencies and the parts of the address
-    page: PageOf, both: Both, now: Now, job_id: JobId, task: str, attempt: str, step: str = ""
+    page: PageOf, backends: BackendCalls, now: Now, job_id: JobId, task: str, rollout: str, step: str = ""
 ) -> Response:
-    run = await both.scheduler.run(job_id)
-    order = await _order_of(both.scheduler, run)
-    key, attempts = RolloutKey(_number(task), _number(attempt)), max(1, run.order.rollouts)
-    if not (1 <= key.task <= len(order.task_ids) and 1 <= key.attempt <= attempts):
-        raise NoSuchRollout(run_id=job_id, task=task, attempt=attempt)
-    recorded = await _recorded(both.results, job_id, key)
-    view = attempt_view(run_row(run), order, key, recorded, (attempts, _number(step), now))
-    return page.show("rollouts/attempt", view, part="rollouts/attempt_part")
+    run = await backends.scheduler.run(job_id)
+    order = await _order_of(backends.scheduler, run)
+    key, rollouts = RolloutPosition(_number(task), _number(rollout)), max(1, run.order.rollouts)
+    if not (1 <= key.task <= len(order.task_ids) and 1 <= key.rollout <= rollouts):
+        raise NoSuchRollout(run_id=job_id, task=task, rollout=rollout)
+    recorded = await _recorded(backends.results, job_id, key)
+    view = rollout_view(run_row(run), order, key, recorded, (rollouts, _number(step), now))
+    return page.show("rollouts/rollout", view, part="rollouts/rollout_part")
 
 
 async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
@@ -143,14 +140,14 @@ async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.Roll
 
 
 async def _parts(
-    both: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], first: int
+    backends: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], first: int
 ) -> Sequence[RunPart]:
     first = _within(first, order)
     tasks = range(first, first + tasks_per_page(order, len(runs)))
 
     async def part(run: run_pb2.Run) -> RunPart:
         summary, outcomes = await asyncio.gather(
-            both.results.summary(run.run_id), _outcomes(both.results, run.run_id, tasks)
+            backends.results.summary(run.run_id), _outcomes(backends.results, run.run_id, tasks)
         )
         return RunPart(run, summary, outcomes)
 
@@ -171,13 +168,15 @@ async def _outcomes(results: Results, run_id: str, tasks: range) -> Sequence[out
             return found
 
 
-async def _recorded(results: Results, run_id: str, key: RolloutKey) -> outcome_pb2.RecordedOutcome | None:
+async def _recorded(
+    results: Results, run_id: str, key: RolloutPosition
+) -> outcome_pb2.RecordedOutcome | None:
     """None before it is recorded."""
     request = results_pb2.ListOutcomesRequest(
-        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.attempt - 1
+        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.rollout - 1
     )
     for one in (await results.recorded_outcomes(request)).outcomes:
-        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.attempt - 1):
+        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.rollout - 1):
             return one
     return None
 

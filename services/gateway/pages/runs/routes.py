@@ -47,7 +47,7 @@ async def _backends(
     return scheduler, results, request.app.state.live_runs
 
 
-Backends = Annotated[tuple[Scheduler, Results, LiveRuns], Depends(_backends)]
+RunBackends = Annotated[tuple[Scheduler, Results, LiveRuns], Depends(_backends)]
 
 
 class RunFilters:
@@ -102,7 +102,7 @@ class RunQuery:
 
 @router.get("/{job_id}")
 async def show_run(
-    page: PageOf, backends: Backends, now: Now, job_id: JobId, query: Annotated[RunQuery, Depends()]
+    page: PageOf, backends: RunBackends, now: Now, job_id: JobId, query: Annotated[RunQuery, Depends()]
 ) -> Response:
     scheduler, results, live_runs = backends
     run, summary, workers = await asyncio.gather(

@@ -31,7 +31,7 @@ from services.gateway.pages.suites.view import (
 _OF_SAMPLES = frozenset({ErrorKind.INVALID, ErrorKind.CONFLICT, ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE})
 _FAULTY = "INVALID_SUITE_FILE"
 # Suites that the error of an unknown one names.
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 
 Name = Annotated[str, Path(max_length=128)]
 
@@ -137,7 +137,7 @@ async def _suite(scheduler: Scheduler, name: str) -> SuiteRow:
     for row in listed:
         if row.name == name:
             return row
-    raise NoSuchSuite(suite=name, supported=", ".join(row.name for row in listed[:_MOST_NAMED]) or "none")
+    raise NoSuchSuite(suite=name, supported=", ".join(row.name for row in listed[:_MAX_NAMED]) or "none")
 
 
 async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tuple[SampleShown | None, str]:

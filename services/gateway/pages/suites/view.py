@@ -10,7 +10,7 @@ from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.wire.enums import word_of
 from services.gateway.api.suites.schemas import SampleShown
 
-_MOST_QUOTED = 200
+_MAX_QUOTED = 200
 # A suite to begin with: complete but for its data file.
 EXAMPLE = """\
 suite: cities
@@ -158,7 +158,7 @@ def editor_view(text: str, checked: suite_pb2.CheckSuiteResponse) -> EditorView:
             line=each.line,
             key=each.key,
             problem=each.problem,
-            quoted=lines[each.line - 1].strip()[:_MOST_QUOTED] if 0 < each.line <= len(lines) else "",
+            quoted=lines[each.line - 1].strip()[:_MAX_QUOTED] if 0 < each.line <= len(lines) else "",
         )
         for each in checked.problems
     ]

@@ -16,13 +16,13 @@ from services.results.scoring.processes.scorer_process import ScoringLimits
 from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
 
 MODULE = "services.results.scoring.processes.scorer_process"
-USUAL_LIMITS = ScoringLimits()
+DEFAULT_LIMITS = ScoringLimits()
 # The process ends an answer by itself; this is for one that cannot any more.
-USUAL_PATIENCE = Patience()
+DEFAULT_PATIENCE = Patience()
 # After so many in a row the answers are kept and scored later: a loss is never the fault of an answer.
-MOST_LOSSES = 3
+MAX_LOSSES = 3
 # The scorers' libraries alone take half of it.
-FEWEST_BYTES = 256 * 1024**2
+MIN_BYTES = 256 * 1024**2
 # The libraries load within seconds, and on a busy machine take several times that.
 START_SECONDS = 60.0
 
@@ -33,11 +33,14 @@ class ScorerPool:
     """Processes are started when they are needed, and stay."""
 
     def __init__(
-        self, most_processes: int, limits: ScoringLimits = USUAL_LIMITS, patience: Patience = USUAL_PATIENCE
+        self,
+        max_processes: int,
+        limits: ScoringLimits = DEFAULT_LIMITS,
+        patience: Patience = DEFAULT_PATIENCE,
     ) -> None:
-        self._slots = asyncio.Semaphore(most_processes)
+        self._slots = asyncio.Semaphore(max_processes)
         # Below what the machine has: an answer that takes too much meets its limit, not the kernel's killer.
-        share = max(memory_of_machine() // (2 * most_processes), FEWEST_BYTES)
+        share = max(memory_of_machine() // (2 * max_processes), MIN_BYTES)
         self._limits = replace(limits, memory_bytes=min(limits.memory_bytes, share))
         self._patience = patience
         self._idle: list[ChildProcess] = []
@@ -60,7 +63,7 @@ class ScorerPool:
             except ProcessLost as error:
                 log.warning("scoring process lost", error=str(error), answers=len(sent))
                 losses += 1
-                if losses >= MOST_LOSSES:
+                if losses >= MAX_LOSSES:
                     raise DependencyUnavailable(dependency="the process that scores") from error
         return scored
 

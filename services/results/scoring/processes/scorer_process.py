@@ -18,7 +18,7 @@ from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
 # Bounds the memory of compiled patterns; more tasks are rarely scored at a time.
-MOST_REMEMBERED_RECIPES = 256
+MAX_REMEMBERED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
 # Also the longest time that an ignored ring costs.
@@ -45,8 +45,8 @@ class BoundedScorer:
 
     def __init__(self, limits: ScoringLimits) -> None:
         self._limits = limits
-        self._compiled = lru_cache(MOST_REMEMBERED_RECIPES)(self._compile)
-        self._times = lru_cache(MOST_REMEMBERED_RECIPES)(self._new_times)
+        self._compiled = lru_cache(MAX_REMEMBERED_RECIPES)(self._compile)
+        self._times = lru_cache(MAX_REMEMBERED_RECIPES)(self._new_times)
 
     def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> list[Scored]:
         """The first of them, as many as are scored until a reply is due."""

@@ -21,7 +21,7 @@ from services.results.statistics.paired.figure_difference import (
     with_bootstrap,
     with_normal_p_value,
 )
-from services.results.statistics.paired.mean_difference import MOST_PERMUTED_UNITS
+from services.results.statistics.paired.mean_difference import MAX_PERMUTED_UNITS
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged, unit_sums_of
 
 
@@ -47,7 +47,7 @@ def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> D
         share,
     )
     # Of that many the difference is close to normal, and a permutation takes minutes.
-    if len(pairs.sizes) > MOST_PERMUTED_UNITS:
+    if len(pairs.sizes) > MAX_PERMUTED_UNITS:
         return with_normal_p_value(estimate)
     units = _moments(_transformed(pairs, is_ranked=correlation is spearman))
     p_value = figure_p_value(units, correlation_of_moments)

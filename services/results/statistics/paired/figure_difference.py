@@ -17,7 +17,7 @@ from services.results.statistics.paired.estimate import (
     undefined,
 )
 from services.results.statistics.paired.mean_difference import (
-    MOST_PERMUTED_UNITS,
+    MAX_PERMUTED_UNITS,
     NO_PAIRS,
     NO_SPREAD,
     ONE_CLUSTER,
@@ -32,7 +32,7 @@ SEED = 1234
 # Draws × patterns at a time: 8 MB for each array.
 CELLS_AT_A_TIME = 1_000_000
 # Bounds the work of a bootstrap: of more kinds of units it draws from a random part of the units.
-MOST_DRAWN_UNITS = 20_000
+MAX_DRAWN_UNITS = 20_000
 UNDEFINED_FIGURE = "the figure is undefined for one of the runs"
 
 # From the sums of some features (draws, features) to the figure of each draw (draws,); NaN: undefined.
@@ -57,7 +57,7 @@ def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureO
         return figure(drawn @ first), figure(drawn @ second)
 
     estimate = with_bootstrap(estimate, sizes, of_draws, share)
-    if len(units.sizes) > MOST_PERMUTED_UNITS:
+    if len(units.sizes) > MAX_PERMUTED_UNITS:
         return with_normal_p_value(estimate)
     return replace(estimate, p_value=figure_p_value(units, figure), test=PAIRED_PERMUTATION)
 
@@ -93,12 +93,12 @@ def figure_p_value(units: PairedUnits, figure: FigureOfSums) -> float:
 def some_units(sizes: Numbers) -> tuple[NDArray[np.bool_], Numbers, float]:
     """A random part of many units: the kinds that it has, how many units of each, and its share of all."""
     total = int(sizes.sum())
-    if len(sizes) <= MOST_DRAWN_UNITS:
+    if len(sizes) <= MAX_DRAWN_UNITS:
         return np.ones(len(sizes), dtype=np.bool_), sizes, 1.0
-    chosen = np.random.default_rng(SEED).choice(total, MOST_DRAWN_UNITS, replace=False)
+    chosen = np.random.default_rng(SEED).choice(total, MAX_DRAWN_UNITS, replace=False)
     kinds = np.searchsorted(np.cumsum(sizes), chosen, side="right")
     part = np.bincount(kinds, minlength=len(sizes)).astype(np.int64)
-    return part > 0, part[part > 0], MOST_DRAWN_UNITS / total
+    return part > 0, part[part > 0], MAX_DRAWN_UNITS / total
 
 
 def with_bootstrap(

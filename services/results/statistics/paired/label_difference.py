@@ -13,7 +13,7 @@ from services.results.statistics.paired.figure_difference import (
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged
 
 # Bounds the memory of confusion tables by unit (80 MB for each run).
-MOST_CELLS = 10_000_000
+MAX_CELLS = 10_000_000
 TOO_MANY_LABELS = "too many labels and samples for a test"
 
 
@@ -38,7 +38,7 @@ def _tables(pairs: LabelPairs, measure: Measure) -> tuple[PairedUnits, FigureOfS
     cells, cell_of = np.unique(both, axis=0, return_inverse=True)
     shape = len(pairs.sizes), len(cells)
     # Only where answers hold thousands of different labels: no figure is better than no memory.
-    if shape[0] * shape[1] > MOST_CELLS:
+    if shape[0] * shape[1] > MAX_CELLS:
         return None
     cell_of, rows = cell_of.reshape(-1), len(pairs.first.units)
     first = _counted(pairs.first, cell_of[:rows], shape)

@@ -21,7 +21,7 @@ from services.results.statistics.paired.pairs import ScorePairs, UnitSums, unit_
 from services.results.statistics.paired.permutation_test import SwapUnits, sum_p_value
 
 # Above it the mean of the differences is normal enough for t, which costs nothing.
-MOST_PERMUTED_UNITS = 10_000
+MAX_PERMUTED_UNITS = 10_000
 
 # An error below this comes from adding numbers, not from the answers.
 ROUNDING = 1e-12
@@ -122,7 +122,7 @@ def _scored(estimate: DifferenceEstimate, units: UnitSums) -> DifferenceEstimate
     stderr = stderr_of_mean(units)
     estimate = with_interval(estimate, stderr, units.count - 1)
     remark = "" if stderr else NO_SPREAD
-    if units.count <= MOST_PERMUTED_UNITS:
+    if units.count <= MAX_PERMUTED_UNITS:
         p_value = permutation_p_value(units)
         return replace(estimate, p_value=p_value, test=PAIRED_PERMUTATION, remark=remark)
     if stderr:

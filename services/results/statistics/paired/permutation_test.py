@@ -15,21 +15,21 @@ from services.results.statistics.columns import Array, Numbers
 # Fixed: a p-value that changes when it is read again proves nothing.
 SEED = 1234
 # 16,384 swaps, all of which are tried: the p-value is exact.
-MOST_ENUMERATED_UNITS = 14
+MAX_ENUMERATED_UNITS = 14
 # The p-value is then within some 4 % (1 / √500), far from any decision at 5 %.
 EXCEEDANCES_ENOUGH = 500
 # p-values down to 0.000005, which stay below 0.05 over thousands of tests.
-MOST_RESAMPLES = 200_000
+MAX_RESAMPLES = 200_000
 # Resamples × coins: what bounds the time of one test (about a second).
-MOST_COINS = 200_000_000
+MAX_COINS = 200_000_000
 # What it costs to draw how many of several like units are swapped.
 COINS_PER_BINOMIAL = 60
 # Resamples × patterns × features: the same for figures of many labels.
-MOST_PRODUCTS = 10_000_000_000
+MAX_PRODUCTS = 10_000_000_000
 # 16 MB of swaps at a time.
 CELLS_AT_A_TIME = 2_000_000
 # Fewer make the loop in Python the cost.
-LEAST_AT_A_TIME = 8
+MIN_AT_A_TIME = 8
 # Equal sums in another order differ by rounding, and must count as reached.
 TOLERANCE = 1e-9
 
@@ -61,7 +61,7 @@ def swap_p_value(units: SwapUnits, statistic: Statistic) -> float:
     units = without_idle(units)
     observed = abs(float(statistic(np.zeros((1, units.changes.shape[1])))[0]))
     threshold = observed - TOLERANCE * max(1.0, observed)
-    if units.count <= MOST_ENUMERATED_UNITS:
+    if units.count <= MAX_ENUMERATED_UNITS:
         return float(np.mean(np.abs(statistic(_every_swap(units))) >= threshold))
     exceedances, draws = 0, 0
     for sums in _drawn_swaps(units):
@@ -102,9 +102,9 @@ def _drawn_swaps(units: SwapUnits) -> Iterator[Array]:
     single = np.repeat(units.changes[is_few], units.sizes[is_few], axis=0)
     several, sizes = units.changes[~is_few], units.sizes[~is_few]
     coins = len(single) + COINS_PER_BINOMIAL * len(several)
-    most = min(MOST_COINS // coins, MOST_PRODUCTS // (single.size + several.size))
-    wanted = max(1_000, min(MOST_RESAMPLES, most))
-    at_a_time = max(LEAST_AT_A_TIME, min(10_000, CELLS_AT_A_TIME // (len(single) + len(several))))
+    most = min(MAX_COINS // coins, MAX_PRODUCTS // (single.size + several.size))
+    wanted = max(1_000, min(MAX_RESAMPLES, most))
+    at_a_time = max(MIN_AT_A_TIME, min(10_000, CELLS_AT_A_TIME // (len(single) + len(several))))
     for start in range(0, wanted, at_a_time):
         draws = min(at_a_time, wanted - start)
         swapped = generator.binomial(sizes, 0.5, size=(draws, len(sizes))).astype(np.float64)

@@ -27,7 +27,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.workers.worker import WorkerRegistry
 
 # Pending runs that are forecast. Those behind them have a position but no time.
-MOST_FORECAST = 500
+MAX_FORECAST = 500
 # Calls within this time share a forecast, so that the cost does not grow with the number of calls.
 MAX_AGE_SECONDS = 0.5
 
@@ -225,7 +225,7 @@ class ForecastQueue:
 
     async def _make(self, ordered: Run | None = None) -> QueueForecast:
         limits = await self.limits.limits()
-        queue = await self.store.queue(MOST_FORECAST)
+        queue = await self.store.queue(MAX_FORECAST)
         if ordered:
             queue = queue.with_ordered(ordered)
         known = [*queue.running, *(each.run for each in queue.waiting)]

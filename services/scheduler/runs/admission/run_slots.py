@@ -13,9 +13,9 @@ from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.run import Run
 
 # A lower bound for any limit: a run that is admitted again reconciles before it sends anything.
-SHORTEST_RUN_TIME = timedelta(seconds=5)
+MIN_RUN_TIME = timedelta(seconds=5)
 # A preempted planning starts over, so runs are not preempted while they are planned, up to this time.
-LONGEST_PLANNING = timedelta(minutes=10)
+MAX_PLANNING = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def slot_of(run: Run, now: datetime) -> RunSlot:
 def assign_slots(
     slots: Sequence[RunSlot], slot_requests: Sequence[SlotRequest], limits: QueueLimits, now: datetime
 ) -> SlotChanges:
-    """Free slots go to the first slot_requests; for those behind them slots are given away, one for one."""
+    """Free slots go to the first requests. Each one behind them preempts at most one run."""
     admitted, preempted = [], []
     for expected in expected_slots(slots, slot_requests, limits, now):
         if expected.latest_seconds > 0:
@@ -135,8 +135,8 @@ def _seconds_left(
     """Soonest and latest: at once for a higher priority, after the minimum run time for an equal one."""
     if request.priority < slot.priority:
         return 0.0, 0.0
-    shortest = max(limits.min_run_time, SHORTEST_RUN_TIME)
-    longest = shortest if slot.is_planned else max(shortest, LONGEST_PLANNING)
+    shortest = max(limits.min_run_time, MIN_RUN_TIME)
+    longest = shortest if slot.is_planned else max(shortest, MAX_PLANNING)
     ran = max(now - slot.admitted_at, timedelta())
     return max((shortest - ran).total_seconds(), 0.0), max((longest - ran).total_seconds(), 0.0)
 

@@ -45,7 +45,7 @@ from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, Fil
 # Goes out with `QueueFull`: runs end in minutes, so an earlier attempt rarely finds room.
 RETRY_AFTER_SECONDS = 30
 # Bounds one sweep of the leader; the next one takes the rest.
-_MOST_DELETED_AT_ONCE = 100
+_MAX_DELETED_AT_ONCE = 100
 
 
 class PostgresRuns:
@@ -134,7 +134,7 @@ class PostgresRuns:
         await self._session.run(delete)
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:
-        rows = await self._session.fetch("deleted_runs", before, _MOST_DELETED_AT_ONCE)
+        rows = await self._session.fetch("deleted_runs", before, _MAX_DELETED_AT_ONCE)
         return run_ids_from_rows(rows)
 
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:

@@ -35,7 +35,7 @@ from services.scheduler.workers.proto import WORKER
 from services.scheduler.workers.worker import Worker
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
-_LONGEST_SECONDS = 10**9
+_MAX_SECONDS = 10**9
 _NAMES = {"max_running": "max_running_runs", "max_pending_per_user": "max_pending_runs_per_user"}
 _LIMITS = Codec(
     QueueLimits, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "max_reads_per_minute"}
@@ -63,7 +63,7 @@ def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
     # A time that Python cannot hold is refused like any other that is too long.
     for name in {"run_time_limit", "min_run_time"} & {field.name for field, _ in limits.ListFields()}:
         duration = getattr(limits, name)
-        duration.seconds = min(max(duration.seconds, -_LONGEST_SECONDS), _LONGEST_SECONDS)
+        duration.seconds = min(max(duration.seconds, -_MAX_SECONDS), _MAX_SECONDS)
     return replace(
         _CHANGES.from_proto(limits),
         priorities={each.user: _priority(each) for each in limits.priorities},

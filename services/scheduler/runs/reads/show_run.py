@@ -10,7 +10,7 @@ from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 
 # The latest; the list of changes has the others.
-MOST_CHANGES = 20
+MAX_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,6 @@ class ShowRun:
         tasks = await self.runs.planned_tasks(run_id) if run.planned_epoch else ()
         counts = await self.counting.count(run)
         waits = await self.forecasts.waits([run] if run.state is RunState.PENDING else [])
-        changes = await self.changes.page(MOST_CHANGES, None, object_id=run_id)
+        changes = await self.changes.page(MAX_CHANGES, None, object_id=run_id)
         snapshot = self.counting.snapshot(run, counts, waits.get(run_id), tasks)
         return replace(snapshot, changes=changes.changes)

@@ -25,7 +25,7 @@ NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
 # Short names of metrics over free text.
 DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
 # Each metric is scored for each answer, and corrected for in each comparison.
-MOST_METRICS = 20
+MAX_METRICS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +141,9 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
 
     Without metrics, answers are stored but not scored. Raises `UnknownMetric`, `InvalidMetric`.
     """
-    if len(uses) > MOST_METRICS:
+    if len(uses) > MAX_METRICS:
         raise InvalidMetric(
-            uses[MOST_METRICS].name, f"a run has at most {MOST_METRICS} metrics, not {len(uses)}"
+            uses[MAX_METRICS].name, f"a run has at most {MAX_METRICS} metrics, not {len(uses)}"
         )
     supported = supported_metrics()
     resolved = [_resolved(use, supported) for use in uses]

@@ -20,7 +20,7 @@ _FORMATS = FormatChecker(formats=())
 # `regex` reads it as a character class, `re` as a set of colons and letters.
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
-_LONGEST_SENTENCE = 300
+_MAX_SENTENCE_LENGTH = 300
 # Unknown keys reported per mapping.
 MAX_KEYS = 100
 
@@ -132,5 +132,5 @@ def _why_no_text(value: float) -> str:
 
 def _sentence(message: str) -> str:
     """Shortens the message: the library quotes the whole value."""
-    half = _LONGEST_SENTENCE // 2
-    return message if len(message) <= _LONGEST_SENTENCE else f"{message[:half]} … {message[-half:]}"
+    half = _MAX_SENTENCE_LENGTH // 2
+    return message if len(message) <= _MAX_SENTENCE_LENGTH else f"{message[:half]} … {message[-half:]}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from proctor.values.code import USUAL_CODE_SECONDS, CodeAnswer
+from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
@@ -121,7 +121,7 @@ def _code(fields: Fields) -> CodeRule | None:
     return CodeRule(
         prefix=compiled(str(rule["prefix"])) if "prefix" in rule else None,
         answer=CodeAnswer(str(rule.get("answer", CodeAnswer.WHOLE))),
-        timeout_seconds=cast("float", rule.get("timeout", USUAL_CODE_SECONDS)),
+        timeout_seconds=cast("float", rule.get("timeout", DEFAULT_CODE_SECONDS)),
     )
 
 

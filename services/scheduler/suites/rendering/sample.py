@@ -12,7 +12,7 @@ from services.scheduler.suites.rows.row_source import SourceRow
 
 DIGEST_FORMAT = "proctor-sample-1"
 # The largest signed integer of 64 bits; orjson refuses what needs more.
-_LARGEST_INTEGER = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _sayable(value: object) -> object:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, int):
-        return value if abs(value) <= _LARGEST_INTEGER else str(value)
+        return value if abs(value) <= _MAX_INTEGER else str(value)
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):

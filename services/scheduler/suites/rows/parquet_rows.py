@@ -23,7 +23,7 @@ from services.scheduler.suites.rows.parquet_process import (
 from services.scheduler.suites.rows.row_source import SourceRow
 
 # The length comes from a process that reads hostile files.
-_MOST_FRAME_BYTES = 1024 * 1024 * 1024
+_MAX_FRAME_BYTES = 1024 * 1024 * 1024
 _KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
 
 
@@ -75,7 +75,7 @@ class _Frames:
         assert stream is not None
         head = stream.read(LENGTH.size)
         [length] = LENGTH.unpack(head) if len(head) == LENGTH.size else (0,)
-        text = stream.read(length) if length <= _MOST_FRAME_BYTES else b""
+        text = stream.read(length) if length <= _MAX_FRAME_BYTES else b""
         return text if len(text) == length else b""
 
 

@@ -37,7 +37,7 @@ from services.scheduler.uploads.storage.store_parts import StoreRows
 # A packed file may expand to so much, or to so many times its size.
 FREE_UNPACKED_BYTES = 64 * 1024 * 1024
 # Text packs to a tenth or so, repeated rows to a hundredth: more is a bomb.
-MOST_EXPANSION = 200
+MAX_EXPANSION = 200
 _NUL = rb"\u0000"
 
 
@@ -148,8 +148,8 @@ def _no_bomb(chunks: Iterable[bytes], uploaded: _Measured) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
         size += len(chunk)
-        if size > FREE_UNPACKED_BYTES and size > MOST_EXPANSION * uploaded.size:
-            raise BrokenFile(f"It unpacks to more than {MOST_EXPANSION} times its size. Upload it unpacked.")
+        if size > FREE_UNPACKED_BYTES and size > MAX_EXPANSION * uploaded.size:
+            raise BrokenFile(f"It unpacks to more than {MAX_EXPANSION} times its size. Upload it unpacked.")
         yield chunk
 
 

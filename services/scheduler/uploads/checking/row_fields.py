@@ -13,7 +13,7 @@ BATCH_FIELDS = frozenset({"custom_id", "method", "url", "body"})
 PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
 MAX_ID_LETTERS = 512
 # Floats represent integers exactly up to here.
-_LARGEST_WHOLE = 2**53
+_MAX_WHOLE = 2**53
 # Fields of a body that are checked by themselves.
 _READ_FIELDS = frozenset({"model", "messages", "prompt", "stream"})
 # Fields of batch lines only. `id` is ambiguous: a plain field, or a slip for `custom_id`.
@@ -113,7 +113,7 @@ def _target(line: Line) -> str:
 
 def _number_text(number: float) -> str:
     """Writes 5.0 as 5: tables convert integers if a column has fractions or gaps."""
-    is_whole = abs(number) < _LARGEST_WHOLE and float(number).is_integer()
+    is_whole = abs(number) < _MAX_WHOLE and float(number).is_integer()
     return str(int(number)) if is_whole else str(number)
 
 

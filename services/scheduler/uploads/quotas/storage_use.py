@@ -55,7 +55,7 @@ class StorageQuota:
 
 NO_QUOTA = StorageQuota("", StorageUse(), StorageUse(_UNLIMITED, _UNLIMITED, _UNLIMITED))
 # What an output file of a batch takes at least.
-LEAST_FILE = StorageUse(bytes=1, files=1)
+MIN_FILE = StorageUse(bytes=1, files=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.errors import StorageQuotaExceeded
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.quotas.storage_use import LEAST_FILE, StorageQuota, StorageSource
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota, StorageSource
 from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
 from services.scheduler.uploads.task_sets.ports import TaskSetStore
 from services.scheduler.uploads.task_sets.task_set import CheckedTasks, TaskSet, TasksHeader, new_prefix
@@ -46,7 +46,7 @@ class AddTaskSet:
         refuse(user_problem(header.user))
         with self.uploads.slot(header.user):
             quota = (await self.storage.of(header.user)).quota
-            quota.check(LEAST_FILE)
+            quota.check(MIN_FILE)
             prefix = new_prefix(self.new_id())
             await self.sets.register_prefix(prefix)
             tasks = await self._checked(header, chunks, prefix, quota)

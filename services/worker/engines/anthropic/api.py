@@ -17,7 +17,7 @@ from services.worker.engines.chat_messages import require_chat, split_system, te
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
-from services.worker.engines.http.server import Dialect
+from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
     refuse_constraint,
@@ -40,7 +40,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 class AnthropicApi:
-    dialect = Dialect(key_headers, parse_error, needs_key_of=_RULES.name)
+    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name)
     capabilities = ModelCapabilities(chat=True)
     facts: Mapping[str, str] = {
         "engine": "anthropic",

@@ -18,7 +18,7 @@ from services.worker.engines.gemini.responses import (
 )
 from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
-from services.worker.engines.http.server import Dialect
+from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
     pop_json_schema,
@@ -41,7 +41,7 @@ _PARAMETERS = {
 _ROW_FIELDS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
 _ROLES = {"assistant": "model"}
 # The API takes five at most; the answer is cut at the others here.
-_MOST_STOPS = 5
+_MAX_STOPS = 5
 # The most that the API returns at a time.
 _PAGE = 1000
 
@@ -52,7 +52,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 class GeminiApi:
-    dialect = Dialect(key_headers, parse_error, needs_key_of=_RULES.name)
+    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name)
     capabilities = ModelCapabilities(chat=True, constrained=True, seed=True)
     facts: Mapping[str, str] = {"engine": "gemini"}
 
@@ -60,7 +60,7 @@ class GeminiApi:
         require_chat(prompt, _RULES.name)
         path = f"/models/{quote(model, safe='')}"
         body = sampling_fields(sampling) | prompt_fields(prompt)
-        cut_at = sampling.stop[_MOST_STOPS:]
+        cut_at = sampling.stop[_MAX_STOPS:]
         if not sampling.is_streamed:
             return Request(f"{path}:generateContent", body, read_generated, cut_at=cut_at)
         streaming = f"{path}:streamGenerateContent?alt=sse"
@@ -95,7 +95,7 @@ def sampling_fields(sampling: Sampling) -> Json:
     refuse_parameters(sampling, _RULES)
     extra = dict(sampling.extra)
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
-    stops = {"stopSequences": list(sampling.stop[:_MOST_STOPS])} if sampling.stop else {}
+    stops = {"stopSequences": list(sampling.stop[:_MAX_STOPS])} if sampling.stop else {}
     chosen = sampling.named(_PARAMETERS) | stops | _constraint(sampling.allowed_texts)
     return fields | {"generationConfig": extra | _row_fields(sampling) | chosen}
 

@@ -32,7 +32,7 @@ _KEY_TEXT = re.compile(
 )
 _STATUS_TEXT = re.compile(r"[45][0-9]{2}")
 # Limits are per day at the longest; a larger number is a mistake or an attack.
-_LONGEST_RETRY_AFTER_SECONDS = 86400.0
+_MAX_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
     400: "check the parameters of the run or of the line",
     402: "check the provider's plan and billing",
@@ -153,7 +153,7 @@ def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
 def within_a_day(seconds: float | None) -> float | None:
     if seconds is None or not math.isfinite(seconds):
         return None
-    return min(max(0.0, seconds), _LONGEST_RETRY_AFTER_SECONDS)
+    return min(max(0.0, seconds), _MAX_RETRY_AFTER_SECONDS)
 
 
 def _parse_seconds(value: str, now: float) -> float | None:

@@ -6,7 +6,7 @@ from typing import Protocol
 from services.worker.engines.engine import ProviderFailed
 
 # The most bytes buffered for one event: the last line of Ollama holds the whole context.
-LONGEST_EVENT_BYTES = 4 * 1024 * 1024
+MAX_EVENT_BYTES = 4 * 1024 * 1024
 # Completes an event that the server left open; one cut off in the middle is invalid JSON and fails there.
 END_OF_STREAM = b"\n\n"
 
@@ -107,7 +107,5 @@ class ServerSentEvents:
 
 
 def refuse_endless(buffered: int) -> None:
-    if buffered > LONGEST_EVENT_BYTES:
-        raise ProviderFailed(
-            f"The server sent more than {LONGEST_EVENT_BYTES:,} bytes without an end in them."
-        )
+    if buffered > MAX_EVENT_BYTES:
+        raise ProviderFailed(f"The server sent more than {MAX_EVENT_BYTES:,} bytes without an end in them.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 _REDACTED = b"***"
 # Shorter ones are placeholders ("EMPTY", "none"), which answers contain as words.
-_SHORTEST_SECRET = 8
+_MIN_SECRET = 8
 # Characters that JSON may escape by a backslash.
 _QUOTED = frozenset('/"\\')
 # Keys of only these characters are escaped by \\u alone.
@@ -17,7 +17,7 @@ class KeyRedactor:
     """Redact bodies before they are parsed or cut: half of a key would not be found."""
 
     def __init__(self, *secrets: str) -> None:
-        whole = sorted({each for each in secrets if len(each) >= _SHORTEST_SECRET}, key=len, reverse=True)
+        whole = sorted({each for each in secrets if len(each) >= _MIN_SECRET}, key=len, reverse=True)
         self._forms = re.compile(b"|".join(b"".join(map(_forms_of, secret)) for secret in whole))
         # Most bodies are only searched for these; each begins with a literal, which makes the search fast.
         signs = [*map(re.escape, whole), *_escapes_in("".join(whole))] if whole else []

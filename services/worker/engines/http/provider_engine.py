@@ -12,12 +12,12 @@ from services.worker.engines.engine import Generated, Sampling, ScoredChoices, U
 from services.worker.engines.http.client import HttpClient
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.responses import AnswerStream
-from services.worker.engines.http.server import Dialect, Endpoint, Server
+from services.worker.engines.http.server import Endpoint, Server, ServerDialect
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
 # For a server that always names a further page.
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 # Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
 ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
 T = TypeVar("T", Generated, ScoredChoices)
@@ -39,7 +39,7 @@ class ProviderApi(Protocol):
     """The part of an engine that differs between providers. Names of models are the server's own."""
 
     @property
-    def dialect(self) -> Dialect: ...
+    def dialect(self) -> ServerDialect: ...
 
     @property
     def capabilities(self) -> ModelCapabilities: ...
@@ -123,7 +123,7 @@ async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:
     """All pages, up to a limit, and none twice."""
     models: list[ModelInfo] = []
     page, known = "", {""}
-    while len(known) <= _MOST_PAGES and len(models) < _ENOUGH_MODELS:
+    while len(known) <= _MAX_PAGES and len(models) < _ENOUGH_MODELS:
         listed, page = await read_page(page)
         models += listed
         # A server that names a page twice would be asked for ever.

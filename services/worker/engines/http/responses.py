@@ -11,11 +11,11 @@ import aiohttp
 from proctor.values.plain import Json
 from proctor.values.usage import Timing
 from services.worker.engines import engine
-from services.worker.engines.engine import LONGEST_ANSWER_CHARACTERS, ProviderFailed
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, ProviderFailed
 from services.worker.engines.http.event_stream import END_OF_STREAM, EventReader, StreamEvent
 
 # The longest answer may be a million characters, each written as an escape of twelve bytes.
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 # Each token of an echoed prompt comes back with its offset and its log-probabilities.
 _ECHOED_BYTES_PER_BYTE = 32
 _STREAMED_TYPES = frozenset({"text/event-stream", "application/x-ndjson"})
@@ -51,7 +51,7 @@ def between_tokens(first: float | None, total: float, tokens: int) -> float | No
 
 async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
     """Limits the bytes after decompression: a small body may unpack to a huge one."""
-    most = MOST_BYTES + request_bytes * _ECHOED_BYTES_PER_BYTE
+    most = MAX_BYTES + request_bytes * _ECHOED_BYTES_PER_BYTE
     chunks: list[bytes] = []
     size = 0
     while chunk := await content.readany():
@@ -112,7 +112,7 @@ class StreamedText:
             return
         self._has_parts = True
         self.has_begun |= bool(part)
-        if self._length <= LONGEST_ANSWER_CHARACTERS:
+        if self._length <= MAX_ANSWER_CHARACTERS:
             self._parts.append(part)
             self._length += len(part)
 

@@ -75,7 +75,7 @@ def bearer_header(key: str) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ServerDialect:
     """How a protocol carries the key and its errors; `needs_key_of` names a provider that requires a key."""
 
     key_headers: Callable[[str], Mapping[str, str]] = bearer_header
@@ -86,7 +86,7 @@ class Dialect:
 class Server:
     """An endpoint in its dialect. No failure that it makes holds a key."""
 
-    def __init__(self, endpoint: Endpoint, dialect: Dialect) -> None:
+    def __init__(self, endpoint: Endpoint, dialect: ServerDialect) -> None:
         self.endpoint = endpoint
         self.base_url = endpoint.base_url.rstrip("/")
         self._dialect = dialect

@@ -13,7 +13,7 @@ from services.worker.engines.chat_messages import text_objects
 from services.worker.engines.engine import EngineFailure, Generated, Sampling, ScoredChoices
 from services.worker.engines.http.provider_engine import Request, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
-from services.worker.engines.http.server import Dialect
+from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.ollama.responses import (
     OllamaStream,
     is_generative,
@@ -49,7 +49,7 @@ _PARALLEL_SHOWS = 4
 
 
 class OllamaApi:
-    dialect = Dialect()
+    dialect = ServerDialect()
     capabilities = ModelCapabilities(chat=True, completion=True, constrained=True, seed=True)
     facts: Mapping[str, str] = {"engine": "ollama"}
 

@@ -20,7 +20,7 @@ from services.worker.engines.parsed_json import (
 )
 
 # Ollama's default context, and its bytes for a key or value.
-_USUAL_CONTEXT = 4096
+_DEFAULT_CONTEXT = 4096
 _CACHE_VALUE_BYTES = 2
 _SHAPE = (
     "block_count",
@@ -61,7 +61,7 @@ def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> ModelInfo:
 def _memory_need(size: int, facts: dict[str, int]) -> int | None:
     """Weights and the cache of the default context; None where the shape is unknown."""
     shape = AttentionShape(*(facts.get(name, 0) for name in _SHAPE))
-    context = min(facts.get("context_length") or _USUAL_CONTEXT, _USUAL_CONTEXT)
+    context = min(facts.get("context_length") or _DEFAULT_CONTEXT, _DEFAULT_CONTEXT)
     cache_bytes = shape.cache_bytes(context, _CACHE_VALUE_BYTES)
     return size + cache_bytes if size and cache_bytes else None
 

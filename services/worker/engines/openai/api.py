@@ -17,7 +17,7 @@ from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.provider_engine import Request
 from services.worker.engines.http.query_client import QueryClient
-from services.worker.engines.http.server import Dialect
+from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.openai import responses
 from services.worker.engines.openai.responses import STREAM_FIELDS, OpenAIStream
@@ -67,9 +67,9 @@ class OpenAIApi:
     facts: ClassVar[Mapping[str, str]] = {"engine": "openai"}
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> ServerDialect:
         needs_key_of = self.server.rules.name if self.server.needs_key else ""
-        return Dialect(parse_error=responses.parse_error, needs_key_of=needs_key_of)
+        return ServerDialect(parse_error=responses.parse_error, needs_key_of=needs_key_of)
 
     @property
     def capabilities(self) -> ModelCapabilities:

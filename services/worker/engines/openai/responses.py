@@ -41,7 +41,7 @@ _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "Respon
 # The server ended the answer, not the model: vLLM, SGLang, OpenRouter, TensorRT-LLM, DeepSeek.
 _BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
 # The log-probability of a nearly certain token may be rounded to a little above 0.
-_MOST_LOGPROB = 1e-3
+_MAX_LOGPROB = 1e-3
 # The fields of a message that every answer keeps.
 _TEXT_FIELDS = frozenset({"role", "content"})
 # Usage comes in an event of its own, which is sent only on request.
@@ -152,7 +152,7 @@ def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore
 
 
 def _is_logprob(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value <= _MOST_LOGPROB
+    return isinstance(value, int | float) and not isinstance(value, bool) and value <= _MAX_LOGPROB
 
 
 class OpenAIStream:

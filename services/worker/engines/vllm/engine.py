@@ -174,8 +174,8 @@ async def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sa
     else:
         ids = runtime.encode_all([prompt.as_text])[0]
     if sampling.truncate_left:
-        return ids[-longest_cut_prompt(runtime.longest_prompt, sampling.max_tokens, len(ids)) :]
-    if len(ids) > runtime.longest_prompt:
+        return ids[-longest_cut_prompt(runtime.max_prompt_length, sampling.max_tokens, len(ids)) :]
+    if len(ids) > runtime.max_prompt_length:
         raise too_long(len(ids), runtime)
     return ids
 
@@ -201,15 +201,15 @@ def fit_context(
     runtime: "VllmRuntime", splits: tuple[TokenSplit, ...], *, truncate_left: bool
 ) -> tuple[TokenSplit, ...]:
     longest = max(len(split.ids) for split in splits)
-    if longest <= runtime.longest_prompt:
+    if longest <= runtime.max_prompt_length:
         return splits
     if truncate_left:
-        return tuple(cut_left(split, runtime.longest_prompt) for split in splits)
+        return tuple(cut_left(split, runtime.max_prompt_length) for split in splits)
     raise too_long(longest, runtime)
 
 
 def too_long(tokens: int, runtime: "VllmRuntime") -> engine.PromptTooLong:
     return engine.PromptTooLong(
-        f"The prompt has {tokens} tokens and {runtime.model.name} takes {runtime.longest_prompt}; "
+        f"The prompt has {tokens} tokens and {runtime.model.name} takes {runtime.max_prompt_length}; "
         "order the run with truncate: left, or serve the model with a longer max_model_len."
     )

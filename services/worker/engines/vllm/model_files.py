@@ -19,13 +19,13 @@ _ENVIRONMENT = {
 }
 # Both numbers are from the format of safetensors: the header's length comes first, and is at most 100 MB.
 _LENGTH_BYTES = 8
-_LONGEST_HEADER = 100_000_000
+_MAX_HEADER_LENGTH = 100_000_000
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
 _WEIGHTS = ("*.safetensors", "*.bin")
 # vLLM reserves memory for adapters by the largest rank; it supports these.
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 # Adapters in one batch of the engine; others are swapped in when needed.
-_MOST_AT_ONCE = 8
+_MAX_AT_ONCE = 8
 
 
 def is_folder(path: str) -> bool:
@@ -136,7 +136,7 @@ def _is_whole(file: Path) -> bool:
     size = file.stat().st_size
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(_LENGTH_BYTES), "little")
-        if size < _LENGTH_BYTES or length > min(size - _LENGTH_BYTES, _LONGEST_HEADER):
+        if size < _LENGTH_BYTES or length > min(size - _LENGTH_BYTES, _MAX_HEADER_LENGTH):
             return False
         try:
             tensors = json.loads(opened.read(length))
@@ -172,7 +172,7 @@ def adapter_arguments(group: Iterable[PoolModel]) -> Mapping[str, object]:
     return {
         "enable_lora": True,
         "max_lora_rank": room,
-        "max_loras": min(len(adapters), _MOST_AT_ONCE),
+        "max_loras": min(len(adapters), _MAX_AT_ONCE),
         "max_cpu_loras": len(adapters),
     }
 

@@ -18,7 +18,7 @@ from services.worker.engines import engine
 from services.worker.engines.vllm.token_split import TokenSplit
 
 # JSON has no infinity; the protocol uses this for an impossible token.
-_LEAST_LOGPROB = -9999.0
+_MIN_LOGPROB = -9999.0
 
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:
@@ -157,4 +157,4 @@ def _token(logprob: Logprob) -> Json:
 
 
 def _value(logprob: Logprob) -> float:
-    return max(float(logprob.logprob), _LEAST_LOGPROB)
+    return max(float(logprob.logprob), _MIN_LOGPROB)

@@ -50,7 +50,7 @@ _CPU_STOP_SECONDS = 1.0
 # An honest template takes milliseconds. The thread of one that hangs cannot be ended.
 _RENDER_SECONDS = 10.0
 # Far beyond any context: tokenizing more only takes memory.
-_LONGEST_RENDERED = 16_000_000
+_MAX_RENDERED_LENGTH = 16_000_000
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -66,7 +66,7 @@ class VllmRuntime:
         self.gpus: int = 0 if current_platform.is_cpu() else parallel.world_size_across_dp
         self.adapter: LoRARequest | None = None
         # One token is left for the one that every request must generate.
-        self.longest_prompt: int = async_llm.model_config.max_model_len - 1
+        self.max_prompt_length: int = async_llm.model_config.max_model_len - 1
         # From the model's generation_config.
         self._defaults: Mapping[str, object] = async_llm.model_config.get_diff_sampling_param()
 
@@ -123,9 +123,9 @@ class VllmRuntime:
             raise engine.RequestRefused(
                 f"The chat template of {self.model.name} takes more than {_RENDER_SECONDS:g} s for the line."
             ) from error
-        if len(text) > _LONGEST_RENDERED:
+        if len(text) > _MAX_RENDERED_LENGTH:
             raise engine.RequestRefused(
-                f"The chat template of {self.model.name} makes more than {_LONGEST_RENDERED:,} characters "
+                f"The chat template of {self.model.name} makes more than {_MAX_RENDERED_LENGTH:,} characters "
                 "of the line."
             )
         return text

@@ -25,12 +25,12 @@ _PARAMETERS = {
     for name in ("temperature", "max_tokens", "top_p", "top_k", "seed", "repetition_penalty", "stop")
 }
 # The bound of the OpenAI protocol; each is a sequence of the engine's.
-_MOST_COMPLETIONS = 128
+_MAX_COMPLETIONS = 128
 # The protocol's bound; larger values count as this.
-_MOST_BIAS = 100.0
+_MAX_BIAS = 100.0
 # vLLM checks these first in the engine's process, which a value of another type would kill.
 _ROW_TYPES: Mapping[str, TypeAdapter[Any]] = {
-    "n": TypeAdapter(Annotated[int, Field(ge=1, le=_MOST_COMPLETIONS)]),
+    "n": TypeAdapter(Annotated[int, Field(ge=1, le=_MAX_COMPLETIONS)]),
     "min_p": TypeAdapter(float),
     "presence_penalty": TypeAdapter(float),
     "frequency_penalty": TypeAdapter(float),
@@ -104,7 +104,7 @@ def _logprobs(asked: dict[str, object]) -> dict[str, Any]:
 
 
 def _bias(bias: float) -> float:
-    return min(_MOST_BIAS, max(-_MOST_BIAS, bias))
+    return min(_MAX_BIAS, max(-_MAX_BIAS, bias))
 
 
 def _read(name: str, value: object, kind: TypeAdapter[Any]) -> Any:

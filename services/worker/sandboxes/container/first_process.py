@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.worker.sandboxes.container.ports import END, Execution
+from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import KILL, STARTED
 from services.worker.sandboxes.errors import SandboxLost, SandboxNotOpened
 
@@ -13,7 +13,7 @@ _ANSWER_SECONDS = 10.0
 class FirstProcess:
     """The container ends with the connection. It is started when it answers its first order."""
 
-    def __init__(self, connection: Execution) -> None:
+    def __init__(self, connection: StartedCommand) -> None:
         self._connection = connection
         self._asking = asyncio.Lock()
 

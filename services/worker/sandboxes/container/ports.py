@@ -14,7 +14,7 @@ class Part(NamedTuple):
 END = Part(b"")
 
 
-class Execution(Protocol):
+class StartedCommand(Protocol):
     """A command that was started in a container."""
 
     async def read(self) -> Part:
@@ -40,7 +40,7 @@ class Container(Protocol):
         """Variables of its image."""
         ...
 
-    async def execute(self, argv: Sequence[str], *, has_input: bool) -> Execution:
+    async def execute(self, argv: Sequence[str], *, has_input: bool) -> StartedCommand:
         """Starts a command as the container's user. Raises SandboxLost."""
         ...
 
@@ -50,7 +50,7 @@ class Container(Protocol):
 
     async def is_alive(self) -> bool: ...
 
-    async def relay(self) -> Execution:
+    async def relay(self) -> StartedCommand:
         """A relay that shares the container's network and none of its processes. Raises SandboxLost."""
         ...
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from services.worker.sandboxes.container.ports import END, Execution
+from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import STARTED
 from services.worker.sandboxes.output import KeptOutput
 
@@ -11,13 +11,13 @@ _LOOK_SECONDS = 0.25
 # What is left in pipes at the end of a command is there at once; what it left in the background may write on.
 _DRAIN_SECONDS = 1.0
 _WRITE_BYTES = 256 * 1024
-_MOST_CONTROL_BYTES = 4000
+_MAX_CONTROL_BYTES = 4000
 
 
 class Reading:
     """Reads and writes until `close`. Errors of the connection are raised by `is_ended_within`."""
 
-    def __init__(self, execution: Execution, kept: KeptOutput, content: bytes = b"") -> None:
+    def __init__(self, execution: StartedCommand, kept: KeptOutput, content: bytes = b"") -> None:
         self.execution = execution
         self.kept = kept
         self._control = bytearray()
@@ -73,7 +73,7 @@ class Reading:
             while (part := await self.execution.read()) != END:
                 if not part.is_control:
                     self.kept.add(part.content)
-                elif len(self._control) < _MOST_CONTROL_BYTES:
+                elif len(self._control) < _MAX_CONTROL_BYTES:
                     self._control += part.content
                     self._first.set()
         finally:

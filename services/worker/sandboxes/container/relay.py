@@ -5,20 +5,20 @@ import socket
 import struct
 from contextlib import suppress
 
-from services.worker.sandboxes.container.ports import END, Execution
+from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import STARTED
 from services.worker.sandboxes.errors import SandboxLost
 
 _HEADER = struct.Struct("!II")
 _START_SECONDS = 60.0
 _READ_BYTES = 65536
-_LONGEST_FRAME = 1024 * 1024
+_MAX_FRAME_LENGTH = 1024 * 1024
 
 
 class ModelRelay:
     """The relay's frames are read as those of a stranger: their size is bounded."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: StartedCommand) -> None:
         self._execution = execution
         self._buffer = bytearray()
         self._address: tuple[str, int] = ("", 0)
@@ -95,7 +95,7 @@ class ModelRelay:
         """Raises EOFError at the end, and where it is no frame of the relay."""
         await self._fill(_HEADER.size)
         number, length = _HEADER.unpack_from(self._buffer)
-        if length > _LONGEST_FRAME:
+        if length > _MAX_FRAME_LENGTH:
             raise EOFError
         await self._fill(_HEADER.size + length)
         content = bytes(self._buffer[_HEADER.size : _HEADER.size + length])

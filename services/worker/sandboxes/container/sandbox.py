@@ -20,8 +20,8 @@ from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, Net
 
 _KILLED, _NOT_STARTED = 137, 126
 # The kernel's limit of one argument.
-_MOST_ARGUMENT_BYTES = 128 * 1024 - 1
-_MOST_ARGUMENTS_BYTES = 1024 * 1024
+_MAX_ARGUMENT_BYTES = 128 * 1024 - 1
+_MAX_ARGUMENTS_BYTES = 1024 * 1024
 _START_SECONDS = 60.0
 _KILLS, _KILL_SECONDS = 3, 5.0
 _END_SECONDS = 10.0
@@ -187,5 +187,5 @@ def _check(command: Command) -> None:
     if not command.argv or any("\0" in part for part in parts):
         raise CommandRefused(problem="an argument is missing or has a zero byte.")
     sizes = [len(part.encode()) for part in parts]
-    if max(sizes) > _MOST_ARGUMENT_BYTES or sum(sizes) > _MOST_ARGUMENTS_BYTES:
+    if max(sizes) > _MAX_ARGUMENT_BYTES or sum(sizes) > _MAX_ARGUMENTS_BYTES:
         raise CommandRefused(problem="its arguments and variables are too long; use standard input.")

@@ -12,7 +12,7 @@ from aiodocker.execs import Exec
 from aiodocker.stream import Stream
 
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.ports import END, Execution, Part
+from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import SandboxLost
 
 _GONE = (404, 409)
@@ -114,7 +114,7 @@ class EngineContainer:
             shown = said.data.decode("utf-8", "replace").strip()[:200]
             raise SandboxLost(problem=f"its folders cannot be made writable ({shown}).")
 
-    async def execute(self, argv: Sequence[str], *, has_input: bool) -> Execution:
+    async def execute(self, argv: Sequence[str], *, has_input: bool) -> StartedCommand:
         try:
             made = await self.container.exec(list(argv), stdin=has_input, tty=False)
         except ENGINE_ERRORS as error:
@@ -142,7 +142,7 @@ class EngineContainer:
             raise lost(error) from error
         return bool(shown["State"]["Running"])
 
-    async def relay(self) -> Execution:
+    async def relay(self) -> StartedCommand:
         relay = await self.start_relay(self.container.id)
         self.relays.append(relay)
         return relay.connection

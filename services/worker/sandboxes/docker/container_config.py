@@ -34,7 +34,7 @@ _MASKED = [
 Config = dict[str, Any]
 
 
-class Dialect:
+class ContainerDialect:
     """The differences of Docker and podman, which reads the filter of system calls from a file."""
 
     def __init__(self, *, machine: str, podman_profile: str = "") -> None:
@@ -56,7 +56,7 @@ class Dialect:
         return f"{options},nr_inodes={files}" if files else options
 
 
-def sandbox_config(spec: SandboxSpec, image: str, user: int, dialect: Dialect) -> Config:
+def sandbox_config(spec: SandboxSpec, image: str, user: int, dialect: ContainerDialect) -> Config:
     limits = spec.limits
     folders = {
         "/tmp": dialect.folder(_TMP_BYTES, limits.files),  # noqa: S108  # inside
@@ -78,7 +78,7 @@ def sandbox_config(spec: SandboxSpec, image: str, user: int, dialect: Dialect) -
     return {**_held(image, user), "Hostname": "sandbox", "HostConfig": host}
 
 
-def relay_config(beside: str, image: str, user: int, dialect: Dialect) -> Config:
+def relay_config(beside: str, image: str, user: int, dialect: ContainerDialect) -> Config:
     """The relay shares the network of the sandbox and nothing else."""
     host = {
         **_closed_host(dialect),
@@ -107,7 +107,7 @@ def _held(image: str, user: int) -> Config:
     }
 
 
-def _closed_host(dialect: Dialect) -> Config:
+def _closed_host(dialect: ContainerDialect) -> Config:
     return {
         **dialect.masked,
         "AutoRemove": True,

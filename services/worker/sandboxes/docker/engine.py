@@ -28,7 +28,7 @@ from services.worker.sandboxes.docker.container_config import (
     FIRST_USER,
     USERS,
     Config,
-    Dialect,
+    ContainerDialect,
     relay_config,
     sandbox_config,
 )
@@ -65,7 +65,7 @@ class DockerEngine:
         self._image = image
         self._pulls = pulls
         self._docker: Docker | None = None
-        self._dialect: Dialect | None = None
+        self._dialect: ContainerDialect | None = None
         self._profile: Path | None = None
         self._environments: dict[str, Mapping[str, str]] = {}
         self._pulling = asyncio.Lock()
@@ -140,7 +140,7 @@ class DockerEngine:
             self._docker = Docker(url=_ANY_HOST, connector=connector, timeout=timeout)
         return self._docker
 
-    async def _ready(self) -> Dialect:
+    async def _ready(self) -> ContainerDialect:
         """Asked once. Raises CannotIsolate where no engine answers."""
         if self._dialect is None:
             try:
@@ -152,7 +152,7 @@ class DockerEngine:
                 raise CannotIsolate(problem=f"there is no filter of system calls for {machine}.")
             names = {component["Name"] for component in version.get("Components", ())}
             podman_profile = self._write_profile(machine) if _PODMAN in names else ""
-            self._dialect = Dialect(machine=machine, podman_profile=podman_profile)
+            self._dialect = ContainerDialect(machine=machine, podman_profile=podman_profile)
         return self._dialect
 
     def _write_profile(self, machine: str) -> str:

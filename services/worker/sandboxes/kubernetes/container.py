@@ -9,14 +9,14 @@ import aiohttp
 from kubernetes_asyncio.client import ApiException, CoreV1Api
 
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.ports import END, Execution, Part
+from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.kubernetes.pod import RELAY, SANDBOX
 
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
 _WRITE_BYTES = 32 * 1024
 # A command travels in an address.
-_MOST_COMMAND_BYTES = 256 * 1024
+_MAX_COMMAND_BYTES = 256 * 1024
 _NOT_FOUND = 404
 _KILLED = 137
 
@@ -83,15 +83,15 @@ class Pod:
     name: str
     environment: Mapping[str, str] = field(default_factory=dict)
     first: FirstProcess | None = None
-    relays: list[Execution] = field(default_factory=list)
+    relays: list[StartedCommand] = field(default_factory=list)
 
     async def hold(self) -> None:
         """Attaches to the first process, which ends with the connection. Raises SandboxNotOpened."""
         self.first = FirstProcess(await self._attach(SANDBOX))
         await self.first.wait_started()
 
-    async def execute(self, argv: Sequence[str], *, has_input: bool) -> Execution:
-        if sum(len(part.encode()) for part in argv) > _MOST_COMMAND_BYTES:
+    async def execute(self, argv: Sequence[str], *, has_input: bool) -> StartedCommand:
+        if sum(len(part.encode()) for part in argv) > _MAX_COMMAND_BYTES:
             raise CommandRefused(problem="its arguments and variables are too long; use standard input.")
         try:
             waiting = await self.sockets.connect_get_namespaced_pod_exec(
@@ -125,7 +125,7 @@ class Pod:
         is_ending = shown.metadata.deletion_timestamp is not None
         return shown.status.phase == "Running" and not is_ending
 
-    async def relay(self) -> Execution:
+    async def relay(self) -> StartedCommand:
         if self.relays:
             raise CommandRefused(problem="a pod has one model port, which is open already.")
         relay = await self._attach(RELAY)
@@ -139,7 +139,7 @@ class Pod:
             await self.first.close()
         await delete(self.api, self.namespace, self.name)
 
-    async def _attach(self, container: str) -> Execution:
+    async def _attach(self, container: str) -> StartedCommand:
         try:
             waiting = await self.sockets.connect_get_namespaced_pod_attach(
                 self.name,

@@ -189,7 +189,7 @@ async def test_limits_are_changed_by_operators_only(keyed: GatewayHarness) -> No
 
 
 async def test_operator_above_the_limit_may_raise_it_and_others_may_not(keyed: GatewayHarness) -> None:
-    keyed.scheduler.queue.most_requests = 0
+    keyed.scheduler.queue.max_requests = 0
     assert (await call(keyed, "PATCH", LIMITS, json=CHANGES, headers=OLGA))[0] == 200
     assert (await call(keyed, "PATCH", LIMITS, json=CHANGES, headers=ALICE))[0] == 429
     assert (await call(keyed, "GET", QUEUE, headers=OLGA))[0] == 429

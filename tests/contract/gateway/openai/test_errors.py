@@ -95,7 +95,7 @@ async def test_backend_that_is_away_is_unavailable(harness: GatewayHarness, clie
 
 
 async def test_too_many_requests_say_when_to_come_again(harness: GatewayHarness, client: AsyncOpenAI) -> None:
-    harness.scheduler.queue.most_requests = 1
+    harness.scheduler.queue.max_requests = 1
     await client.batches.list()
     with pytest.raises(openai.RateLimitError) as raised:
         await client.batches.list()

@@ -1,4 +1,4 @@
-"""An order of rollouts at the fake backends: two models, two tasks, two attempts, in every state shown."""
+"""An order of rollouts at the fake backends: two models, two tasks, two rollouts, in every state shown."""
 
 import json
 from typing import Any
@@ -65,7 +65,7 @@ def _run(run_id: str, model: str, state: run_pb2.RunState.ValueType) -> run_pb2.
 
 
 def put_rollouts(harness: GatewayHarness, text: str = "") -> rollouts_pb2.RolloutsOrder:
-    """The first model has ended and one attempt of it failed; the second has one attempt of four."""
+    """The first model has ended and one rollout of it failed; the second has one rollout of four."""
     first = _run(FIRST, "openai/fake", run_pb2.RUN_STATE_COMPLETED)
     second = _run(SECOND, "vllm/org/small", run_pb2.RUN_STATE_RUNNING)
     first.progress.completed, second.progress.completed = 4, 1

@@ -1,4 +1,4 @@
-"""Rollouts on pages: orders, the grid of attempts, a transcript step by step, hostile records."""
+"""Rollouts on pages: orders, the grid of rollouts, a transcript step by step, hostile records."""
 
 import json
 
@@ -53,7 +53,7 @@ async def test_a_list_without_orders_says_what_to_do(harness: GatewayHarness, pa
     assert (shown.status, said in shown.html) == (200, True)
 
 
-async def test_a_grid_has_every_attempt_with_its_outcome(harness: GatewayHarness) -> None:
+async def test_a_grid_has_every_rollout_with_its_outcome(harness: GatewayHarness) -> None:
     shown = await show(harness, f"/rollouts/{ORDER_ID}")
     cells = {
         attributes["href"]: attributes["class"]
@@ -129,17 +129,17 @@ async def test_a_run_leads_to_its_rollouts_and_they_to_it(harness: GatewayHarnes
 async def test_a_run_that_was_ordered_by_itself_shows_no_order(
     harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
 ) -> None:
-    """Its tasks are those of an order, its attempts and its user are its own."""
+    """Its tasks are those of an order, its rollouts and its user are its own."""
     del order.runs[0]
     harness.scheduler.runs[FIRST].order.rollouts = 1
     harness.scheduler.runs[FIRST].user = "bea"
     shown = await show(harness, f"/runs/{FIRST}/rollouts")
-    assert all(word in shown.html for word in ("mend-a-parser", "2 tasks × 1 attempt ", "by bea"))
+    assert all(word in shown.html for word in ("mend-a-parser", "2 tasks × 1 rollout ", "by bea"))
     assert ORDER_ID not in shown.html
     assert (await show(harness, f"/runs/{FIRST}/rollouts/1/1")).status == 200
 
 
-async def test_an_attempt_is_shown_whole(harness: GatewayHarness) -> None:
+async def test_a_rollout_is_shown_whole(harness: GatewayHarness) -> None:
     shown = await show(harness, f"/runs/{FIRST}/rollouts/1/2")
     for word in (
         "submitted its work",
@@ -171,13 +171,13 @@ async def test_a_long_transcript_comes_in_pages(harness: GatewayHarness) -> None
     assert ('id="step-120"' in last.html, f"{path}#transcript" in links(last)) == (True, True)
 
 
-async def test_a_failed_attempt_says_that_it_is_no_score(harness: GatewayHarness) -> None:
+async def test_a_failed_rollout_says_that_it_is_no_score(harness: GatewayHarness) -> None:
     shown = await show(harness, f"/runs/{FIRST}/rollouts/2/2")
     assert "The tests gave no result" in shown.html
     assert "It is in no figure" in shown.html
 
 
-async def test_an_attempt_that_goes_is_renewed_until_it_is_recorded(harness: GatewayHarness) -> None:
+async def test_a_rollout_that_goes_is_renewed_until_it_is_recorded(harness: GatewayHarness) -> None:
     path = f"/runs/{SECOND}/rollouts/2/1"
     waiting = await show(harness, path)
     assert ("not recorded yet" in waiting.html, 'hx-trigger="every 3s"' in waiting.html) == (True, True)

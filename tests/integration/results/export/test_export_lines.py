@@ -252,7 +252,7 @@ async def test_long_texts_come_a_few_at_a_time_and_none_is_lost(
     harness: ResultsHarness, session: PostgresSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_rows, "CHUNK_BYTES", 20_000)
-    monkeypatch.setattr(postgres_rows, "MOST_CHUNK_BYTES", 50_000)
+    monkeypatch.setattr(postgres_rows, "MAX_CHUNK_BYTES", 50_000)
     # Short ones first, so that the windows have grown when the long ones come.
     long = range(400, 430)
     samples = [asked(at, Prompt(f"{at}" * (5000 if at in long else 1))) for at in range(500)]

@@ -199,7 +199,7 @@ async def test_what_cannot_be_exported_is_reported_before_the_first_piece(
 
 
 async def test_a_run_larger_than_a_chunk_comes_out_whole_and_in_order(harness: ResultsHarness) -> None:
-    count = postgres_exports.FIRST_ROWS + postgres_exports.MOST_ROWS + 7
+    count = postgres_exports.FIRST_ROWS + postgres_exports.MAX_ROWS + 7
     long = await harness.open_run_of(count)
     for start in range(0, count, 400):
         await harness.send(batch(long.run_id, [answered(at) for at in range(start, min(start + 400, count))]))

@@ -19,7 +19,7 @@ from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.provider_engine import HttpEngine
-from services.worker.engines.http.responses import MOST_BYTES
+from services.worker.engines.http.responses import MAX_BYTES
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import ANY_SERVER, OPENAI, OpenAIApi, OpenAIServer
 from tests.fakes.eventually import eventually
@@ -240,7 +240,7 @@ async def test_echo_of_a_long_context_is_read_whatever_its_size(
 ) -> None:
     """Of each token some hundred bytes come back: what is too much depends on what was sent."""
     context = "a" * 100_000
-    reported = {"text_offset": [len(context)], "token_logprobs": [-1.0], "tokens": ["x" * MOST_BYTES]}
+    reported = {"text_offset": [len(context)], "token_logprobs": [-1.0], "tokens": ["x" * MAX_BYTES]}
     state.answer = {"choices": [{"index": 0, "logprobs": reported}]}
     scored = await openai.score_choices(MODEL, Prompt(context), [" yes"], truncate_left=False)
     assert scored.choices[0].token_count == 1

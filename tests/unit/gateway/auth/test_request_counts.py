@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proctor.values.run import USUAL_READS_PER_MINUTE, USUAL_REQUESTS_PER_MINUTE
+from proctor.values.run import DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
 from services.common.errors import TooManyRequests
 from services.gateway.auth import request_counts
 from services.gateway.auth.request_counts import (
@@ -51,15 +51,15 @@ def passed(counts: RequestCounts, user: str = "ann", *, is_read: bool = False, t
 
 def test_defaults_hold_before_the_scheduler_has_answered(counts: RequestCounts) -> None:
     for user in ("ann", "bob"):
-        assert passed(counts, user) == USUAL_REQUESTS_PER_MINUTE
-        assert passed(counts, user, is_read=True) == USUAL_READS_PER_MINUTE
+        assert passed(counts, user) == DEFAULT_REQUESTS_PER_MINUTE
+        assert passed(counts, user, is_read=True) == DEFAULT_READS_PER_MINUTE
 
 
 def test_counting_goes_on_from_what_the_scheduler_counted(counts: RequestCounts) -> None:
     counts.note("ann", counted(limit=10, remaining=4), is_read=False)
     assert passed(counts) == 4
     assert passed(counts, "bob") == 10
-    assert passed(counts, is_read=True) == USUAL_READS_PER_MINUTE
+    assert passed(counts, is_read=True) == DEFAULT_READS_PER_MINUTE
 
 
 def test_refusal_names_the_limit_and_the_rest_of_the_minute(counts: RequestCounts, clock: HeldClock) -> None:
@@ -106,8 +106,8 @@ def test_no_limit_is_none_here_either(counts: RequestCounts) -> None:
 def test_names_beyond_those_that_are_kept_share_one_allowance(
     counts: RequestCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_counts, "_MOST_COUNTS", 3)
+    monkeypatch.setattr(request_counts, "_MAX_COUNTS", 3)
     assert [passed(counts, name, tries=1) for name in ("a", "b", "c")] == [1, 1, 1]
     assert passed(counts, "d", tries=60) == 60
-    assert passed(counts, "e") == USUAL_REQUESTS_PER_MINUTE - 60
-    assert passed(counts, "a") == USUAL_REQUESTS_PER_MINUTE - 1
+    assert passed(counts, "e") == DEFAULT_REQUESTS_PER_MINUTE - 60
+    assert passed(counts, "a") == DEFAULT_REQUESTS_PER_MINUTE - 1

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from services.gateway.pages.compare.text_difference import MOST_CHANGES, MOST_CHARACTERS, own_pieces
+from services.gateway.pages.compare.text_difference import MAX_CHANGES, MAX_CHARACTERS, own_pieces
 
 
 def own_words(base: str, other: str) -> list[str]:
@@ -46,9 +46,9 @@ def longest_common(first: list[str], second: list[str]) -> int:
 
 
 def test_texts_with_little_in_common_are_shown_without_marks() -> None:
-    assert own_words("a " * MOST_CHANGES, "b " * MOST_CHANGES) == []
+    assert own_words("a " * MAX_CHANGES, "b " * MAX_CHANGES) == []
 
 
 def test_long_text_is_cut_and_says_so() -> None:
-    pieces = own_pieces("x", "y" * (MOST_CHARACTERS + 5))
+    pieces = own_pieces("x", "y" * (MAX_CHARACTERS + 5))
     assert pieces[-1].text.endswith("(5 more characters)")

@@ -11,7 +11,7 @@ from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import GoldenAnswer, latest_marks
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.side_by_side import (
-    MOST_SAME,
+    MAX_SAME,
     Placed,
     called,
     crowded_digests,
@@ -69,7 +69,7 @@ async def listed_in_pages(
 
 async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_outcomes, "FIRST_WINDOW", 2)
-    monkeypatch.setattr(list_outcomes, "MOST_WINDOW", 8)
+    monkeypatch.setattr(list_outcomes, "MAX_WINDOW", 8)
     rows = MemoryRows()
     plan, answers = await said_run(rows, 100), MemoryAnswers(rows)
     found, calls = await listed_in_pages(
@@ -113,8 +113,8 @@ def test_rows_are_paired_by_position_then_name_then_order_and_once_each() -> Non
 
 
 def test_only_samples_that_a_set_has_very_often_are_crowded() -> None:
-    rows = placed(*((at, "often", f"{at}") for at in range(MOST_SAME + 1)), (9999, "once", "x"))
-    usual = placed(*((at, "usual", f"{at}") for at in range(MOST_SAME)))
+    rows = placed(*((at, "often", f"{at}") for at in range(MAX_SAME + 1)), (9999, "once", "x"))
+    usual = placed(*((at, "usual", f"{at}") for at in range(MAX_SAME)))
     assert crowded_digests(usual, rows) == crowded_digests(rows, usual) == {b"often"}
 
 

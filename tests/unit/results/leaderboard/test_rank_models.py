@@ -18,7 +18,7 @@ from services.results.leaderboard.leaderboard import (
     uncompared,
     untested,
 )
-from services.results.leaderboard.rank_models import MOST_COMPARED, MOST_LISTED, LeaderboardQuery
+from services.results.leaderboard.rank_models import MAX_COMPARED, MAX_LISTED, LeaderboardQuery
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
 
@@ -143,7 +143,7 @@ async def test_what_one_reading_cannot_compare_is_shown_as_not_compared() -> Non
     for index in range(8):
         runs.add(f"p/{index}", 0.5 + index / 100)
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert len(runs.asked) == MOST_COMPARED < 8 * 7 / 2
+    assert len(runs.asked) == MAX_COMPARED < 8 * 7 / 2
     # The leader's pairs come first.
     assert {first for first, _ in runs.asked[:7]} == {leaderboard.entries[0].run.run_id}  # type: ignore[union-attr]  # no baseline
     assert [entry.tied_with for entry in leaderboard.entries] == [()] * 8
@@ -247,7 +247,7 @@ async def test_more_models_than_listed_are_counted() -> None:
     assert (len(leaderboard.entries), leaderboard.total_models) == (10, 12)
     assert len((await runs.rank_models.rank(replace(QUERY, limit=3))).entries) == 3
     with pytest.raises(InvalidParameter):
-        await runs.rank_models.rank(replace(QUERY, limit=MOST_LISTED + 1))
+        await runs.rank_models.rank(replace(QUERY, limit=MAX_LISTED + 1))
 
 
 async def test_a_project_has_a_leaderboard_of_its_own() -> None:

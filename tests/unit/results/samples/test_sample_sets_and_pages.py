@@ -16,7 +16,7 @@ from services.results.runs.errors import EpochOver, RecordNotFound
 from services.results.runs.open_run import OpenRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleNotFound
-from services.results.samples.store_sample_set import MOST_POSITIONS, ReadSamples, StoreSampleSet
+from services.results.samples.store_sample_set import MAX_POSITIONS, ReadSamples, StoreSampleSet
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_answers import MemoryAnswers
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
@@ -52,7 +52,7 @@ async def test_a_position_that_is_not_there_is_named() -> None:
 async def test_too_many_positions_and_bad_samples_are_refused() -> None:
     stores = memory_stores()
     with pytest.raises(InvalidParameter, match="positions must be at most"):
-        await ReadSamples(stores.sample_sets).read(new_id(), range(MOST_POSITIONS + 1))
+        await ReadSamples(stores.sample_sets).read(new_id(), range(MAX_POSITIONS + 1))
     with pytest.raises(InvalidParameter, match="digest of sample 0 must have 32 bytes"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), digest=b"short")])
     with pytest.raises(InvalidParameter, match="position must be 0 or more"):
@@ -135,7 +135,7 @@ async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
 
 
 async def test_a_page_ends_before_it_is_too_large_for_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_bytes, "MOST_BYTES_PER_PAGE", 1500)
+    monkeypatch.setattr(page_bytes, "MAX_BYTES_PER_PAGE", 1500)
     rows = MemoryRows()
     stores = memory_stores(rows)
     plan = await open_run(stores, [6])

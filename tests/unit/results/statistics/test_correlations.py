@@ -51,7 +51,7 @@ def test_positions_stand_for_numbers_in_a_rank_correlation() -> None:
 
 
 def test_unsorted_keys_are_the_same_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure_module, "MOST_UNITS", 20)
+    monkeypatch.setattr(figure_module, "MAX_UNITS", 20)
     samples, order = np.repeat(np.arange(40), 2), GENERATOR.permutation(80)
     straight = PairColumns(GOLD, NAMED, samples, np.tile(np.arange(2), 40))
     mixed = PairColumns(GOLD[order], NAMED[order], samples[order], np.tile(np.arange(2), 40)[order])
@@ -60,8 +60,8 @@ def test_unsorted_keys_are_the_same_units(monkeypatch: pytest.MonkeyPatch) -> No
         assert astuple(figure_of(metric, mixed)) == pytest.approx(figure, abs=1e-12)
 
 
-@pytest.mark.parametrize(("metric", "most_bytes"), [("spearman", 40), ("pearson", 44), ("mcc", 60)])
-def test_memory_of_a_figure_over_many_answers(metric: str, most_bytes: int) -> None:
+@pytest.mark.parametrize(("metric", "max_bytes"), [("spearman", 40), ("pearson", 44), ("mcc", 60)])
+def test_memory_of_a_figure_over_many_answers(metric: str, max_bytes: int) -> None:
     """Bytes per answer at the peak, those of its row included; a bootstrap needs the same for any number."""
     rows = 1_000_000
     named = np.random.default_rng(2).random(rows)
@@ -81,7 +81,7 @@ def test_memory_of_a_figure_over_many_answers(metric: str, most_bytes: int) -> N
     finally:
         tracemalloc.stop()
     assert figures[metric].n == rows
-    assert peak < BOOTSTRAP_BYTES + most_bytes * rows
+    assert peak < BOOTSTRAP_BYTES + max_bytes * rows
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
@@ -130,7 +130,7 @@ def test_the_error_over_many_samples_is_that_of_a_part_of_them(
     gold = (np.arange(4000) % 7).astype(np.float64)
     columns = PairColumns(gold, gold + np.random.default_rng(1).normal(0, 3, 4000))
     whole = figure_of(metric, columns)
-    monkeypatch.setattr(figure_module, "MOST_UNITS", 1000)
+    monkeypatch.setattr(figure_module, "MAX_UNITS", 1000)
     part = figure_of(metric, columns)
     assert (part.mean, part.n) == (whole.mean, whole.n)
     assert part.stderr == pytest.approx(whole.stderr, rel=0.15)

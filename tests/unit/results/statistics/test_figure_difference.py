@@ -174,7 +174,7 @@ def test_the_error_over_many_units_is_that_of_a_part_of_them(
         return difference_of_correlations(pairs, pearson if figure is pearson else spearman)
 
     whole = difference()
-    monkeypatch.setattr(figure_difference, "MOST_DRAWN_UNITS", 400)
+    monkeypatch.setattr(figure_difference, "MAX_DRAWN_UNITS", 400)
     part = difference()
     assert (part.difference, part.p_value) == (whole.difference, whole.p_value)
     assert part.stderr == pytest.approx(whole.stderr, rel=0.2)

@@ -252,7 +252,7 @@ def test_the_error_over_many_patterns_is_that_of_a_part_of_the_units(
     columns = labels(6000, classes=3)
     clustered = PairColumns(columns.gold, columns.predicted, clusters=np.arange(6000) // 3)
     whole = figure_of(metric, clustered)
-    monkeypatch.setattr(figure_module, "MOST_UNITS", 60)
+    monkeypatch.setattr(figure_module, "MAX_UNITS", 60)
     part = figure_of(metric, clustered)
     assert (part.mean, part.n) == (whole.mean, whole.n)
     assert part.stderr == pytest.approx(whole.stderr, rel=0.3)

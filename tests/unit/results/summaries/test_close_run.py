@@ -21,7 +21,7 @@ from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
 from services.results.summaries.close_run import TRIES
 from services.results.summaries.ports import Stores
-from services.results.summaries.show_summary import LEAST_KEPT_SECONDS
+from services.results.summaries.show_summary import MIN_KEPT_SECONDS
 from tests.fakes.results.memory_results import MemoryOutcomes, MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import (
     CHOICE_RECIPE,
@@ -202,7 +202,7 @@ async def test_partial_figures_are_kept_for_a_moment() -> None:
     assert (await recorder.summarize(plan.run_id)).answered == 1
     await recorder.record([batch(plan.run_id, [answered(1)])])
     assert (await recorder.summarize(plan.run_id)).answered == 1
-    recorder.clock.seconds += LEAST_KEPT_SECONDS
+    recorder.clock.seconds += MIN_KEPT_SECONDS
     assert (await recorder.summarize(plan.run_id)).answered == 2
 
 
@@ -363,7 +363,7 @@ async def test_a_close_that_nobody_asks_for_again_leaves_nothing_in_memory(
 async def test_closes_that_failed_and_are_not_asked_for_again_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(close_run, "MOST_REMEMBERED_FAILURES", 2)
+    monkeypatch.setattr(close_run, "MAX_REMEMBERED_FAILURES", 2)
     recorder = Recorder()
     away = AwayOutcomes(recorder.rows)
     closing = close_run_of(replace(recorder.stores, outcomes=away), recorder.clock).close_run

@@ -11,7 +11,7 @@ from services.results.runs.run_plan import RunRecord
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import (
     KEPT_PER_SECOND_OF_COMPUTING,
-    LEAST_KEPT_SECONDS,
+    MIN_KEPT_SECONDS,
     PartialSummaries,
 )
 from tests.fakes.results.recorded_run import plan_of
@@ -77,7 +77,7 @@ async def test_what_cost_much_is_kept_long() -> None:
     assert (await recorder.partials.of(RECORD)).total == 1
     recorder.seconds += 1
     assert (await recorder.partials.of(RECORD)).total == 2
-    recorder.seconds += LEAST_KEPT_SECONDS
+    recorder.seconds += MIN_KEPT_SECONDS
     assert (await recorder.partials.of(RECORD)).total == 3
 
 

@@ -189,7 +189,7 @@ async def _state(harness: SchedulerHarness, run_id: RunId) -> str:
 async def test_a_pool_whose_shards_nobody_takes_leaves_room_for_those_of_others() -> None:
     """Of a stream of 500 bytes 400 are shared, which one shard may pass."""
     harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=credit_rule(floor=20))
-    harness.stream.payload_bytes, harness.stream.most_bytes = 100, 500
+    harness.stream.payload_bytes, harness.stream.stream_bytes = 100, 500
     lead = replace(leading(harness), pools=("remote", "local"))
     orphan = await harness.submit(toy_order(tasks=("say",)))
     task = asyncio.ensure_future(lead.lead(harness.fencing_token))

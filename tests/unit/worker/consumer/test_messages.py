@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
-from proctor.values.generation import USUAL_MAX_TOKENS
+from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.outcome import ChoiceScore, Failure, FailureClass
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
@@ -93,7 +93,7 @@ def test_what_is_not_set_is_left_to_the_engine() -> None:
     work = work_shard(1, [7])
     work.params.Clear()
     sampling = shard_from_proto(work, SENT_AT, completes_text=True).sampling
-    assert (sampling.max_tokens, sampling.temperature) == (USUAL_MAX_TOKENS, 0.0)
+    assert (sampling.max_tokens, sampling.temperature) == (DEFAULT_MAX_TOKENS, 0.0)
     assert (sampling.top_p, sampling.top_k, sampling.seed, sampling.repetition_penalty) == (None,) * 4
 
 

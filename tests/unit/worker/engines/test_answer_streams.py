@@ -9,7 +9,7 @@ import pytest
 from services.worker.engines import engine
 from services.worker.engines.anthropic import responses as anthropic_answers
 from services.worker.engines.anthropic.responses import AnthropicStream
-from services.worker.engines.engine import LONGEST_ANSWER_CHARACTERS
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS
 from services.worker.engines.gemini import responses as gemini_answers
 from services.worker.engines.gemini.responses import GeminiStream
 from services.worker.engines.http.event_stream import StreamEvent
@@ -235,7 +235,7 @@ def test_other_choices_than_the_first_are_passed_over() -> None:
 def test_text_beyond_the_longest_answer_is_dropped_and_refused() -> None:
     stream, chunk = OpenAIStream(is_chat=False), "x" * 100_000
     event = StreamEvent(b'{"choices": [{"text": "' + chunk.encode() + b'"}]}')
-    for _ in range(3 * LONGEST_ANSWER_CHARACTERS // len(chunk)):
+    for _ in range(3 * MAX_ANSWER_CHARACTERS // len(chunk)):
         stream.add(event)
     [choice] = stream.document()["choices"]
-    assert LONGEST_ANSWER_CHARACTERS < len(choice["text"]) <= LONGEST_ANSWER_CHARACTERS + len(chunk)
+    assert MAX_ANSWER_CHARACTERS < len(choice["text"]) <= MAX_ANSWER_CHARACTERS + len(chunk)

@@ -6,7 +6,7 @@ import pytest
 
 from services.worker.engines import engine
 from services.worker.engines.parsed_json import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     choice_schema,
     count_of,
     moment_of,
@@ -49,7 +49,7 @@ def test_odd_times_are_unknown(value: object) -> None:
 
 @pytest.mark.parametrize(
     ("value", "tokens"),
-    [(MOST_TOKENS, MOST_TOKENS), (MOST_TOKENS + 1, 0), (2**63 - 1, 0), (1e18, 0), (-1, 0), (True, 0)],
+    [(MAX_TOKENS, MAX_TOKENS), (MAX_TOKENS + 1, 0), (2**63 - 1, 0), (1e18, 0), (-1, 0), (True, 0)],
 )
 def test_more_tokens_than_any_answer_has_are_not_counted(value: object, tokens: int) -> None:
     assert tokens_of(value) == tokens

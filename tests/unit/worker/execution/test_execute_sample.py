@@ -12,7 +12,7 @@ from proctor.values.outcome import Failure, FailureClass
 from proctor.values.sample import Prompt
 from services.common.clock import Clock
 from services.worker.engines.engine import (
-    LONGEST_ANSWER_CHARACTERS,
+    MAX_ANSWER_CHARACTERS,
     EngineCache,
     EngineDied,
     EngineFailure,
@@ -243,7 +243,7 @@ async def test_equal_choices_are_refused_unless_scored_by_log_likelihood(method:
 
 async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:
     async def endless(_: str) -> str:
-        return "x" * (LONGEST_ANSWER_CHARACTERS + 1)
+        return "x" * (MAX_ANSWER_CHARACTERS + 1)
 
     failure = await failure_of(ScriptedEngine(endless), a_shard(7))
     assert failure.failure_class is FailureClass.PROVIDER_ERROR
@@ -302,7 +302,7 @@ async def test_a_row_with_invalid_parameters_is_refused_and_nothing_is_sent() ->
 
 
 async def test_text_and_whole_answer_together_are_bounded() -> None:
-    half = "x" * (LONGEST_ANSWER_CHARACTERS // 2 + 1)
+    half = "x" * (MAX_ANSWER_CHARACTERS // 2 + 1)
 
     class LongEngine(ScriptedEngine):
         async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:

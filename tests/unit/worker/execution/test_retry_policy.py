@@ -4,9 +4,9 @@ import pytest
 
 from services.worker.engines.engine import ProviderFailed, RequestRefused
 from services.worker.execution.execute_sample import RetryPolicy
-from services.worker.rate_limits.waits import LONGEST_RETRY_AFTER_SECONDS, Backoff
+from services.worker.rate_limits.waits import MAX_RETRY_AFTER_SECONDS, Backoff
 
-BACKOFF = Backoff(first_seconds=1.0, longest_seconds=10.0)
+BACKOFF = Backoff(first_seconds=1.0, max_seconds=10.0)
 POLICY = RetryPolicy(BACKOFF, max_tries=3)
 DRAWS = 2000
 
@@ -41,4 +41,4 @@ def test_retry_after_is_the_least_delay_with_jitter_on_top() -> None:
 def test_a_day_that_the_provider_names_is_not_waited_for() -> None:
     delay = POLICY.delay_seconds(ProviderFailed("503", retry_after_seconds=86400), 1)
     assert delay is not None
-    assert LONGEST_RETRY_AFTER_SECONDS <= delay <= LONGEST_RETRY_AFTER_SECONDS + 1
+    assert MAX_RETRY_AFTER_SECONDS <= delay <= MAX_RETRY_AFTER_SECONDS + 1

@@ -9,7 +9,7 @@ from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
 from services.scheduler.rate_limits.assign_quotas import quota_for
 from services.scheduler.rate_limits.rate_meter import RateMeter, RateReport
 from services.worker.rate_limits.limiter import ProviderRateLimiter, QuotaShare, RateLimiters
-from services.worker.rate_limits.waits import LONGEST_RETRY_AFTER_SECONDS, Backoff
+from services.worker.rate_limits.waits import MAX_RETRY_AFTER_SECONDS, Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
 A_DAY = 86400.0
@@ -87,7 +87,7 @@ async def test_one_request_a_minute_asks_whether_the_provider_still_refuses(prov
         await asyncio.sleep(600)
         assert 8 <= len(provider.refused) - at_once <= 10
         provider.is_open = True
-        await asyncio.wait(samples, timeout=1.2 * LONGEST_RETRY_AFTER_SECONDS)
+        await asyncio.wait(samples, timeout=1.2 * MAX_RETRY_AFTER_SECONDS)
         assert all(sample.done() for sample in samples)
 
 
@@ -101,7 +101,7 @@ async def test_ten_workers_together_send_little_more_than_one(provider: Provider
     await asyncio.sleep(1800)
     assert 25 <= len(provider.refused) - at_once <= 90
     provider.is_open = True
-    await asyncio.sleep(1.3 * LONGEST_RETRY_AFTER_SECONDS)
+    await asyncio.sleep(1.3 * MAX_RETRY_AFTER_SECONDS)
     assert provider.taken
     # A rate that was found while it refused is raised step by step.
     await asyncio.wait(samples, timeout=600)
@@ -114,7 +114,7 @@ async def test_a_quota_with_a_far_resume_at_is_capped() -> None:
     """Such as that of a leader whose clock is wrong."""
     limiter = a_limiter()
     limiter.apply_quota(QuotaShare(resume_at=CLOCK.now() + timedelta(days=1)))
-    await asyncio.wait_for(limiter.acquire(), 1.2 * LONGEST_RETRY_AFTER_SECONDS)
+    await asyncio.wait_for(limiter.acquire(), 1.2 * MAX_RETRY_AFTER_SECONDS)
 
 
 @in_virtual_time

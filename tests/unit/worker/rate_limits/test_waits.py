@@ -9,7 +9,7 @@ import pytest
 from services.worker.rate_limits.waits import Backoff, TokenBucket
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
-BACKOFF = Backoff(first_seconds=0.5, longest_seconds=20.0)
+BACKOFF = Backoff(first_seconds=0.5, max_seconds=20.0)
 
 
 @pytest.mark.parametrize(("failures", "bound"), [(1, 0.5), (2, 1.0), (4, 4.0), (7, 20.0), (100_000, 20.0)])

@@ -23,7 +23,7 @@ _NS_GET_PARENT = 0xB702
 # Code of models runs after the worker's own loops, which keep requests and ack deadlines going.
 _NICE = 10
 # `RLIMIT_NOFILE` of the sandbox: no file of the launcher is numbered higher.
-_MOST_FILES = 1024
+_MAX_FILES = 1024
 _KINDS = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWPID
@@ -145,7 +145,7 @@ def _become_command(request: dict[str, Any], groups: Sequence[int], program: byt
     try:
         os.chdir(request["cwd"])
         # Everything beyond the three of the command: no file of ours gets inside.
-        os.closerange(3, max(_MOST_FILES, *groups, 3) + 1)
+        os.closerange(3, max(_MAX_FILES, *groups, 3) + 1)
         syscalls.drop_capabilities()
         # Last: the filter refuses some of the calls above.
         syscalls.install_filter(program)

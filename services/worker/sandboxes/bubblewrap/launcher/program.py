@@ -35,7 +35,7 @@ from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
 # A SOCK_SEQPACKET message is one piece; the client refuses requests beyond half of this.
 PACKET_BYTES = 256 * 1024
 # Standard input, output and error of a command.
-_MOST_FILES = 3
+_MAX_FILES = 3
 # Without sandboxes to watch only their lifetimes are looked after.
 _IDLE_SECONDS = 1.0
 # Below `_STOP_SECONDS` of the client, which then kills the launcher.
@@ -96,7 +96,7 @@ class Launcher:
 
     def _receive(self) -> bool:
         """False where the worker has closed the socket."""
-        space = socket.CMSG_SPACE(_MOST_FILES * 4)
+        space = socket.CMSG_SPACE(_MAX_FILES * 4)
         content, extra, _, _ = self._control.recvmsg(PACKET_BYTES, space, socket.MSG_CMSG_CLOEXEC)
         files = array.array("i")
         for _, _, sent in extra:

@@ -22,7 +22,7 @@ CLONE_NEWNET = 0x4000_0000
 
 # From linux/capability.h: two words of 32 bits, of which today's kernels use 41.
 _CAPABILITY_VERSION_3 = 0x2008_0522
-_MOST_CAPABILITIES = 64
+_MAX_CAPABILITIES = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -48,7 +48,7 @@ def setns(file: int, kinds: int) -> None:
 
 def drop_capabilities() -> None:
     """All sets, for good: nothing that is run later gains one."""
-    for capability in range(_MOST_CAPABILITIES):
+    for capability in range(_MAX_CAPABILITIES):
         # The first one that this kernel does not have ends the list.
         if _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break

@@ -9,7 +9,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.run_slots import (
-    LONGEST_PLANNING,
+    MAX_PLANNING,
     RunSlot,
     SlotChanges,
     SlotRequest,
@@ -117,7 +117,7 @@ def test_lowered_limit_takes_no_slot_away_and_gives_none_beyond_those_there_are(
 def test_user_with_few_slots_gives_none_while_one_with_more_could() -> None:
     slots = [slot("a1", 300, planned=False), slot("a2", 300, planned=False), slot("b1", 900)]
     assert settle(slots, [request("c1")]) == moves("")
-    late = LONGEST_PLANNING.total_seconds()
+    late = MAX_PLANNING.total_seconds()
     assert settle([slot("a1", late, planned=False), *slots[1:]], [request("c1")]) == moves("c1", "a1")
 
 

@@ -7,7 +7,7 @@ import pytest
 from proctor.values.scoring import MetricUse
 from services.common.errors import ErrorKind
 from services.scheduler.suites.errors import InvalidMetric, UnknownDatasetMetric
-from services.scheduler.suites.format.metrics import MOST_METRICS, resolve_dataset_metrics, supported_metrics
+from services.scheduler.suites.format.metrics import MAX_METRICS, resolve_dataset_metrics, supported_metrics
 
 
 def test_short_names_stand_for_the_metrics_of_free_text() -> None:
@@ -79,5 +79,5 @@ def test_what_is_wrong_with_an_option_is_one_sentence(use: MetricUse, sentence: 
 def test_the_same_metric_twice_is_refused_whatever_it_is_called() -> None:
     with pytest.raises(InvalidMetric, match="squad_f1 is there twice"):
         resolve_dataset_metrics([MetricUse("f1"), MetricUse("squad_f1")])
-    with pytest.raises(InvalidMetric, match=f"at most {MOST_METRICS} metrics"):
-        resolve_dataset_metrics([MetricUse("contains")] * (MOST_METRICS + 1))
+    with pytest.raises(InvalidMetric, match=f"at most {MAX_METRICS} metrics"):
+        resolve_dataset_metrics([MetricUse("contains")] * (MAX_METRICS + 1))

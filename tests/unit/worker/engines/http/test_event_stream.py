@@ -8,7 +8,7 @@ import pytest
 from services.worker.engines.engine import ProviderFailed
 from services.worker.engines.http.event_stream import (
     END_OF_STREAM,
-    LONGEST_EVENT_BYTES,
+    MAX_EVENT_BYTES,
     EventReader,
     JsonLines,
     ServerSentEvents,
@@ -81,4 +81,4 @@ def test_documents_are_read_alike_wherever_their_lines_are_cut() -> None:
 )
 def test_an_endless_event_is_refused(reader: EventReader, piece: bytes) -> None:
     with pytest.raises(ProviderFailed, match="without an end"):
-        read(reader, [piece] * (LONGEST_EVENT_BYTES // 65536 + 1))
+        read(reader, [piece] * (MAX_EVENT_BYTES // 65536 + 1))

@@ -13,7 +13,7 @@ from services.scheduler.uploads.task_sets.task_set import is_digest, tasks_key
 
 
 @dataclass(frozen=True, slots=True)
-class FindTasks:
+class FindStoredTasks:
     sets: TaskSetStore
     objects: ObjectStore
     read: Callable[[bytes], Sequence[RolloutTask]]

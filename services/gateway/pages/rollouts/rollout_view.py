@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
-from services.gateway.pages.rollouts.grid_view import Attempt, attempt_of
+from services.gateway.pages.rollouts.grid_view import RolloutMark, rollout_mark
 from services.gateway.pages.rollouts.list_view import LIVE
 from services.gateway.pages.rollouts.record import Record, Step, record_of
 from services.gateway.pages.runs_table import RunRow
@@ -16,23 +16,23 @@ STEPS_PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutKey:
-    """Which rollout: a task and an attempt, both from 1."""
+class RolloutPosition:
+    """Which rollout: a task and a rollout, both from 1."""
 
     task: int
-    attempt: int
+    rollout: int
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptView:
+class RolloutView:
     """One rollout; nothing is recorded of it while it goes or waits. `steps` are those of this page."""
 
     run: RunRow
-    key: RolloutKey
+    key: RolloutPosition
     name: str
     tasks: int
-    attempts: int
-    shown: Attempt
+    rollouts: int
+    shown: RolloutMark
     instruction: str
     record: Record
     answer: str
@@ -62,47 +62,47 @@ class AttemptView:
         after = self.first_step + STEPS_PER_PAGE
         return after if after <= len(self.record.steps) else None
 
-    def at(self, task: int, attempt: int) -> str:
+    def at(self, task: int, rollout: int) -> str:
         """The address of a rollout of the run; "" where there is none."""
-        if not (1 <= task <= self.tasks and 1 <= attempt <= self.attempts):
+        if not (1 <= task <= self.tasks and 1 <= rollout <= self.rollouts):
             return ""
-        return f"{self.grid}/{task}/{attempt}"
+        return f"{self.grid}/{task}/{rollout}"
 
     def from_step(self, number: int) -> str:
         query = f"?{urlencode({'step': number})}" if number > 1 else ""
-        return f"{self.at(self.key.task, self.key.attempt)}{query}#transcript"
+        return f"{self.at(self.key.task, self.key.rollout)}{query}#transcript"
 
     @property
     def earlier(self) -> str:
         """The rollout before this one, of the same task or the one before."""
-        task, attempt = self.key.task, self.key.attempt
-        return self.at(task, attempt - 1) or self.at(task - 1, self.attempts)
+        task, rollout = self.key.task, self.key.rollout
+        return self.at(task, rollout - 1) or self.at(task - 1, self.rollouts)
 
     @property
     def later(self) -> str:
-        task, attempt = self.key.task, self.key.attempt
-        return self.at(task, attempt + 1) or self.at(task + 1, 1)
+        task, rollout = self.key.task, self.key.rollout
+        return self.at(task, rollout + 1) or self.at(task + 1, 1)
 
 
-def attempt_view(
+def rollout_view(
     run: RunRow,
     order: rollouts_pb2.RolloutsOrder,
-    key: RolloutKey,
+    key: RolloutPosition,
     recorded: outcome_pb2.RecordedOutcome | None,
     shown: tuple[int, int, datetime],
-) -> AttemptView:
-    """`shown`: the attempts at each task, the first step of the page, and the time."""
-    attempts, first_step, now = shown
+) -> RolloutView:
+    """`shown`: the rollouts at each task, the first step of the page, and the time."""
+    rollouts, first_step, now = shown
     outcome = recorded.outcome if recorded else outcome_pb2.Outcome()
     record = record_of(outcome.answer.body_json)
     first = max(1, min(first_step, len(record.steps)))
-    return AttemptView(
+    return RolloutView(
         run=run,
         key=key,
         name=order.task_ids[key.task - 1],
         tasks=len(order.task_ids),
-        attempts=attempts,
-        shown=attempt_of(key.attempt, recorded),
+        rollouts=rollouts,
+        shown=rollout_mark(key.rollout, recorded),
         instruction=recorded.prompt if recorded else "",
         record=record,
         answer=outcome.answer.text,
