@@ -390,16 +390,20 @@ class GetRolloutsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ORDER_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     order_id: _builtins.str
-    """UUID."""
+    """UUID; empty where run_id is given."""
+    run_id: _builtins.str
+    """UUID of a run: the order that submitted it. Fails with NOT_FOUND for a run that was ordered by itself."""
     def __init__(
         self,
         *,
         order_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["order_id", b"order_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["order_id", b"order_id", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -77,7 +77,7 @@ class RolloutServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetRollouts(self, request, context):
-        """Returns one order with its runs.
+        """Returns one order with its runs, by its id or by one of its runs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,7 +40,7 @@ class RolloutServiceStub:
     OrderRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
     GetRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]
-    """Returns one order with its runs."""
+    """Returns one order with its runs, by its id or by one of its runs."""
     ListRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsRequest, _rollout_service_pb2.ListRolloutsResponse]
     """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
@@ -56,7 +56,7 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     OrderRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]  # type: ignore[assignment]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
     GetRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]  # type: ignore[assignment]
-    """Returns one order with its runs."""
+    """Returns one order with its runs, by its id or by one of its runs."""
     ListRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsRequest, _rollout_service_pb2.ListRolloutsResponse]  # type: ignore[assignment]
     """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
@@ -87,7 +87,7 @@ class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rollout_service_pb2.GetRolloutsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_rollout_service_pb2.GetRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.GetRolloutsResponse]]:
-        """Returns one order with its runs."""
+        """Returns one order with its runs, by its id or by one of its runs."""
 
     @_abc_1.abstractmethod
     def ListRollouts(

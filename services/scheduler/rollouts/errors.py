@@ -8,3 +8,10 @@ class RolloutsNotFound(DomainError):
 
     kind = ErrorKind.NOT_FOUND
     reason = "ROLLOUTS_NOT_FOUND"
+
+
+class NoRolloutsOfRun(DomainError):
+    """No order of rollouts submitted the run {run_id}. List the orders there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "ROLLOUTS_NOT_FOUND"

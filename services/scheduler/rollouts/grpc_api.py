@@ -12,7 +12,7 @@ from proctor.v1 import rollout_pb2, rollout_service_pb2_grpc
 from proctor.v1 import rollout_service_pb2 as messages
 from proctor.values.names.suite_name import split_name
 from proctor.values.rollout import AgentKind, RolloutAgent
-from proctor.values.run import RunState
+from proctor.values.run import RunId, RunState
 from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.enums import member_of
 from proctor.wire.values import PARAMS
@@ -20,7 +20,7 @@ from services.common.checked_fields import InvalidPageToken, InvalidParameter, c
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
-from services.scheduler.rollouts.errors import RolloutsNotFound
+from services.scheduler.rollouts.errors import NoRolloutsOfRun, RolloutsNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
@@ -113,8 +113,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
     async def GetRollouts(
         self, request: messages.GetRolloutsRequest, context: RpcContext
     ) -> messages.GetRolloutsResponse:
-        view = await self.orders.get(_order_id(request.order_id))
-        return messages.GetRolloutsResponse(order=order_to_proto(view))
+        return messages.GetRolloutsResponse(order=order_to_proto(await self._order(request)))
 
     async def ListRollouts(
         self, request: messages.ListRolloutsRequest, context: RpcContext
@@ -127,6 +126,14 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
             next_page_token="" if is_last else _token_behind(page.orders[-1].order, page.total),
             total=page.total,
         )
+
+    async def _order(self, request: messages.GetRolloutsRequest) -> OrderView:
+        if not request.run_id:
+            return await self.orders.get(_order_id(request.order_id))
+        if request.order_id:
+            sentence = "order_id must be empty where run_id is given."
+            raise InvalidParameter(field="order_id", sentence=sentence)
+        return await self.orders.of_run(_run_id(request.run_id))
 
 
 def order_to_proto(view: OrderView) -> messages.RolloutsOrder:
@@ -141,6 +148,14 @@ def _order_id(text: str) -> str:
         return str(UUID(text))
     except ValueError as error:
         raise RolloutsNotFound(order_id=text) from error
+
+
+def _run_id(text: str) -> RunId:
+    """Raises NoRolloutsOfRun for a text that is no UUID."""
+    try:
+        return RunId(str(UUID(text)))
+    except ValueError as error:
+        raise NoRolloutsOfRun(run_id=text) from error
 
 
 def _filter(request: messages.ListRolloutsRequest) -> OrderFilter:

@@ -17,6 +17,11 @@ SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, ta
 FROM rollouts_orders
 WHERE order_id = $1 AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
 
+-- name: get_order_of_run: Return the order that submitted a run ($1 run)
+SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
+FROM rollouts_orders
+WHERE run_ids @> ARRAY[$1::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = $1::uuid);
+
 -- name: list_rollouts_orders: Return a page of orders that still have a run, newest first ($1 suite, $2 version, $3 model, $4 project, $5 state of a run, $6 time and $7 order that it begins after, $8 size)
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders

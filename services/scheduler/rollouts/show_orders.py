@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.run import RunId
 from services.scheduler.rollouts.stored_order import (
     OrderCursor,
     OrderFilter,
@@ -37,6 +38,11 @@ class ShowOrders:
     async def get(self, order_id: str) -> OrderView:
         """Raises `RolloutsNotFound`."""
         [shown] = await self._with_runs([await self.orders.get(order_id)])
+        return shown
+
+    async def of_run(self, run_id: RunId) -> OrderView:
+        """Raises `NoRolloutsOfRun`."""
+        [shown] = await self._with_runs([await self.orders.of_run(run_id)])
         return shown
 
     async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderViews:

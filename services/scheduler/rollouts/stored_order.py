@@ -69,6 +69,10 @@ class RolloutsOrderStore(Protocol):
         """Raises `RolloutsNotFound`."""
         ...
 
+    async def of_run(self, run_id: RunId) -> StoredOrder:
+        """The order that submitted a run. Raises `NoRolloutsOfRun`."""
+        ...
+
     async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage: ...
 
     async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:

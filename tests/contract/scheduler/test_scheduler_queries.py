@@ -86,6 +86,7 @@ HOT = {
         f"{RUN}, 'ann', 1, 'mine', 1, '{{}}', 1, '{{one}}', '{{x}}', '{{{RUN[1:-1]}}}', '2026-06-01'"
     ),
     "get_rollouts_order": RUN,
+    "get_order_of_run": RUN,
     "list_rollouts_orders": f"NULL, NULL, NULL, NULL, NULL, '2026-06-01', {RUN}, 20",
     "runs_of_orders": f"'{{{RUN[1:-1]}}}'",
     "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",

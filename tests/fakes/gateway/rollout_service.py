@@ -27,7 +27,8 @@ class FakeRollouts(rollout_grpc.RolloutServiceServicer):
         self, request: messages.GetRolloutsRequest, context: Any
     ) -> messages.GetRolloutsResponse:
         for order in self.orders:
-            if order.order_id == request.order_id:
+            own = [run.run_id for run in order.runs]
+            if request.run_id in own if request.run_id else order.order_id == request.order_id:
                 return messages.GetRolloutsResponse(order=order)
         sentence = f"There is no order of rollouts {request.order_id}."
         raise refused(ErrorKind.NOT_FOUND, "ROLLOUTS_NOT_FOUND", sentence, order_id=request.order_id)

@@ -12,6 +12,7 @@ from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.wire.enums import value_of
+from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import full_model
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import (
@@ -98,8 +99,7 @@ async def show_order(
 
 @router.get("/runs/{job_id}/rollouts")
 async def show_run(page: PageOf, backends: BackendCalls, now: Now, job_id: JobId, query: Grid) -> Response:
-    run = await backends.scheduler.run(job_id)
-    order = await _order_of(backends.scheduler, run)
+    run, order = await _run_and_order(backends.scheduler, job_id)
     parts = await _parts(backends, order, [run], query.index)
     view = grid_view(f"/runs/{job_id}/rollouts", order, parts, _within(query.index, order), now)
     return page.show("rollouts/grid", view, part="rollouts/grid_part")
@@ -109,8 +109,7 @@ async def show_run(page: PageOf, backends: BackendCalls, now: Now, job_id: JobId
 async def show_rollout(  # noqa: PLR0913, PLR0917  # dependencies and the parts of the address
     page: PageOf, backends: BackendCalls, now: Now, job_id: JobId, task: str, rollout: str, step: str = ""
 ) -> Response:
-    run = await backends.scheduler.run(job_id)
-    order = await _order_of(backends.scheduler, run)
+    run, order = await _run_and_order(backends.scheduler, job_id)
     key, rollouts = RolloutPosition(_number(task), _number(rollout)), max(1, run.order.rollouts)
     if not (1 <= key.task <= len(order.task_ids) and 1 <= key.rollout <= rollouts):
         raise NoSuchRollout(run_id=job_id, task=task, rollout=rollout)
@@ -119,19 +118,32 @@ async def show_rollout(  # noqa: PLR0913, PLR0917  # dependencies and the parts 
     return page.show("rollouts/rollout", view, part="rollouts/rollout_part")
 
 
-async def _order_of(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
-    """The order that the run belongs to, else its tasks as one without an id. Raises NotOfRollouts."""
+async def _run_and_order(scheduler: Scheduler, run_id: str) -> tuple[run_pb2.Run, rollouts_pb2.RolloutsOrder]:
+    """The order that submitted the run, else its tasks as one without an id. Raises NotOfRollouts."""
+    run, order = await asyncio.gather(scheduler.run(run_id), _order_of(scheduler, run_id))
+    return run, order or await _order_alone(scheduler, run)
+
+
+async def _order_of(scheduler: Scheduler, run_id: str) -> rollouts_pb2.RolloutsOrder | None:
+    """None for a run that was ordered by itself."""
+    try:
+        request = rollouts_pb2.GetRolloutsRequest(run_id=run_id)
+        return (await scheduler.rollouts.GetRollouts(request)).order
+    except DomainError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return None
+
+
+async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
+    """An order of this run only, over the tasks of an order of its suite. Raises NotOfRollouts."""
     if not run.suite_version:
         raise NotOfRollouts(run_id=run.run_id)
     name = f"{run.order.suite}@{run.suite_version}"
-    request = rollouts_pb2.ListRolloutsRequest(name=name, page_size=100)
+    request = rollouts_pb2.ListRolloutsRequest(name=name, page_size=1)
     orders = (await scheduler.rollouts.ListRollouts(request)).orders
-    own = [order for order in orders if any(each.run_id == run.run_id for each in order.runs)]
     if not orders:
         raise NotOfRollouts(run_id=run.run_id)
-    if own:
-        return own[0]
-    # The run was ordered by itself, over the tasks of an order.
     alone = rollouts_pb2.RolloutsOrder()
     alone.CopyFrom(orders[0])
     alone.order_id, alone.user, alone.rollouts = "", run.user, run.order.rollouts or 1

@@ -126,6 +126,19 @@ async def test_a_run_leads_to_its_rollouts_and_they_to_it(harness: GatewayHarnes
     assert f"/runs/{RUN_ID}/rollouts" not in links(await show(harness, f"/runs/{RUN_ID}"))
 
 
+async def test_the_order_of_a_run_is_found_however_many_are_newer(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    for number in range(150):
+        newer = rollouts_pb2.RolloutsOrder(order_id=f"{RUN_ID[:-4]}{number:04}")
+        newer.MergeFrom(rollouts_pb2.RolloutsOrder(name=order.name, suite_version=order.suite_version))
+        harness.scheduler.rollouts.orders.insert(0, newer)
+    grid = await show(harness, f"/runs/{FIRST}/rollouts")
+    assert f"/rollouts/{ORDER_ID}" in links(grid)
+    # Only the order of the run is read.
+    assert harness.scheduler.rollouts.listed == []
+
+
 async def test_a_run_that_was_ordered_by_itself_shows_no_order(
     harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
 ) -> None:

@@ -13,7 +13,7 @@ from proctor.values.rollout import AgentKind, RolloutAgent
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession
 from services.scheduler.postgres import QUERIES
-from services.scheduler.rollouts.errors import RolloutsNotFound
+from services.scheduler.rollouts.errors import NoRolloutsOfRun, RolloutsNotFound
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
 from services.scheduler.suites.errors import UnknownSuite
@@ -101,6 +101,20 @@ async def test_an_order_without_a_run_is_not_shown_and_can_be_ordered_anew(
     assert (await orders.page(OrderFilter(), 10, None)).total == 0
     again = await ordered(stores, orders, order_id=refused.order_id)
     assert await orders.get(refused.order_id) == again
+
+
+async def test_the_order_of_a_run_is_found_while_the_run_is_there(
+    pool: asyncpg.Pool, stores: Stores, orders: PostgresRolloutsOrders
+) -> None:
+    first, second = await ordered(stores, orders, 1), await ordered(stores, orders, 2)
+    assert [await orders.of_run(run_id) for run_id in first.run_ids] == [first, first]
+    assert await orders.of_run(second.run_ids[1]) == second
+    gone, left = first.run_ids
+    await pool.execute("DELETE FROM runs WHERE run_id = $1", gone)
+    assert await orders.of_run(left) == first
+    for run_id in (gone, new_run().run_id):
+        with pytest.raises(NoRolloutsOfRun):
+            await orders.of_run(run_id)
 
 
 async def test_an_order_of_a_version_that_is_gone_is_refused(
