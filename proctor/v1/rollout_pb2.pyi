@@ -377,6 +377,7 @@ class RolloutAgent(_message.Message):
     MAX_STEPS_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     COMMAND_SECONDS_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
     kind: Global___AgentKind.ValueType
     """Who works."""
     max_steps: _builtins.int
@@ -385,6 +386,8 @@ class RolloutAgent(_message.Message):
     """Tokens over all steps, prompts included."""
     command_seconds: _builtins.float
     """Time of one command."""
+    max_cost: _builtins.float
+    """Cost of its tokens, in the currency of the price file; unset means no limit. It needs a price of the model."""
     def __init__(
         self,
         *,
@@ -392,12 +395,15 @@ class RolloutAgent(_message.Message):
         max_steps: _builtins.int = ...,
         max_tokens: _builtins.int = ...,
         command_seconds: _builtins.float = ...,
+        max_cost: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "max_cost", b"max_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command_seconds", b"command_seconds", "kind", b"kind", "max_steps", b"max_steps", "max_tokens", b"max_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command_seconds", b"command_seconds", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
+    _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
 
 Global___RolloutAgent: _TypeAlias = RolloutAgent  # noqa: Y015
 

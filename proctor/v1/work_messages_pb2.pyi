@@ -970,6 +970,128 @@ class ReadBundleResponse(_message.Message):
 Global___ReadBundleResponse: _TypeAlias = ReadBundleResponse  # noqa: Y015
 
 @_typing.final
+class BudgetUse(_message.Message):
+    """What executions of a rollout used of its budgets."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    steps: _builtins.int
+    """Answers of the model that were begun."""
+    seconds: _builtins.float
+    """Time of answers and commands."""
+    @_builtins.property
+    def usage(self) -> _outcome_pb2.TokenUsage:
+        """Tokens of the answers."""
+
+    def __init__(
+        self,
+        *,
+        steps: _builtins.int = ...,
+        usage: _outcome_pb2.TokenUsage | None = ...,
+        seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seconds", b"seconds", "steps", b"steps", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BudgetUse: _TypeAlias = BudgetUse  # noqa: Y015
+
+@_typing.final
+class ReportBudgetUseRequest(_message.Message):
+    """A worker reports what an execution of a rollout used, before each step. Core NATS, subject budgets.<pool>, request and reply; one
+    scheduler answers.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    PROOF_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    epoch: _builtins.int
+    """Epoch of the run."""
+    sample: _builtins.int
+    """Number of the sample in the run."""
+    execution: _builtins.str
+    """Id of this execution of the rollout, 32 hexadecimal digits."""
+    @_builtins.property
+    def proof(self) -> Global___DispatchProof:
+        """Proves that the worker was sent the rollout."""
+
+    @_builtins.property
+    def used(self) -> Global___BudgetUse:
+        """Since this execution began, with the step that comes next."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        proof: Global___DispatchProof | None = ...,
+        sample: _builtins.int = ...,
+        execution: _builtins.str = ...,
+        used: Global___BudgetUse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof", "used", b"used"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "execution", b"execution", "proof", b"proof", "run_id", b"run_id", "sample", b"sample", "used", b"used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportBudgetUseRequest: _TypeAlias = ReportBudgetUseRequest  # noqa: Y015
+
+@_typing.final
+class ReportBudgetUseResponse(_message.Message):
+    """Reply to ReportBudgetUseRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    IS_REFUSED_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
+    EARLIER_EXECUTIONS_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
+    problem: _builtins.str
+    """Why it is not recorded, as a sentence; empty where it is."""
+    is_refused: _builtins.bool
+    """To ask again is of no use."""
+    earlier_executions: _builtins.int
+    """How many these are."""
+    @_builtins.property
+    def earlier(self) -> Global___BudgetUse:
+        """Used by executions of this epoch that began before this one."""
+
+    @_builtins.property
+    def price(self) -> _run_pb2.ModelPrice:
+        """Price of the model; unset where it is unknown."""
+
+    def __init__(
+        self,
+        *,
+        problem: _builtins.str = ...,
+        is_refused: _builtins.bool = ...,
+        earlier: Global___BudgetUse | None = ...,
+        earlier_executions: _builtins.int = ...,
+        price: _run_pb2.ModelPrice | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "price", b"price"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "earlier_executions", b"earlier_executions", "is_refused", b"is_refused", "price", b"price", "problem", b"problem"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportBudgetUseResponse: _TypeAlias = ReportBudgetUseResponse  # noqa: Y015
+
+@_typing.final
 class PutArtifactRequest(_message.Message):
     """A worker stores a part of an artifact of a rollout. Core NATS, subject artifacts.<pool>, request and reply; one scheduler answers."""
 

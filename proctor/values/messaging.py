@@ -13,6 +13,7 @@ ALL_WORK = "work.>"
 ALL_RATES = "rates.*"
 ALL_BUNDLES = "bundles.*"
 ALL_ARTIFACTS = "artifacts.*"
+ALL_BUDGETS = "budgets.*"
 
 SCHEDULER_USER = "scheduler"
 
@@ -126,6 +127,11 @@ def bundle_subject(pool: str) -> str:
 def artifact_subject(pool: str) -> str:
     """Core NATS, request and reply: a worker stores a part of an artifact; one scheduler answers."""
     return f"artifacts.{pool}"
+
+
+def budget_subject(pool: str) -> str:
+    """Core NATS, request and reply: a worker reports the used budgets of a rollout; one scheduler answers."""
+    return f"budgets.{pool}"
 
 
 def rate_subject(rate_limit_key: str) -> str:

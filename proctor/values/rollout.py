@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.usage import TokenUsage
 
 _MIB = 1024**2
 
@@ -114,12 +115,28 @@ class RolloutTask:
 
 @dataclass(frozen=True, slots=True)
 class RolloutAgent:
-    """`max_steps` are answers of the model, `max_tokens` its tokens over all steps, prompts included."""
+    """`max_steps` are answers of the model, `max_tokens` its tokens over all steps, prompts included.
+
+    `max_cost` is in the currency of the price file; None is no limit. The time of an agent is its task's.
+    """
 
     kind: AgentKind = AgentKind.SHELL
     max_steps: int = 50
     max_tokens: int = 500_000
     command_seconds: float = 60.0
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """What executions of a rollout used: answers that were begun, their tokens, seconds of agents."""
+
+    steps: int = 0
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    seconds: float = 0.0
+
+    def plus(self, other: "BudgetUse") -> "BudgetUse":
+        return BudgetUse(self.steps + other.steps, self.usage.plus(other.usage), self.seconds + other.seconds)
 
 
 @dataclass(frozen=True, slots=True)

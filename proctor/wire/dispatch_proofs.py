@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from proctor.v1 import work_messages_pb2
 
+# What workers send about a rollout.
+RolloutMessage = work_messages_pb2.PutArtifactRequest | work_messages_pb2.ReportBudgetUseRequest
+
 
 @dataclass(frozen=True, slots=True)
 class DispatchedShard:
@@ -52,6 +55,14 @@ def ranges_to_proto(ranges: Iterable[range]) -> Sequence[work_messages_pb2.Sampl
 
 def ranges_from_proto(ranges: Iterable[work_messages_pb2.SampleRange]) -> tuple[range, ...]:
     return tuple([range(each.first, each.first + each.count) for each in ranges])
+
+
+def is_dispatched(sent: RolloutMessage, key: str) -> bool:
+    """Whether the message of a worker proves that the worker was sent its sample."""
+    proof, ranges = sent.proof, ranges_from_proto(sent.proof.samples)
+    dispatched = DispatchedShard(sent.run_id, sent.epoch, proof.shard, proof.attempt, proof.rollout, ranges)
+    is_proved = hmac.compare_digest(proof.dispatch_proof, dispatched.dispatch_proof(key))
+    return is_proved and any(sent.sample in samples for samples in ranges)
 
 
 def proved_samples(

@@ -5,7 +5,7 @@ from proctor.values.code import CodeCheck, CodeResult
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Answer, Failure
 from proctor.values.providers.models import EngineLoad, ModelInfo
-from proctor.values.rollout import Rollout, RolloutTask
+from proctor.values.rollout import BudgetUse, Rollout, RolloutTask
 from proctor.values.run import RunCounts
 from proctor.values.sample import Prompt, Sample
 from proctor.values.scoring import TaskGroup, TaskScoring
@@ -21,6 +21,7 @@ PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
 CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)
 ROLLOUT = Codec(Rollout, rollout_pb2.Rollout)
+BUDGET_USE = Codec(BudgetUse, work_messages_pb2.BudgetUse)
 ROLLOUT_TASK = Codec(RolloutTask, rollout_pb2.RolloutTask)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
 CODE_RESULT = Codec(CodeResult, outcome_pb2.CodeResult)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import run_pb2
+from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
@@ -87,3 +87,38 @@ async def test_a_cancelled_rollout_leaves_no_process(stack: StackHarness, tmp_pa
     await eventually(lambda: not is_executed(LONG), "its sandbox is closed", 10)
     run = await ended(stack, ordered.runs[0].run_id)
     assert run.state == run_pb2.RUN_STATE_CANCELLED
+
+
+async def steps_begun(stack: StackHarness, run_id: str) -> list[int]:
+    """Of each execution, by its epoch and beginning."""
+    async with stack.database() as connection:
+        query = "SELECT steps FROM scheduler.rollout_budgets WHERE run_id = $1::uuid ORDER BY epoch, began_at"
+        return [row["steps"] for row in await connection.fetch(query, run_id)]
+
+
+async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarness, tmp_path: Path) -> None:
+    tasks = harbor_tasks(tmp_path, {"long": MEND + "DO sleep 1\n" * 3})
+    agent = rollout_pb2.RolloutAgent(max_steps=6)
+    await stack.model_server.control(reset_stats=True)
+    ordered = await stack.client.rollouts.order(rollouts_order("budgeted", tasks, agent=agent))
+    run_id = ordered.runs[0].run_id
+
+    async def is_under_way() -> bool:
+        return any(steps >= 3 for steps in await steps_begun(stack, run_id))
+
+    await eventually(is_under_way, "three steps are begun", 60)
+    await kill(stack, "worker")
+    run = await ended(stack, run_id, LIMIT_SECONDS)
+    assert run.state == run_pb2.RUN_STATE_FAILED, run.error
+    [lost, rest] = await steps_begun(stack, run_id)
+    assert 3 <= lost <= 5
+    # What was recorded of the second is the step that it did not begin.
+    assert lost + rest == agent.max_steps + 1
+    assert (await stack.model_server.stats())["requests"] <= agent.max_steps
+    [outcome] = await all_outcomes(stack, run_id)
+    assert outcome.outcome.failure.failure_class == outcome_pb2.FAILURE_CLASS_SANDBOX
+    assert "used up its steps" in outcome.outcome.failure.message
+    await stack.client.retry_run(run_id)
+    run = await ended(stack, run_id, LIMIT_SECONDS)
+    [outcome] = await all_outcomes(stack, run_id)
+    assert (outcome.outcome.answer.finish_reason, outcome.scores["reward"]) == ("submitted", 1.0)

@@ -17,6 +17,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("dataset_rows", "file_rows"), "uploads"),
         **dict.fromkeys(("task_sets", "task_bundles", "task_set_uses"), "uploads.task_sets"),
         "rollout_artifacts": "uploads",
+        "rollout_budgets": "rollouts",
         **dict.fromkeys(("limits", "user_priorities", "request_counts"), "limits"),
         **dict.fromkeys(("runs", "run_rows", "run_traces", "tasks", "deleted_runs"), "runs.lifecycle"),
         "user_admissions": "runs.admission",

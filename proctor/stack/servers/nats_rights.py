@@ -62,6 +62,7 @@ _SCHEDULER = Rights(
         messaging.ALL_RATES,
         messaging.ALL_BUNDLES,
         messaging.ALL_ARTIFACTS,
+        messaging.ALL_BUDGETS,
     ),
 )
 _RESULTS = Rights((messaging.PROGRESS_OF_ALL_RUNS, *_pulled("OUTCOMES")))
@@ -76,6 +77,7 @@ def _worker_rights(pool: str) -> Rights:
             messaging.ALL_RATES,
             messaging.bundle_subject(pool),
             messaging.artifact_subject(pool),
+            messaging.budget_subject(pool),
             f"$KV.WORKERS.{messaging.heartbeat_key(pool, '>')}",
             f"$KV.SWITCHES.{messaging.switch_key(pool)}",
             *_pulled(messaging.work_stream_name(pool)),

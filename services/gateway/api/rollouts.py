@@ -41,6 +41,11 @@ class AgentBudgets(RequestBody):
         default=None, ge=1, le=100_000_000, description="Tokens over all steps, prompts included; 500,000"
     )
     command_seconds: float | None = Field(default=None, gt=0, le=3600, description="Time of a command; 60")
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        description="Cost of the tokens of one rollout, in the currency of the price file; no limit",
+    )
 
     def to_proto(self) -> rollout_pb2.RolloutAgent:
         return rollout_pb2.RolloutAgent(
@@ -48,6 +53,7 @@ class AgentBudgets(RequestBody):
             max_steps=self.max_steps or 0,
             max_tokens=self.max_tokens or 0,
             command_seconds=self.command_seconds or 0.0,
+            max_cost=self.max_cost,
         )
 
 
@@ -145,6 +151,7 @@ class AgentShown(BaseModel):
     max_steps: int
     max_tokens: int
     command_seconds: float
+    max_cost: float | None = Field(default=None, description="Of one rollout; null without a limit")
 
 
 class RolloutsShown(BaseModel):

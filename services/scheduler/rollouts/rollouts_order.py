@@ -1,5 +1,6 @@
 """An order of rollouts, and what comes of it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID, uuid5
@@ -86,6 +87,8 @@ def check_order(order: RolloutsOrder) -> None:
         raise _invalid("agent.max_steps", f"agent.max_steps must be from 1 to {MAX_STEPS}.")
     if not 1 <= agent.max_tokens <= MAX_TOKENS:
         raise _invalid("agent.max_tokens", f"agent.max_tokens must be from 1 to {MAX_TOKENS}.")
+    if agent.max_cost is not None and not (agent.max_cost > 0 and math.isfinite(agent.max_cost)):
+        raise _invalid("agent.max_cost", "agent.max_cost must be above 0. Leave it out for no limit.")
     if not 0 < agent.command_seconds <= MAX_COMMAND_SECONDS:
         sentence = f"agent.command_seconds must be above 0 and at most {MAX_COMMAND_SECONDS:g}."
         raise _invalid("agent.command_seconds", sentence)

@@ -50,6 +50,9 @@ class SubmitRollouts:
         priority = default_priority(is_background=True).limited_to(highest)
         submissions = [_submission(order, suite, model, priority) for model in order.models]
         prepared = [await self.submitting.prepare(submission) for submission in submissions]
+        for run in prepared:
+            # Refused without a price, as a run's own max_cost is.
+            self.submitting.pricing.price_of(run.order.model, run.order.base_url, order.agent.max_cost)
         task_ids = tuple(task.task_id for task in tasks)
         await self.orders.add(_stored(order, task_ids, prepared))
         runs = [await self.submitting.submit(submission) for submission in submissions]

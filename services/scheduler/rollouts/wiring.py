@@ -12,6 +12,9 @@ from services.scheduler.rollouts.artifacts.nats import NatsArtifacts
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
 from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
+from services.scheduler.rollouts.budgets.nats import NatsBudgets
+from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
+from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
 from services.scheduler.rollouts.grpc_api import GrpcRolloutApi
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.show_orders import ShowOrders
@@ -34,18 +37,20 @@ from services.scheduler.uploads.wiring import UploadParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
-    """`answers` and `artifacts` run in every scheduler, `cleanups` in the leader."""
+    """`answers`, `artifacts` and `budgets` run in every scheduler, `cleanups` in the leader."""
 
     api: GrpcRolloutApi
     artifact_api: GrpcArtifactApi
     answers: NatsBundleAnswers
     artifacts: NatsArtifacts
+    budgets: NatsBudgets
     cleanups: tuple[DeleteUnusedTasks, DeleteArtifactsWithoutRun]
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         return {
             "answer for files of tasks": self.answers.answer(),
             "store artifacts": self.artifacts.answer(),
+            "record used budgets": self.budgets.answer(),
         }
 
 
@@ -91,6 +96,7 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
             storing=storing,
             shard_key=settings.shard_key.get_secret_value(),
         ),
+        budgets=_make_budgets(settings, connections),
         api=GrpcRolloutApi(
             adding=adding,
             submit=submit,
@@ -104,4 +110,13 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
             DeleteUnusedTasks(sets=sets, clock=connections.clock),
             DeleteArtifactsWithoutRun(artifacts=stored),
         ),
+    )
+
+
+def _make_budgets(settings: SchedulerSettings, connections: Connections) -> NatsBudgets:
+    stored = PostgresBudgets(connections.postgres, clock=connections.clock)
+    return NatsBudgets(
+        connection=connections.jetstream.connection,
+        recording=RecordBudgetUse(budgets=stored),
+        shard_key=settings.shard_key.get_secret_value(),
     )

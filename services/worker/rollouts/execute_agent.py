@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from proctor.values.rollout import AgentKind, Rollout
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
+from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel, ContextFull
 from services.worker.rollouts.shell_protocol import (
@@ -45,6 +46,7 @@ class AgentWork:
     rollout: Rollout
     ask: AskModel | None
     transcript: Transcript
+    budget: Budget
     checkpoint: Callable[[Transcript], Awaitable[None]] = _keep_nothing
 
 
@@ -76,31 +78,30 @@ class ExecuteAgent:
         format_errors = 0
         # The time of answers and commands. Waits for a provider that hangs, limits the rate or is away do not
         # count: calls have limits of their own, and a call that fails ends the rollout without a score.
-        seconds_left = rollout.task.limits.agent_seconds
-        for _ in range(rollout.agent.max_steps):
-            # Before the next answer, whose length is not known yet.
-            if transcript.usage.total_tokens >= rollout.agent.max_tokens:
-                return AgentEnd.TOKEN_LIMIT
+        budget = work.budget
+        while True:
+            if end := await budget.begin_step():
+                return end
             try:
                 answer = await ask(history)
             except ContextFull:
                 return AgentEnd.CONTEXT_FULL
             transcript.add_answer(answer.text, answer.usage, self.clock.now())
-            seconds_left -= answer.timing.total_seconds
-            if seconds_left <= 0:
-                return AgentEnd.TIME_LIMIT
+            budget.add_answer(answer.usage, answer.timing.total_seconds)
+            if end := budget.time_limit():
+                return end
             commands = commands_in(answer.text)
             if len(commands) == 1:
                 format_errors = 0
-                command_seconds = min(rollout.agent.command_seconds, seconds_left)
+                command_seconds = min(rollout.agent.command_seconds, budget.seconds_left)
                 result = await _run(sandbox, rollout, commands[0], command_seconds)
-                seconds_left -= result.seconds
+                budget.add_seconds(result.seconds)
                 reply = observation(result, command_seconds)
                 transcript.add_action(commands[0], reply)
                 if is_submission(result):
                     return AgentEnd.SUBMITTED
-                if seconds_left <= 0:
-                    return AgentEnd.TIME_LIMIT
+                if end := budget.time_limit():
+                    return end
             else:
                 format_errors += 1
                 if format_errors == _FORMAT_ERRORS_ALLOWED:
@@ -109,7 +110,6 @@ class ExecuteAgent:
                 transcript.add("user", reply, self.clock.now())
             await work.checkpoint(transcript)
             history = (*history, ChatMessage("assistant", answer.text), ChatMessage("user", reply))
-        return AgentEnd.STEP_LIMIT
 
 
 async def _run(sandbox: Sandbox, rollout: Rollout, command: str, seconds: float) -> CommandResult:

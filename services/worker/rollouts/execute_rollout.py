@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from proctor.values.rollout import AgentKind, Rollout, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts, ArtifactSink
+from services.worker.rollouts.budget import Budget, BudgetLedger
 from services.worker.rollouts.execute_agent import SOLUTION, AgentWork, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
 from services.worker.rollouts.ports import AskModel
@@ -26,13 +27,16 @@ _WAITS_SECONDS = 3 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """Who works on what: `session_id` and `model` are for the transcript."""
+    """Who works on what: `session_id` and `model` are for the transcript. Without a `ledger` budgets hold for
+    this execution only.
+    """
 
     rollout: Rollout
     session_id: str
     model: str = ""
     ask: AskModel | None = None
     sink: ArtifactSink | None = None
+    ledger: BudgetLedger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +57,24 @@ class ExecuteRollout:
             transcript = Transcript(performance.session_id, f"proctor-{agent}", performance.model)
             workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(performance.sink, self.clock)
-            end, files, problem = await self._work(performance, workspace, transcript, artifacts)
+            budget = Budget(performance.rollout.agent, task.limits.agent_seconds, performance.ledger)
+            work = AgentWork(performance.rollout, performance.ask, transcript, budget, artifacts.checkpoint)
+            end, files, problem = await self._work(work, workspace, artifacts)
             result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
             diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
             await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
             await artifacts.store(DIFF, diff.encode("utf-8", "replace"))
             seconds = self.clock.monotonic() - started
-            return Performed(end, result, transcript, diff, seconds, artifacts.facts)
+            return Performed(end, result, transcript, diff, seconds, budget.facts, artifacts.facts)
 
     async def _work(
-        self, performance: Performance, workspace: bytes, transcript: Transcript, artifacts: Artifacts
+        self, work: AgentWork, workspace: bytes, artifacts: Artifacts
     ) -> tuple[AgentEnd, bytes, str]:
         """How the agent ended, a tar of its files, and why there is none."""
-        rollout = performance.rollout
+        rollout, transcript = work.rollout, work.transcript
         sandbox = await self.verifier.solutions.engine.open(_spec(rollout))
         try:
             await sandbox.put(rollout.task.workdir, workspace)
-            work = AgentWork(rollout, performance.ask, transcript, artifacts.checkpoint)
             try:
                 end = await self.agents.execute(sandbox, work)
             except Exception:

@@ -1,104 +1,140 @@
-"""Files of tasks from the scheduler and artifacts to it, over NATS: a worker reaches no object store."""
+"""Files of tasks from the scheduler, artifacts and used budgets to it: a worker reaches no store."""
 
 import asyncio
+from dataclasses import dataclass
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
-from proctor.v1 import work_messages_pb2
+from proctor.v1 import work_messages_pb2 as messages
 from proctor.values import messaging
+from proctor.values.rollout import BudgetUse
 from proctor.wire.dispatch_proofs import ranges_to_proto
+from proctor.wire.values import BUDGET_USE, PRICE
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.execution.shard import Shard
 from services.worker.rollouts.artifacts import ArtifactNotStored
+from services.worker.rollouts.budget import BudgetNotRecorded, EarlierUse
 from services.worker.rollouts.fetch_files import FilesNotFetched
 
 log = get_logger()
 
-_ANSWER_SECONDS = 20.0
+_Request = messages.ReadBundleRequest | messages.PutArtifactRequest | messages.ReportBudgetUseRequest
+R = TypeVar("R", messages.ReadBundleResponse, messages.PutArtifactResponse, messages.ReportBudgetUseResponse)
+_PAUSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    tries: int
+    answer_seconds: float
+
+
 # A scheduler that restarts is back by then.
-_TRIES, _PAUSE_SECONDS = 6, 2.0
+_PATIENT = _Patience(tries=6, answer_seconds=20.0)
 # Artifacts are worth less than a slot of a worker.
-_PUT_TRIES, _PUT_SECONDS = 3, 10.0
+_BRIEF = _Patience(tries=3, answer_seconds=10.0)
 
 
-class NatsArtifactSink:
-    """Stores artifacts of one execution of a rollout, with the proof that came with its shard."""
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    connection: Client
+    subject: str
+    patience: _Patience
+
+    async def answer(self, request: _Request, response_type: type[R]) -> R:
+        """The first response without a problem, or with one that stays; after the last try, the problem."""
+        problem = ""
+        for tries in range(self.patience.tries):
+            if tries:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            try:
+                reply = await self.connection.request(
+                    self.subject, request.SerializeToString(), timeout=self.patience.answer_seconds
+                )
+                response = response_type.FromString(reply.data)
+            except DecodeError:
+                problem = "the scheduler's answer cannot be read. Update this worker."
+            except TRANSIENT_NATS as error:
+                problem = f"the scheduler does not answer ({type(error).__name__})."
+            else:
+                if not response.problem or _stays(response):
+                    return response
+                problem = response.problem
+            log.info("the scheduler is asked again", subject=self.subject, problem=problem)
+        return response_type(problem=problem)
+
+
+def _stays(
+    response: messages.ReadBundleResponse | messages.PutArtifactResponse | messages.ReportBudgetUseResponse,
+) -> bool:
+    """Whether to ask again is of no use."""
+    return response.is_missing if isinstance(response, messages.ReadBundleResponse) else response.is_refused
+
+
+class NatsExecution:
+    """One execution of a rollout. What it makes and uses is sent with the proof of its shard."""
 
     def __init__(self, connection: Client, pool: str, shard: Shard, sample: int, execution: str) -> None:
-        self._connection = connection
-        self._subject = messaging.artifact_subject(pool)
+        self._artifacts = _Asking(connection, messaging.artifact_subject(pool), _BRIEF)
+        self._budgets = _Asking(connection, messaging.budget_subject(pool), _PATIENT)
         self._shard = shard
         self._sample = sample
         self.execution = execution
 
     async def put(self, name: str, part: int, content: bytes) -> None:
-        shard = self._shard
-        request = work_messages_pb2.PutArtifactRequest(
-            run_id=shard.run_id,
-            epoch=shard.epoch,
-            proof=work_messages_pb2.DispatchProof(
-                shard=shard.number,
-                attempt=shard.attempt,
-                dispatch_proof=shard.dispatch_proof,
-                rollout=shard.rollout,
-                samples=ranges_to_proto(shard.dispatched_samples),
-            ),
+        request = messages.PutArtifactRequest(
+            run_id=self._shard.run_id,
+            epoch=self._shard.epoch,
+            proof=self._proof(),
             sample=self._sample,
             execution=self.execution,
             name=name,
             part=part,
             content=content,
         )
-        problem = ""
-        for tries in range(_PUT_TRIES):
-            if tries:
-                await asyncio.sleep(_PAUSE_SECONDS)
-            try:
-                reply = await self._connection.request(
-                    self._subject, request.SerializeToString(), timeout=_PUT_SECONDS
-                )
-                response = work_messages_pb2.PutArtifactResponse.FromString(reply.data)
-            except DecodeError:
-                problem = "the scheduler's answer cannot be read."
-            except TRANSIENT_NATS as error:
-                problem = f"the scheduler does not answer ({type(error).__name__})."
-            else:
-                if not response.problem:
-                    return
-                problem = response.problem
-                if response.is_refused:
-                    raise ArtifactNotStored(problem, is_final=True)
-        log.info("artifact not stored", run_id=shard.run_id, name=name, problem=problem)
-        raise ArtifactNotStored(problem, is_final=False)
+        response = await self._artifacts.answer(request, messages.PutArtifactResponse)
+        if response.problem:
+            raise ArtifactNotStored(response.problem, is_final=response.is_refused)
+
+    async def report(self, used: BudgetUse) -> EarlierUse:
+        request = messages.ReportBudgetUseRequest(
+            run_id=self._shard.run_id,
+            epoch=self._shard.epoch,
+            proof=self._proof(),
+            sample=self._sample,
+            execution=self.execution,
+            used=BUDGET_USE.to_proto(used),
+        )
+        response = await self._budgets.answer(request, messages.ReportBudgetUseResponse)
+        if response.problem:
+            raise BudgetNotRecorded(response.problem)
+        return EarlierUse(
+            used=BUDGET_USE.from_proto(response.earlier),
+            executions=response.earlier_executions,
+            price=PRICE.from_proto(response.price) if response.HasField("price") else None,
+        )
+
+    def _proof(self) -> messages.DispatchProof:
+        shard = self._shard
+        return messages.DispatchProof(
+            shard=shard.number,
+            attempt=shard.attempt,
+            dispatch_proof=shard.dispatch_proof,
+            rollout=shard.rollout,
+            samples=ranges_to_proto(shard.dispatched_samples),
+        )
 
 
 class NatsBundles:
     def __init__(self, connection: Client, pool: str) -> None:
-        self._connection = connection
-        self._subject = messaging.bundle_subject(pool)
+        self._asking = _Asking(connection, messaging.bundle_subject(pool), _PATIENT)
 
     async def part(self, digest: str, first_byte: int) -> bytes:
-        wanted = work_messages_pb2.ReadBundleRequest(digest=digest, first_byte=first_byte)
-        problem = ""
-        for tries in range(_TRIES):
-            if tries:
-                await asyncio.sleep(_PAUSE_SECONDS)
-            try:
-                reply = await self._connection.request(
-                    self._subject, wanted.SerializeToString(), timeout=_ANSWER_SECONDS
-                )
-                response = work_messages_pb2.ReadBundleResponse.FromString(reply.data)
-            except DecodeError:
-                problem = "the scheduler's answer cannot be read. Update this worker."
-            except TRANSIENT_NATS as error:
-                problem = f"the scheduler does not answer ({type(error).__name__})."
-            else:
-                if not response.problem:
-                    return response.content
-                problem = response.problem
-                if response.is_missing:
-                    break
-            log.info("files of a task not fetched yet", problem=problem)
-        raise FilesNotFetched(problem=problem)
+        wanted = messages.ReadBundleRequest(digest=digest, first_byte=first_byte)
+        response = await self._asking.answer(wanted, messages.ReadBundleResponse)
+        if response.problem:
+            raise FilesNotFetched(problem=response.problem)
+        return response.content

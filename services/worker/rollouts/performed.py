@@ -30,6 +30,7 @@ class AgentEnd(StrEnum):
     SUBMITTED = "submitted"
     STEP_LIMIT = "step_limit"
     TOKEN_LIMIT = "token_limit"  # noqa: S105  # tokens of a model
+    COST_LIMIT = "cost_limit"
     TIME_LIMIT = "time_limit"
     CONTEXT_FULL = "context_full"
     NO_COMMANDS = "no_commands"
@@ -42,6 +43,7 @@ class Performed:
     transcript: Transcript
     diff: str
     seconds: float
+    budget: Mapping[str, object] = field(default_factory=dict)
     artifacts: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -50,6 +52,7 @@ class Performed:
         result = self.result
         record = {
             "ended": self.end.value,
+            "budget": dict(self.budget),
             "score": result.score,
             "detail": result.detail,
             "rubrics": {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from proctor.values.code import CodeResult
 from proctor.values.outcome import Failure, FailureClass
@@ -12,6 +13,7 @@ from services.worker.engines.engine import EngineFailure, Generated
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
 from services.worker.rollouts.artifacts import ArtifactSink
+from services.worker.rollouts.budget import BudgetLedger, BudgetNotRecorded
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
 from services.worker.rollouts.fetch_files import FetchFiles
 from services.worker.rollouts.performed import Performed
@@ -22,6 +24,10 @@ from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 # It is shown in a table; the transcript has the whole.
 _MAX_DETAIL_LENGTH = 300
 log = get_logger()
+
+
+class ExecutionRecord(ArtifactSink, BudgetLedger, Protocol):
+    """What is kept of one execution of a rollout."""
 
 
 class _Failed(Exception):
@@ -62,23 +68,28 @@ class ProcessRollout:
     execute_sample: ExecuteSample
     files: FetchFiles
     rollouts: ExecuteRollout
-    new_sink: Callable[[Shard, int], ArtifactSink | None]
+    new_execution: Callable[[Shard, int], ExecutionRecord | None]
 
     async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """None where the rollout is left to its run. Raises EngineFailure as `ExecuteSample` does."""
         assert sample.rollout is not None
         if problem := await self.execute_sample.check_code.problem():
             return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
+        record = self.new_execution(shard, sample.number)
         try:
             performance = Performance(
                 rollout=await self.files.fetch(sample.rollout),
                 session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
                 model=shard.model,
                 ask=_Model(self.execute_sample, shard, sample),
-                sink=self.new_sink(shard, sample.number),
+                sink=record,
+                ledger=record,
             )
             return Outcome(shard, sample.number, _answer(await self.rollouts.execute(performance)))
         except _LeftToRun:
+            return None
+        except BudgetNotRecorded as error:
+            log.info("rollout left to its run", run_id=shard.run_id, sample=sample.number, problem=str(error))
             return None
         except _Failed as failed:
             return Outcome(shard, sample.number, failed.failure)

@@ -14,7 +14,7 @@ from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.rollouts.fetch_files import FetchFiles
 from services.worker.rollouts.file_cache import FileBundleCache
-from services.worker.rollouts.nats import NatsArtifactSink, NatsBundles
+from services.worker.rollouts.nats import NatsBundles, NatsExecution
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
@@ -58,8 +58,8 @@ def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSam
         cache=FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes),
     )
 
-    def new_sink(shard: Shard, sample: int) -> NatsArtifactSink:
-        return NatsArtifactSink(
+    def new_execution(shard: Shard, sample: int) -> NatsExecution:
+        return NatsExecution(
             connection=resources.connection,
             pool=resources.pool,
             shard=shard,
@@ -67,4 +67,6 @@ def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSam
             execution=uuid.uuid4().hex,
         )
 
-    return ProcessRollout(execute_sample=execute_sample, files=files, rollouts=rollouts, new_sink=new_sink)
+    return ProcessRollout(
+        execute_sample=execute_sample, files=files, rollouts=rollouts, new_execution=new_execution
+    )

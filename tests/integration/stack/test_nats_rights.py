@@ -280,7 +280,7 @@ async def test_who_is_asked_may_answer_and_only_then(server: NatsServer) -> None
         await each.client.close()
 
 
-@pytest.mark.parametrize("subject", [messaging.ALL_BUNDLES, messaging.ALL_ARTIFACTS])
+@pytest.mark.parametrize("subject", [messaging.ALL_BUNDLES, messaging.ALL_ARTIFACTS, messaging.ALL_BUDGETS])
 async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
     server: NatsServer, subject: str
 ) -> None:

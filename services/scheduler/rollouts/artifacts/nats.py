@@ -1,6 +1,5 @@
 """Parts of artifacts from workers over NATS, each with the proof that its rollout was dispatched to them."""
 
-import hmac
 from typing import NoReturn
 from uuid import UUID
 
@@ -10,7 +9,7 @@ from nats.aio.client import Client
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
-from proctor.wire.dispatch_proofs import DispatchedShard, ranges_from_proto
+from proctor.wire.dispatch_proofs import is_dispatched
 from services.common.errors import DomainError
 from services.common.nats.answers import WorkerRequests
 from services.common.structured_logs import get_logger
@@ -53,12 +52,7 @@ class NatsArtifacts:
 
     def _part(self, sent: work_messages_pb2.PutArtifactRequest) -> ArtifactPart:
         """Raises `ArtifactRefused` where the worker was not sent the rollout, ValueError for no run's id."""
-        proof, ranges = sent.proof, ranges_from_proto(sent.proof.samples)
-        dispatched = DispatchedShard(
-            sent.run_id, sent.epoch, proof.shard, proof.attempt, proof.rollout, ranges
-        )
-        is_proved = hmac.compare_digest(proof.dispatch_proof, dispatched.dispatch_proof(self._shard_key))
-        if not is_proved or not any(sent.sample in samples for samples in ranges):
+        if not is_dispatched(sent, self._shard_key):
             raise ArtifactRefused(problem="the worker was not sent this rollout.")
         run_id = RunId(str(UUID(sent.run_id)))
-        return ArtifactPart(run_id, sent.sample, proof.rollout, sent.execution, sent.name, sent.part)
+        return ArtifactPart(run_id, sent.sample, sent.proof.rollout, sent.execution, sent.name, sent.part)

@@ -9,6 +9,7 @@ from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineFailure, Generated
+from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import AgentWork, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.shell_protocol import SUBMIT
@@ -52,7 +53,8 @@ async def end_of(shell: Shell, model: Model) -> AgentEnd:
     )
     transcript = Transcript("session", "proctor-shell", "model")
     rollout = Rollout(task, RolloutAgent(command_seconds=0.8 * AGENT_SECONDS))
-    work = AgentWork(rollout, model, transcript)  # type: ignore[arg-type]  # it takes any messages
+    budget = Budget(rollout.agent, AGENT_SECONDS)
+    work = AgentWork(rollout, model, transcript, budget)  # type: ignore[arg-type]  # it takes any messages
     return await ExecuteAgent(SystemClock()).execute(shell, work)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
 
 

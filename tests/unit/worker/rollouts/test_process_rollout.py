@@ -7,7 +7,7 @@ from typing import BinaryIO, cast
 import pytest
 
 from proctor.values.outcome import Failure, FailureClass
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask, VerifierKind
+from proctor.values.rollout import AgentKind, BudgetUse, Rollout, RolloutAgent, RolloutTask, VerifierKind
 from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineCache, EngineDied, Generated
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
@@ -15,6 +15,7 @@ from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Outcome
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
+from services.worker.rollouts.budget import BudgetLost, BudgetNotRecorded, EarlierUse
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
@@ -60,6 +61,17 @@ class Sandboxes:
 
     async def open(self, _: SandboxSpec) -> Sandbox:
         return Sandbox(self.error)
+
+
+class Unrecorded:
+    """The scheduler does not answer."""
+
+    execution = "e"
+
+    async def put(self, name: str, part: int, content: bytes) -> None: ...
+
+    async def report(self, _: BudgetUse) -> EarlierUse:
+        raise BudgetNotRecorded("the scheduler does not answer.")
 
 
 def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
@@ -110,3 +122,18 @@ async def test_an_unforeseen_error_fails_the_sample_and_is_not_redelivered() -> 
 async def test_the_death_of_the_engine_hands_the_rollout_on() -> None:
     with pytest.raises(EngineDied):
         await outcome_of(Sandboxes(EngineDied("It is gone.")))
+
+
+async def test_a_budget_that_lost_executions_used_up_is_a_failure_and_no_score() -> None:
+    result = (await outcome_of(Sandboxes(BudgetLost(budget="steps", executions=2)))).result
+    assert isinstance(result, Failure)
+    assert result.failure_class is FailureClass.SANDBOX
+    assert "(2) used up its steps" in result.message
+
+
+async def test_a_rollout_whose_budget_cannot_be_recorded_is_left_to_its_run() -> None:
+    shard = a_shard(7)
+    task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
+    sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent()))
+    process = replace(rollouts_of(Sandboxes()), new_execution=lambda *_: Unrecorded())
+    assert await process.execute(shard, sample) is None

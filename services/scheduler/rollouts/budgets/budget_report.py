@@ -1,0 +1,52 @@
+"""What a worker reports of a rollout's budgets, and what earlier executions of the rollout leave of them."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from proctor.values.rollout import BudgetUse
+from proctor.values.run import RunId
+from proctor.values.usage import ModelPrice
+from services.common.errors import DomainError, ErrorKind
+
+# Of one rollout in an epoch: each begins after a worker that ended, or a shard that was sent again.
+MAX_EXECUTIONS = 64
+_EXECUTION = re.compile(r"[0-9a-f]{32}")
+
+
+class BudgetUseRefused(DomainError):
+    """The use of a budget is not recorded: {problem}"""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReport:
+    """`used` is that of the execution since it began."""
+
+    run_id: RunId
+    epoch: int
+    sample: int
+    rollout: int
+    execution: str
+    used: BudgetUse
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be a worker's; empty where it can."""
+        counts = (self.used.steps, *self.used.usage.by_kind.values())
+        if _EXECUTION.fullmatch(self.execution) is None:
+            return f"there is no execution {self.execution[:40]!r}."
+        if min(counts) < 0 or not (self.used.seconds >= 0 and math.isfinite(self.used.seconds)):
+            return "a count is below 0."
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierUse:
+    """The use of executions that began before; `price` is of the run's model, None where it is unknown."""
+
+    used: BudgetUse
+    executions: int
+    price: ModelPrice | None

@@ -1,0 +1,27 @@
+"""Records what an execution of a rollout used, so that the next one has only the rest."""
+
+from dataclasses import dataclass
+
+from services.scheduler.rollouts.budgets.budget_report import (
+    MAX_EXECUTIONS,
+    BudgetReport,
+    BudgetUseRefused,
+    EarlierUse,
+)
+from services.scheduler.rollouts.budgets.ports import BudgetStore
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBudgetUse:
+    budgets: BudgetStore
+
+    async def record(self, report: BudgetReport) -> EarlierUse:
+        """What executions before it used. Raises `BudgetUseRefused`."""
+        if problem := report.problem:
+            raise BudgetUseRefused(problem=problem)
+        earlier = await self.budgets.record(report)
+        if earlier is None:
+            raise BudgetUseRefused(
+                problem=f"its run is over, or its rollout has {MAX_EXECUTIONS} executions."
+            )
+        return earlier

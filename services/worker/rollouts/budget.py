@@ -1,0 +1,146 @@
+"""The budgets of a rollout: steps, tokens, cost and time, over all its executions in an epoch of the run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from proctor.values.rollout import BudgetUse, RolloutAgent
+from proctor.values.usage import ModelPrice, TokenUsage
+from services.worker.rollouts.performed import AgentEnd
+from services.worker.sandboxes.errors import SandboxError
+
+_NAMES = {
+    AgentEnd.STEP_LIMIT: "steps",
+    AgentEnd.TOKEN_LIMIT: "tokens",
+    AgentEnd.COST_LIMIT: "cost",
+    AgentEnd.TIME_LIMIT: "time",
+}
+
+
+class BudgetNotRecorded(Exception):
+    """The scheduler did not record the use of a budget, so nothing more may be used."""
+
+
+class BudgetLost(SandboxError):
+    """Executions that were lost with their worker ({executions}) used up its {budget}. Retry the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierUse:
+    """What lost executions used. `price` is that of the model; None where it is unknown."""
+
+    used: BudgetUse = field(default_factory=BudgetUse)
+    executions: int = 0
+    price: ModelPrice | None = None
+
+
+class BudgetLedger(Protocol):
+    async def report(self, used: BudgetUse) -> EarlierUse:
+        """Records what this execution used so far. Raises BudgetNotRecorded."""
+        ...
+
+
+@dataclass(slots=True)
+class Budget:
+    """That of one execution.
+
+    A step is recorded before it is begun. So what a killed worker used is known but for the tokens and the
+    time of its last step.
+    """
+
+    agent: RolloutAgent
+    agent_seconds: float
+    ledger: BudgetLedger | None = None
+    used: BudgetUse = field(default_factory=BudgetUse)
+    earlier: EarlierUse = field(default_factory=EarlierUse)
+
+    async def begin_step(self) -> AgentEnd | None:
+        """Why no step may begin; None where one is begun. Raises BudgetNotRecorded and BudgetLost."""
+        begun = replace(self.used, steps=self.used.steps + 1)
+        if self.ledger is not None:
+            self.earlier = await self.ledger.report(begun)
+        if end := self._end(begun):
+            return end
+        self.used = begun
+        return None
+
+    def add_answer(self, usage: TokenUsage, seconds: float) -> None:
+        self.used = self.used.plus(BudgetUse(usage=usage, seconds=seconds))
+
+    def add_seconds(self, seconds: float) -> None:
+        self.used = self.used.plus(BudgetUse(seconds=seconds))
+
+    def time_limit(self) -> AgentEnd | None:
+        """TIME_LIMIT where no time is left. Raises BudgetLost."""
+        if self.seconds_left > 0:
+            return None
+        return self._own(AgentEnd.TIME_LIMIT, is_own=self.used.seconds >= self.agent_seconds)
+
+    @property
+    def seconds_left(self) -> float:
+        return self.agent_seconds - self._total.seconds
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What was used, for the record; with what lost executions used where there are any."""
+        facts: dict[str, object] = {**self._facts_of(self._total)}
+        if self.earlier.executions:
+            facts["lost_executions"] = self.earlier.executions
+            facts["lost"] = self._facts_of(self.earlier.used)
+        return facts
+
+    @property
+    def _total(self) -> BudgetUse:
+        return self.used.plus(self.earlier.used)
+
+    def _end(self, begun: BudgetUse) -> AgentEnd | None:
+        """The first budget that has no room for the step."""
+        used = {end: (self._amount(end, begun), self._amount(end, self.earlier.used)) for end in _NAMES}
+        for end, (own, lost) in used.items():
+            limit = self._limit(end)
+            if limit is not None and own + lost >= limit:
+                return self._own(end, is_own=own >= limit)
+        return None
+
+    def _own(self, end: AgentEnd, *, is_own: bool) -> AgentEnd:
+        """An agent is graded for what it used itself. What was lost with a worker is a failure, not a 0."""
+        if is_own or not self.earlier.executions:
+            return end
+        raise BudgetLost(budget=_NAMES[end], executions=self.earlier.executions)
+
+    def _limit(self, end: AgentEnd) -> float | None:
+        """A step that is begun may be the last one."""
+        match end:
+            case AgentEnd.STEP_LIMIT:
+                return self.agent.max_steps + 1
+            case AgentEnd.TOKEN_LIMIT:
+                return self.agent.max_tokens
+            case AgentEnd.COST_LIMIT:
+                return self.agent.max_cost
+            case _:
+                return self.agent_seconds
+
+    def _amount(self, end: AgentEnd, used: BudgetUse) -> float:
+        match end:
+            case AgentEnd.STEP_LIMIT:
+                return used.steps
+            case AgentEnd.TOKEN_LIMIT:
+                return used.usage.total_tokens
+            case AgentEnd.COST_LIMIT:
+                return self._cost(used) or 0.0
+            case _:
+                return used.seconds
+
+    def _cost(self, used: BudgetUse) -> float | None:
+        return self.earlier.price.cost(used.usage) if self.earlier.price else None
+
+    def _facts_of(self, used: BudgetUse) -> Mapping[str, object]:
+        facts: dict[str, object] = {
+            "steps": used.steps,
+            "tokens": used.usage.total_tokens,
+            "seconds": round(used.seconds, 3),
+        }
+        cost = self._cost(used)
+        if cost is not None and self.earlier.price is not None:
+            facts |= {"cost": cost, "currency": self.earlier.price.currency}
+        return facts

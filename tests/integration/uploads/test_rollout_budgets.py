@@ -1,0 +1,135 @@
+"""Used budgets of rollouts: recorded where the worker was sent them, and carried to the next execution."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+
+from proctor.v1.outcome_pb2 import TokenUsage
+from proctor.v1.work_messages_pb2 import (
+    BudgetUse,
+    DispatchProof,
+    ReportBudgetUseRequest,
+    ReportBudgetUseResponse,
+    SampleRange,
+)
+from proctor.values import messaging
+from proctor.wire.dispatch_proofs import DispatchedShard
+from services.common.nats.connection import connect_nats
+from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS
+from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEY = "the scheduler's own"
+FIRST, SECOND = uuid4().hex, uuid4().hex
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchHarness]:
+    async with batch_harness(tmp_path_factory.mktemp("scheduler"), shard_key=KEY) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def connection(harness: BatchHarness) -> AsyncIterator[Client]:
+    connection = await connect_nats(harness.nats, "worker")
+    yield connection
+    await connection.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def run_id(harness: BatchHarness) -> str:
+    """A run that is there; what it runs over is of no matter here."""
+    return (await created(harness)).run_id
+
+
+def used(steps: int, tokens: int = 0, seconds: float = 0.0) -> BudgetUse:
+    return BudgetUse(steps=steps, usage=TokenUsage(prompt_tokens=tokens), seconds=seconds)
+
+
+def request(
+    run_id: str, execution: str = FIRST, *, epoch: int = 1, key: str = KEY, **changes: object
+) -> ReportBudgetUseRequest:
+    dispatched = DispatchedShard(run_id, epoch, 7, 2, 1, (range(3, 5),))
+    proof = DispatchProof(
+        shard=7,
+        attempt=2,
+        rollout=1,
+        dispatch_proof=dispatched.dispatch_proof(key),
+        samples=[SampleRange(first=3, count=2)],
+    )
+    fields = {"sample": 4, "used": used(1), **changes}
+    return ReportBudgetUseRequest(run_id=run_id, epoch=epoch, proof=proof, execution=execution, **fields)  # type: ignore[arg-type]  # fields of a message
+
+
+async def report(connection: Client, sent: ReportBudgetUseRequest) -> ReportBudgetUseResponse:
+    subject = messaging.budget_subject("remote")
+    reply = await connection.request(subject, sent.SerializeToString(), timeout=20)
+    return ReportBudgetUseResponse.FromString(reply.data)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key": "another"},
+        {"sample": 5},
+        {"epoch": 2},
+        {"execution": "../x"},
+        {"used": used(-1)},
+        {"used": used(1, -1)},
+        {"used": used(1, seconds=float("nan"))},
+        {"run_id": "no run"},
+        {"run_id": str(uuid4())},
+    ],
+)
+async def test_what_a_worker_was_not_sent_is_refused(
+    harness: BatchHarness, connection: Client, run_id: str, changes: dict[str, object]
+) -> None:
+    answer = await report(connection, request(**{"run_id": run_id, **changes}))  # type: ignore[arg-type]  # fields of a message
+    assert answer.is_refused
+    assert answer.problem
+    assert await harness.count("SELECT count(*) FROM rollout_budgets WHERE run_id = $1", run_id) == 0
+
+
+async def test_an_execution_learns_what_those_before_it_used(connection: Client, run_id: str) -> None:
+    assert (await report(connection, request(run_id))).earlier.steps == 0
+    # Absolute: a report that is sent again, or comes late, changes nothing.
+    for steps, tokens in ((2, 100), (3, 250), (3, 250), (2, 100)):
+        answer = await report(connection, request(run_id, used=used(steps, tokens, steps / 2)))
+        assert (answer.problem, answer.earlier_executions) == ("", 0)
+    second = await report(connection, request(run_id, SECOND))
+    assert (second.earlier, second.earlier_executions) == (used(3, 250, 1.5), 1)
+    # One that goes on, because its worker lost the connection only, does not count the later one.
+    first = await report(connection, request(run_id, used=used(4, 300, 2.0)))
+    assert first.earlier_executions == 0
+    again = await report(connection, request(run_id, SECOND, used=used(2, 10)))
+    assert again.earlier == used(4, 300, 2.0)
+    other = await report(connection, request(run_id, uuid4().hex, sample=3))
+    assert other.earlier_executions == 0
+
+
+async def test_a_retried_run_has_new_budgets(harness: BatchHarness, connection: Client, run_id: str) -> None:
+    await report(connection, request(run_id, used=used(9)))
+    await harness.change_run(run_id, epoch=2)
+    assert (await report(connection, request(run_id, used=used(10)))).is_refused
+    answer = await report(connection, request(run_id, SECOND, epoch=2))
+    assert (answer.problem, answer.earlier_executions) == ("", 0)
+
+
+@pytest.mark.parametrize("state", ["completed", "cancelled"])
+async def test_a_run_that_is_over_has_no_budget(
+    harness: BatchHarness, connection: Client, run_id: str, state: str
+) -> None:
+    await harness.change_run(run_id, state=state)
+    answer = await report(connection, request(run_id))
+    assert answer.is_refused
+    assert "its run is over" in answer.problem
+
+
+async def test_a_rollout_does_not_begin_without_end(connection: Client, run_id: str) -> None:
+    for _ in range(MAX_EXECUTIONS):
+        assert not (await report(connection, request(run_id, uuid4().hex))).problem
+    assert (await report(connection, request(run_id, uuid4().hex))).is_refused
