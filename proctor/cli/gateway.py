@@ -155,12 +155,20 @@ def local_stack(environ: Mapping[str, str] = os.environ) -> StackState | None:
     return read_stack_state(default_state_dir(environ, Path.cwd()))
 
 
-def page_address(run_id: str = "", environ: Mapping[str, str] = os.environ) -> str:
-    """The page of a run, or of all, at the local stack; "" without one."""
+def page_address(path: str = "", environ: Mapping[str, str] = os.environ) -> str:
+    """A page of the local stack, such as that at "runs/ID"; "" without a stack."""
     stack = local_stack(environ)
     if not stack or not stack.gateway_http:
         return ""
-    return f"http://{stack.gateway_http}/{f'runs/{run_id}' if run_id else ''}"
+    return f"http://{stack.gateway_http}/{path}"
+
+
+def print_page(session: Session, path: str) -> None:
+    """A link that terminals make clickable, where the page is one of the local stack."""
+    stack = local_stack()
+    if stack and stack.gateway_grpc == session.client.address:
+        # On one line, however long: a link that is folded cannot be clicked.
+        session.terminal.progress.print(f"Its page: {page_address(path)}", soft_wrap=True)
 
 
 def print_version(is_asked: bool) -> None:  # as typer calls it

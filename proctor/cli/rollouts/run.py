@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.gateway import Session
+from proctor.cli.gateway import Session, print_page
 from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import JsonValue
@@ -50,7 +50,8 @@ async def run(
     progress = session.terminal.progress
     line = f"[rollouts] config={config} name={read.name} tasks={read.total}"
     say(progress, f"{line} parallel={read.parallel}" if read.parallel else line)
-    await _order(session.client, read, folders)
+    for order_id in await _order(session.client, read, folders):
+        print_page(session, f"rollouts/{order_id}")
     folders.save()
     ended = await _follow(session, folders, verbose)
     return _report(session.terminal, folders, ended)
@@ -85,11 +86,12 @@ def summarize(
     execute(terminal, work)
 
 
-async def _order(client: ProctorClient, config: RolloutsConfig, folders: RolloutFolders) -> None:
-    """All archives are made before the first is sent. Equal ones are sent once."""
+async def _order(client: ProctorClient, config: RolloutsConfig, folders: RolloutFolders) -> Sequence[str]:
+    """The ids of the orders. All archives are made before the first is sent. Equal ones are sent once."""
     space = str(uuid.uuid4())
     groups = [(group, packed(group.entries)) for group in config.groups()]
     stored: list[tuple[PackedTasks, str]] = []
+    order_ids: list[str] = []
     first = 1
     for group, tasks in groups:
         digest = next((known for other, known in stored if other == tasks), "")
@@ -99,6 +101,7 @@ async def _order(client: ProctorClient, config: RolloutsConfig, folders: Rollout
             stored.append((tasks, digest))
         order = order_of(config, group, digest, space)
         ordered = await client.rollouts.order(order)
+        order_ids.append(ordered.order_id)
         task_dirs = [str(entry.folder) for entry in group.entries]
         for run in ordered.runs:
             known = OrderedRun(
@@ -106,6 +109,7 @@ async def _order(client: ProctorClient, config: RolloutsConfig, folders: Rollout
             )
             folders.runs.append(known)
             first += order.rollouts * len(group.entries)
+    return order_ids
 
 
 async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> list[run_pb2.Run]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proctor.cli.datasets.upload import dataset_id_of
-from proctor.cli.gateway import Session, local_stack, page_address, program_name
+from proctor.cli.gateway import Session, print_page, program_name
 from proctor.cli.options import RunIdArgument
 from proctor.cli.render import words
 from proctor.cli.render.terminal import Terminal, code_of_run, say
@@ -58,7 +58,7 @@ async def submit_and_follow(
     submitted = await session.client.submit_run(order)
     run_id = submitted.run.run_id
     if is_detached:
-        return _report_detached(submitted.run, session.terminal, ExitCode.OK)
+        return _report_detached(session, submitted.run, ExitCode.OK)
     say(session.terminal.progress, f"Run {run_id} was accepted{_expected(submitted)}.")
     return await _follow_and_report(session, run_id, on_interrupt)
 
@@ -76,29 +76,24 @@ async def _follow_and_report(session: Session, run_id: str, on_interrupt: Ask) -
     client, terminal = session.client, session.terminal
     ended = await follow_run(client, run_id, viewer_for(terminal, on_interrupt))
     if ended is None:
-        return _report_detached(await client.get_run(run_id), terminal, ExitCode.INTERRUPTED)
+        return _report_detached(session, await client.get_run(run_id), ExitCode.INTERRUPTED)
     summary = await figures_so_far(client, run_id)
     if terminal.is_json:
         terminal.emit({"run": document(ended), "summary": document(summary)})
     else:
         print_summary(terminal.out, ended, summary)
-        _print_page(session, run_id)
+        print_page(session, f"runs/{run_id}")
         print_next_commands(terminal, next_commands(ended))
     return code_of_run(ended)
 
 
-def _print_page(session: Session, run_id: str) -> None:
-    """A link that terminals make clickable, where the run is one of the local stack."""
-    stack = local_stack()
-    if stack and stack.gateway_grpc == session.client.address:
-        say(session.terminal.out, f"Its page: {page_address(run_id)}")
-
-
-def _report_detached(run: run_pb2.Run, terminal: Terminal, code: ExitCode) -> ExitCode:
+def _report_detached(session: Session, run: run_pb2.Run, code: ExitCode) -> ExitCode:
+    terminal = session.terminal
     if terminal.is_json:
         terminal.emit({"run": document(run), "summary": None})
         return code
     say(terminal.out, f"The run {run.run_id} goes on.")
+    print_page(session, f"runs/{run.run_id}")
     print_next_commands(terminal, {f"watch {run.run_id}": "follow it", f"cancel {run.run_id}": "stop it"})
     return code
 

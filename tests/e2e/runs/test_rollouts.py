@@ -4,7 +4,8 @@ import base64
 import io
 import json
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -12,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.client import errors
+from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest
@@ -223,6 +225,17 @@ model = "openai/other"
 """
 
 
+@contextmanager
+def in_folder_of(stack: StackHarness, folder: Path) -> Iterator[None]:
+    """The folder is that of the stack, whose pages the command line then links to."""
+    lock = StackLock.take(folder)
+    write_stack_state(
+        folder, StackState(1, "running", stack.stack.gateway_http, stack.client.address, "", "")
+    )
+    yield
+    lock.release()
+
+
 async def test_the_command_line_orders_follows_and_writes_folders(
     stack: StackHarness, tmp_path: Path
 ) -> None:
@@ -230,8 +243,11 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     (tmp_path / "shown.toml").write_text(CONFIG)
     run = CommandLine(stack.client.address, tmp_path / "state")
     data = str(tmp_path / "data")
-    ended = await run("rollouts", "run", str(tmp_path / "shown.toml"), "--data", data, "-v")
+    with in_folder_of(stack, tmp_path / "state"):
+        ended = await run("rollouts", "run", str(tmp_path / "shown.toml"), "--data", data, "-v")
     assert ended.code == 0, ended.err
+    # Two numbers of rollouts are two orders.
+    assert ended.out.count(f"Its page: http://{stack.stack.gateway_http}/rollouts/") == 2
     assert "name=shown tasks=5 parallel=2" in ended.out
     assert "✓ All 5 tasks completed!" in ended.out
     [manifest_file] = (tmp_path / "data" / "rollouts" / "shown").glob("*/manifest.json")

@@ -40,9 +40,9 @@ def test_default_port_is_for_who_chose_nothing(tmp_path: Path, monkeypatch: pyte
 
 def test_page_of_a_run_is_at_the_stack_of_the_folder(tmp_path: Path) -> None:
     environ = {"PROCTOR_STATE_DIR": str(tmp_path)}
-    assert not page_address("8f3c", environ)
+    assert not page_address("runs/8f3c", environ)
     lock = StackLock.take(tmp_path)
     write_stack_state(tmp_path, StackState(1, "running", "127.0.0.1:4", "127.0.0.1:3", "", ""))
-    assert page_address("8f3c", environ) == "http://127.0.0.1:4/runs/8f3c"
+    assert page_address("runs/8f3c", environ) == "http://127.0.0.1:4/runs/8f3c"
     assert page_address("", environ) == "http://127.0.0.1:4/"
     lock.release()
