@@ -136,6 +136,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/runs/new"): "ListModels",
     ("POST", "/runs/new"): "SubmitRun",
     ("POST", "/runs/{job_id}/golden"): "MarkAnswers",
+    ("GET", "/runs/{job_id}/rescore"): "GetSummary",
+    ("POST", "/runs/{job_id}/rescore"): "RescoreTask",
     ("GET", "/rollouts"): "ListRollouts",
     ("GET", "/rollouts/{order_id}"): "GetRollouts",
     ("GET", "/runs/{job_id}/rollouts"): "ListOutcomes",

@@ -15,6 +15,7 @@ from services.gateway.pages.models import routes as models
 from services.gateway.pages.orders import routes as orders
 from services.gateway.pages.overview import routes as overview
 from services.gateway.pages.queue import routes as queue
+from services.gateway.pages.rescoring import routes as rescoring
 from services.gateway.pages.rollouts import routes as rollouts
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import routes as runs
@@ -36,6 +37,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     run_socket.router,
     answers.router,
     golden.router,
+    rescoring.router,
     rollouts.router,
     compare.router,
     batches.router,

@@ -23,6 +23,7 @@ PAGES = (
     "/runs/new?model=vllm/starter&benchmark=suite:starter",
     f"/runs/{RUN_ID}",
     f"/runs/{RUN_ID}/results",
+    f"/runs/{RUN_ID}/rescore",
     "/compare",
     f"/compare?run={RUN_ID}&run={OTHER_ID}",
     "/suites",

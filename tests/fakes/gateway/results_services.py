@@ -80,15 +80,18 @@ class FakeLeaderboard(entries_grpc.LeaderboardServiceServicer):
 
 @dataclass
 class FakeRescoring(rescore_grpc.RescoreServiceServicer):
-    """Has one answer."""
+    """Has one answer, or a refusal."""
 
     response: rescore_pb2.RescoreTaskResponse = field(default_factory=rescore_pb2.RescoreTaskResponse)
     asked: list[rescore_pb2.RescoreTaskRequest] = field(default_factory=list)
+    refusal: RemoteError | None = None
 
     async def RescoreTask(
         self, request: rescore_pb2.RescoreTaskRequest, context: Any
     ) -> rescore_pb2.RescoreTaskResponse:
         self.asked.append(request)
+        if self.refusal:
+            raise self.refusal
         return self.response
 
 

@@ -1,0 +1,139 @@
+"""How stored answers are scored again, as it was entered: a request, or problems at their fields."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import sample_pb2, summary_pb2
+from services.common.errors import DomainError
+from services.gateway.http.presentation import json_text
+
+OWN = "own"
+_NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A way to read an answer; `filters` is a filter_list, None for that of the task."""
+
+    value: str
+    name: str
+    filters: Sequence[Mapping[str, object]] | None
+
+
+def _regex(pattern: str, at: int) -> Sequence[Mapping[str, object]]:
+    step = {"function": "regex", "regex_pattern": pattern, "group_select": at}
+    return [{"name": "read", "filter": [step]}]
+
+
+# One per line; the last one is written by the user.
+RULES = (
+    Rule("", "as the task says", None),
+    Rule(_NONE, "the whole answer", ()),
+    Rule("first_line", "its first line", [{"name": "read", "filter": [{"function": "first_line"}]}]),
+    Rule("last_number", "its last number", _regex(r"(-?[0-9][0-9,]*\.?[0-9]*)", -1)),
+    Rule("last_letter", "its last letter A to J", _regex(r"\b([A-J])\b", -1)),
+    Rule("after_answer", "what follows “Answer:”", _regex(r"(?i)answer\s*(?:is)?\s*:?\s*([^\n.]+)", -1)),
+    Rule(OWN, "an own filter list", None),
+)
+_RULES = {rule.value: rule for rule in RULES}
+_CHOICE_METRICS = ("acc", "acc_norm", "acc_bytes", "exact_match", "mc2", "f1", "mcc", "squad_em", "squad_f1")
+_TEXT_METRICS = (
+    "exact_match",
+    "contains",
+    "regex",
+    "numeric",
+    "choice",
+    "squad_em",
+    "squad_f1",
+    "rougeL_max",
+    "rouge1_max",
+    "rouge2_max",
+    "bleu_max",
+    "pearson",
+    "spearman",
+)
+
+
+class RescoreFaults(Exception):
+    """Sentences by field; "" has those of the whole form."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__("; ".join(faults.values()))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreForm:
+    """All that was entered, as text."""
+
+    task: str = ""
+    metric: str = ""
+    options: str = ""
+    rule: str = ""
+    filters: str = ""
+
+    def link(self, path: str) -> str:
+        """The address of the form with all that is entered."""
+        known = {name: getattr(self, name) for name in ("task", "metric", "options", "rule", "filters")}
+        kept = {name: value for name, value in known.items() if value}
+        return f"{path}?{urlencode(kept)}" if kept else path
+
+    def to_proto(self, run_id: str, task: str) -> rescore_pb2.RescoreTaskRequest:
+        """Raises RescoreFaults."""
+        faults: dict[str, str] = {}
+        options = _object(self.options, faults)
+        filters = self._filters(faults)
+        if options and not self.metric:
+            faults["options"] = "Choose the metric that these options are for."
+        if faults:
+            raise RescoreFaults(faults)
+        metric = sample_pb2.MetricUse(name=self.metric, options_json=json_text(options) if options else "")
+        return rescore_pb2.RescoreTaskRequest(
+            run_id=run_id,
+            task=task,
+            metrics=[metric] if self.metric else [],
+            filters_json=None if filters is None else (json_text(filters) if filters else ""),
+        )
+
+    def _filters(self, faults: dict[str, str]) -> Sequence[object] | None:
+        if self.rule != OWN:
+            return _RULES.get(self.rule, RULES[0]).filters
+        try:
+            given = json.loads(self.filters or "null")
+        except (ValueError, RecursionError) as error:
+            faults["filters"] = f"This is no JSON: {error}."
+            return None
+        if not isinstance(given, list):
+            faults["filters"] = (
+                'Write a list, such as [{"name": "read", "filter": [{"function": "first_line"}]}].'
+            )
+            return None
+        return given
+
+
+def metrics_for(task: summary_pb2.TaskSummary) -> Sequence[str]:
+    """Metrics that a task of its kind can have, those of the task first."""
+    # With several filters a figure is called "metric,filter".
+    own = [figure.metric.partition(",")[0] for figure in task.metrics]
+    return list(dict.fromkeys([*own, *(_CHOICE_METRICS if task.scoring_method else _TEXT_METRICS)]))
+
+
+def faults_of_refusal(error: DomainError) -> Mapping[str, str]:
+    """What results says of the scoring, at the field that it is about."""
+    field = {"metrics": "metric", "filters_json": "filters"}.get(str(error.facts.get("field", "")), "")
+    return {field: error.message}
+
+
+def _object(given: str, faults: dict[str, str]) -> Mapping[str, object]:
+    try:
+        read = json.loads(given or "{}")
+    except (ValueError, RecursionError) as error:
+        faults["options"] = f"This is no JSON: {error}."
+        return {}
+    if not isinstance(read, dict):
+        faults["options"] = 'Write an object, such as {"ignore_case": true}.'
+        return {}
+    return read

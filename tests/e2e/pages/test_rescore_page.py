@@ -1,0 +1,33 @@
+"""The answers of a run are scored again in a browser, against real results."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.e2e.pages.conftest import Site
+from tests.harness.browser import tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_answers_are_scored_again_and_the_record_stays(site: Site) -> None:
+    run = site.runs[0]
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(f"/runs/{run}")
+        await page.get_by_role("link", name="Score again").click()
+        await page.wait_for_url(f"**/runs/{run}/rescore")
+        await page.get_by_label("Metric", exact=True).select_option("acc")
+        await page.get_by_role("button", name="Score the answers again").click()
+        await expect(page.locator("#outcome tbody tr")).to_have_count(1, timeout=30_000)
+        await expect(page.locator("#outcome")).to_contain_text("Read differently")
+        await page.wait_for_url("**/rescore?task=*&metric=acc")
+        # What the answers cannot have is said at its field, and what was entered stays.
+        await page.get_by_label("Metric", exact=True).select_option("squad_f1")
+        await page.get_by_text("Options of the metric").first.click()
+        await page.get_by_label("Options of the metric, as JSON").fill("{")
+        await page.get_by_role("button", name="Score the answers again").click()
+        await expect(page.locator("#fault-options")).to_contain_text("no JSON")
+        # The refusal of the form is its only error.
+        assert all("422" in complaint for complaint in opened.complaints)
+    await site.check_in_every_look(f"/runs/{run}/rescore?metric=acc", "rescore", until="#scoring")
+    assert "Score the answers again" in await site.reads_without_scripts(f"/runs/{run}/rescore")
