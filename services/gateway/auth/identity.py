@@ -6,7 +6,8 @@ person of a local stack. gRPC calls carry the same names in their metadata.
 """
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -27,6 +28,14 @@ USER_HEADER = "X-Proctor-User"
 _BINARY_SUFFIX = "-bin"
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user who has an API key."""
+
+    name: str
+    is_operator: bool
+
+
 class Identity:
     """Finds the principal of a call by its API key and headers."""
 
@@ -34,6 +43,11 @@ class Identity:
         """`api_keys` maps the name of a user to its key; `operators` are some of these users."""
         self._api_keys = api_keys
         self._operators = frozenset(operators)
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """All holders of keys by name, never their keys; none where no keys are configured."""
+        return [Member(name, name in self._operators) for name in sorted(self._api_keys)]
 
     def principal_of(self, headers: Mapping[str, str]) -> Principal:
         """`headers` are case-insensitive. Raises `KeyMissing`, `KeyUnknown` or `InvalidUserName`."""

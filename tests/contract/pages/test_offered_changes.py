@@ -79,3 +79,17 @@ async def test_operators_alone_are_offered_the_limits(
     shown = await as_user(keyed, user, "/queue")
     assert ("Change the limits" in shown.html) is is_offered
     assert any(tag == "fieldset" and "disabled" in a for tag, a in shown.elements) is not is_offered
+
+
+@pytest.mark.parametrize("user", ["alice", "olga"])
+async def test_settings_list_members_and_never_their_keys(keyed: GatewayHarness, user: str) -> None:
+    shown = await as_user(keyed, user, "/settings")
+    assert [name for name in KEYS if f'<th scope="row">{name}' in shown.html] == sorted(KEYS)
+    assert shown.html.count("an operator</td>") == 1
+    assert f'{user} <span class="muted">you</span>' in shown.html
+    assert not [key for key in KEYS.values() if key in shown.html]
+
+
+async def test_without_keys_settings_say_that_everybody_is_an_operator(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/settings")
+    assert "there are no members" in shown.html

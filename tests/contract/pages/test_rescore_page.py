@@ -1,6 +1,7 @@
 """Scoring stored answers again from a run's page: what results is asked, and what is shown of its answer."""
 
 import json
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import pytest
@@ -26,7 +27,7 @@ def run(harness: GatewayHarness) -> run_pb2.Run:
     return run
 
 
-async def sent(harness: GatewayHarness, headers: dict[str, str] | None = None, **fields: str) -> Shown:
+async def sent(harness: GatewayHarness, headers: Mapping[str, str] | None = None, **fields: str) -> Shown:
     return await show(
         harness, PATH, method="POST", headers={**FORM, **(headers or {})}, body=urlencode(fields)
     )
@@ -87,9 +88,9 @@ async def test_the_whole_answer_is_no_filter_at_all(harness: GatewayHarness) -> 
     ],
 )
 async def test_what_cannot_be_read_is_said_at_its_field(
-    harness: GatewayHarness, fields: dict[str, str], fault: str
+    harness: GatewayHarness, fields: Mapping[str, str], fault: str
 ) -> None:
-    page = await sent(harness, task="task_0", **fields)
+    page = await sent(harness, None, task="task_0", **fields)
     assert page.status == 422
     assert f'id="{fault}"' in page.html
     assert not harness.results.rescoring.asked

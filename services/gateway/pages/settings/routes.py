@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
-from services.gateway.auth.identity import Now, User
+from services.gateway.auth.identity import Caller, Identity, Member, Now
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.presentation import moment
@@ -55,7 +55,11 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class SettingsView:
+    """`members` have API keys; there are none where the gateway has no keys."""
+
     user: str
+    is_operator: bool
+    members: Sequence[Member]
     # With a key that the browser keeps.
     has_signed_in: bool
     theme: str
@@ -69,9 +73,10 @@ class SettingsView:
 
 @router.get("")
 async def show_settings(
-    request: Request, page: PageOf, scheduler: SchedulerCalls, user: User, now: Now
+    request: Request, page: PageOf, scheduler: SchedulerCalls, caller: Caller, now: Now
 ) -> Response:
     health: BackendHealth = request.app.state.health
+    identity: Identity = request.app.state.identity
     listed, stored, states = await asyncio.gather(
         scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
         scheduler.storage.GetStorage(storage_pb2.GetStorageRequest()),
@@ -81,7 +86,9 @@ async def show_settings(
     for model in listed.models:
         counts[model.pool] = counts.get(model.pool, 0) + 1
     view = SettingsView(
-        user=user,
+        user=caller.name,
+        is_operator=caller.is_operator,
+        members=identity.members,
         has_signed_in=KEY_COOKIE in request.cookies,
         theme=theme_of(request),
         health=states,
