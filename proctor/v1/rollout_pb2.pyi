@@ -269,6 +269,7 @@ class RolloutTask(_message.Message):
     SOLUTION_FIELD_NUMBER: _builtins.int
     NOTES_FIELD_NUMBER: _builtins.int
     BUNDLES_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -287,6 +288,8 @@ class RolloutTask(_message.Message):
     """Files that judge: tar, compressed by gzip. They enter the second sandbox only."""
     solution: _builtins.bytes
     """The solution, with a program solve.sh: tar, compressed by gzip. Empty means none."""
+    image: _builtins.str
+    """Image of both sandboxes; empty means the worker's own. Only engines of containers have images."""
     @_builtins.property
     def test_command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments that judge; empty for rubrics."""
@@ -334,10 +337,11 @@ class RolloutTask(_message.Message):
         solution: _builtins.bytes = ...,
         notes: _abc.Iterable[_builtins.str] | None = ...,
         bundles: _abc.Iterable[Global___Bundle] | None = ...,
+        image: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "solution", b"solution", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "solution", b"solution", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

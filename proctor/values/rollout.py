@@ -70,8 +70,9 @@ class RolloutTask:
     Where they are stored as `bundles`, the three are empty until a worker fills them.
 
     The workspace is unpacked in `workdir`, and commands run in `cwd`. Tests are unpacked in `tests_folder`,
-    of a second sandbox. A solution is unpacked in /solution, where `solve.sh` is executed. `notes` say in
-    sentences what of the task's folder has no effect here.
+    of a second sandbox. Both sandboxes are of `image`; empty is the worker's own. A solution is unpacked in
+    /solution, where `solve.sh` is executed. `notes` say in sentences what of the task's folder has no effect
+    here.
     """
 
     task_id: str
@@ -90,6 +91,7 @@ class RolloutTask:
     solution: bytes = b""
     notes: tuple[str, ...] = ()
     bundles: tuple[Bundle, ...] = ()
+    image: str = ""
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""

@@ -72,6 +72,8 @@ def _overrides(entry: TaskEntry) -> dict[str, Any]:
             raise Refused(f"{entry.overrides} must hold a JSON object.")
     if entry.variables:
         values["environment_variables"] = {**values.get("environment_variables", {}), **entry.variables}
+    if entry.image:
+        values["image"] = entry.image
     return values
 
 

@@ -22,6 +22,7 @@ _TASK_KEYS = {
     "apply_overrides",
     "overrides",
     "environment_variables",
+    "image",
 }
 _KINDS = {"shell", "oracle", "none"}
 # Of one order.
@@ -38,6 +39,7 @@ class TaskEntry:
     keeps_own: bool = True
     overrides: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def _entry(path: Path, number: int, fields: Any) -> TaskEntry:
         keeps_own=fields.get("apply_overrides", True) is not False,
         overrides=_existing(path, location, overrides) if overrides else None,
         variables={name: str(value) for name, value in variables.items()},
+        image=_text(location, fields, "image", ""),
     )
 
 

@@ -109,6 +109,7 @@ def _spec(rollout: Rollout) -> SandboxSpec:
     return SandboxSpec(
         workdir=rollout.task.workdir,
         writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
+        image=rollout.task.image,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
         lifetime_seconds=limits.agent_seconds + _WAITS_SECONDS,
     )

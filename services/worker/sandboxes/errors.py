@@ -19,6 +19,12 @@ class SandboxNotOpened(SandboxError):
     kind = ErrorKind.UNAVAILABLE
 
 
+class ImageRefused(SandboxError):
+    """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX=docker, or kubernetes, at the worker."""
+
+    kind = ErrorKind.INVALID
+
+
 class SandboxLost(SandboxError):
     """The sandbox is gone: {problem}"""
 

@@ -55,7 +55,9 @@ class SandboxEngine(Protocol):
         ...
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """Raises SandboxNotOpened, and CannotIsolate where the machine or the image does not allow it."""
+        """Raises SandboxNotOpened, CannotIsolate where the machine or the image does not allow it, and
+        ImageRefused where the engine has no images.
+        """
         ...
 
     async def close(self) -> None:

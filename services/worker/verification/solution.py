@@ -32,7 +32,7 @@ class PytestOrder:
 
     `expected_tests`: how many of them the task's own solution passes; 0 where that is not known. The files
     are unpacked in `folder` and the tests in `tests_folder`, which may lie in it; then `path` is the one file
-    of tests that runs, and files that steer pytest are those of the tar `steering`.
+    of tests that runs, and files that steer pytest are those of the tar `steering`. `image` is the sandbox's.
     """
 
     files: bytes
@@ -43,6 +43,7 @@ class PytestOrder:
     tests_folder: str = "/tests"
     path: str = ""
     steering: bytes = b""
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class VerifyRollout:
                     tests_folder=task.tests_folder,
                     path=script,
                     steering=steering,
+                    image=task.image,
                 )
                 verification = await self.solutions.verify(order)
                 passed += verification.is_passed
@@ -138,6 +139,7 @@ def _spec(task: RolloutTask) -> SandboxSpec:
     return SandboxSpec(
         workdir=task.workdir,
         writable=(task.tests_folder, RUNNER, "/logs"),
+        image=task.image,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
     )

@@ -80,6 +80,7 @@ class VerifySolution:
         spec = SandboxSpec(
             workdir=order.folder,
             writable=(RUNNER,) if is_inside else (order.tests_folder, RUNNER),
+            image=order.image,
             limits=_LIMITS,
             lifetime_seconds=order.timeout_seconds + 120.0,
         )

@@ -1,10 +1,14 @@
 """Reads the fields of a task's file: each with its type, and no field unread."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.scheduler.rollouts.tasks.errors import InvalidTask
+
+# A registry's host, path, tag and digest; nothing that a program could take for an option.
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +101,11 @@ class Fields:
         if value is not None and not isinstance(value, list):
             raise self.problem(key, "it must be a list.")
         return value or []
+
+
+def checked_image(fields: Fields, key: str) -> str:
+    """The name of an image; empty where there is none. Raises InvalidTask."""
+    image = fields.text(key, "")
+    if image and _IMAGE.fullmatch(image) is None:
+        raise fields.problem(key, "it must name an image, such as python:3.13.")
+    return image

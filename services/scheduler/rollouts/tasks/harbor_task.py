@@ -7,7 +7,7 @@ from posixpath import normpath
 from proctor.values.rollout import RolloutLimits, RolloutTask, VerifierKind
 from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
-from services.scheduler.rollouts.tasks.fields import Fields
+from services.scheduler.rollouts.tasks.fields import Fields, checked_image
 from services.scheduler.rollouts.tasks.task_folder import TaskFolder, bundle_of
 
 CONFIG = "task.toml"
@@ -60,6 +60,7 @@ def read_harbor(folder: TaskFolder) -> RolloutTask:
         tests=bundle_of(tests),
         solution=bundle_of(folder.below("solution")),
         notes=(*image.notes, *_notes(config, environment)),
+        image=checked_image(environment, "docker_image"),
     )
 
 
@@ -97,8 +98,9 @@ def _image(folder: TaskFolder, environment: Fields) -> DockerfileFacts:
     facts = DockerfileFacts()
     if "Dockerfile" in files:
         facts = read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
-    if image := environment.text("docker_image", ""):
-        facts.notes.append(f"the image {image} is not used: the machine's programs are")
+    if environment.text("docker_image", ""):
+        # The image is there: what it would be built from is not needed.
+        facts.notes.clear()
     return facts
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.rollout import RolloutLimits, RolloutTask, Rubric, VerifierKind
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
-from services.scheduler.rollouts.tasks.fields import Fields
+from services.scheduler.rollouts.tasks.fields import Fields, checked_image
 from services.scheduler.rollouts.tasks.task_folder import (
     FolderFile,
     TaskFolder,
@@ -20,7 +20,14 @@ _APP, _REPO, _INSTRUCTIONS = "/app", "repo", "LM_INSTRUCTIONS.md"
 _TIME_LIMIT, _DEFAULT_SECONDS = "TIMEOUT_SEC", 1800.0
 # Keys of a task that its author has not finished.
 _UNFINISHED = ("content_rubric", "location_rubric", "clarity_rubric")
-_OVERRIDE_KEYS = ("remove_repo_paths", "inject_files", "lm_instructions", "environment_variables", "repo")
+_OVERRIDE_KEYS = (
+    "remove_repo_paths",
+    "inject_files",
+    "lm_instructions",
+    "environment_variables",
+    "repo",
+    "image",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,7 @@ class Overrides:
     injected: Mapping[str, str] | None = None
     instructions: str = ""
     variables: Mapping[str, str] | None = None
+    image: str = ""
 
 
 def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overrides:
@@ -48,14 +56,18 @@ def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overri
         if problem := path_problem(path):
             raise InvalidTask(task, file, problem)
     return Overrides(
-        removed, injected, fields.text("lm_instructions", ""), fields.variables("environment_variables")
+        removed,
+        injected,
+        fields.text("lm_instructions", ""),
+        fields.variables("environment_variables"),
+        checked_image(fields, "image"),
     )
 
 
 def with_variables(task: RolloutTask, folder: str, overrides: Overrides) -> RolloutTask:
     """Adapts tasks of other forms, of which overrides change variables only."""
     if overrides.remove_paths or overrides.injected or overrides.instructions:
-        problem = f"of folders without {META} only environment_variables are overridden."
+        problem = f"of folders without {META} only environment_variables and image are overridden."
         raise InvalidTask(folder, "overrides", problem)
     variables = dict(overrides.variables or {})
     limit = Fields(folder, OVERRIDES, variables).number(_TIME_LIMIT, task.limits.agent_seconds, least=1)
@@ -64,6 +76,7 @@ def with_variables(task: RolloutTask, folder: str, overrides: Overrides) -> Roll
         task,
         environment={**task.environment, **variables},
         limits=replace(task.limits, agent_seconds=limit),
+        image=overrides.image or task.image,
     )
 
 
@@ -90,6 +103,7 @@ def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> Rollou
     tests = _tests(folder, evaluation)
     variables = {name: value for layer in layers for name, value in (layer.variables or {}).items()}
     limit = Fields(folder.name, OVERRIDES, variables).number(_TIME_LIMIT, _DEFAULT_SECONDS, least=1)
+    image = own.image or layers[0].image
     files = _files(folder, layers)
     instruction = _instruction(folder, meta, layers)
     files[_INSTRUCTIONS] = FolderFile(instruction.encode())
@@ -106,7 +120,8 @@ def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> Rollou
         workspace=bundle_of(files),
         tests=bundle_of({path: file for path, (_, file) in tests.items()}),
         solution=bundle_of(folder.below("solution")),
-        notes=_notes(folder),
+        notes=() if image else _notes(folder),
+        image=image,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
 from services.worker.sandboxes.bubblewrap.sandbox import BubblewrapSandbox
-from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
+from services.worker.sandboxes.errors import CannotIsolate, ImageRefused, SandboxError, SandboxNotOpened
 from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "process"
@@ -65,7 +65,7 @@ class BubblewrapEngine:
         if not self.program:
             raise CannotIsolate(problem=f"bubblewrap is not installed; {_INSTALL}")
         if spec.image:
-            raise CannotIsolate(problem=f"the process engine has no images, and {spec.image!r} was ordered.")
+            raise ImageRefused(image=spec.image)
         _, sandbox = await self._open(spec)
         return sandbox
 

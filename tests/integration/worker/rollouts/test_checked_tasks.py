@@ -162,6 +162,16 @@ def test_a_task_survives_the_way_to_a_worker(tmp_path: Path) -> None:
     assert ROLLOUT_TASK.from_proto(rollout_pb2.RolloutTask.FromString(sent)) == task
 
 
+async def test_a_task_with_an_image_is_refused_where_sandboxes_are_processes(
+    checker: CheckTasks, tmp_path: Path
+) -> None:
+    folder = harbor_folder(tmp_path / "a", '[environment]\ndocker_image = "python:3.13"')
+    check = await checked(checker, read_task(folder))
+    assert not check.is_sound
+    [problem] = {agent.problem for agent in check.agents}
+    assert problem.startswith("The image python:3.13 needs containers. Set PROCTOR_WORKER_SANDBOX=docker")
+
+
 TASKS = ("exercism-affine-cipher", "exercism-phone-number", "quixbugs-quicksort")
 
 

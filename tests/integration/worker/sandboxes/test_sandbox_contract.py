@@ -11,7 +11,12 @@ from dataclasses import replace
 import pytest
 
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine
-from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, FilesRefused, SandboxLost
+from services.worker.sandboxes.errors import (
+    CommandRefused,
+    FilesRefused,
+    ImageRefused,
+    SandboxLost,
+)
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command, Ended, Network, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
@@ -231,7 +236,7 @@ async def test_a_command_that_cannot_be_sent_is_refused(sandbox: Sandbox, comman
 
 @pytest.mark.parametrize("engine", PROCESS_ENGINES, indirect=True)
 async def test_an_image_is_refused_by_an_engine_without_images(engine: SandboxEngine) -> None:
-    with pytest.raises(CannotIsolate, match="no images"):
+    with pytest.raises(ImageRefused, match=r"The image python:3\.12 needs containers"):
         await engine.open(SandboxSpec(image="python:3.12"))
 
 

@@ -46,6 +46,7 @@ def test_models_with_the_same_tasks_and_rollouts_are_one_order(tmp_path: Path) -
 
 def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) -> None:
     keys = "overrides = 'more.json'\napply_overrides = false\nenvironment_variables = { A = 'entry' }\n"
+    keys += "image = 'python:3.13'\n"
     path = written(tmp_path, ENTRY + keys)
     more = {"environment_variables": {"A": "file", "B": "file"}, "lm_instructions": "Do it."}
     write(tmp_path, {"more.json": json.dumps(more), "a/overrides.json": "{}", "a/.git/config": ""})
@@ -55,6 +56,7 @@ def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) ->
     assert json.loads(overrides) == {
         "environment_variables": {"A": "entry", "B": "file"},
         "lm_instructions": "Do it.",
+        "image": "python:3.13",
     }
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(tasks.archive))) as tar:
         names = set(tar.getnames())

@@ -17,7 +17,7 @@ from services.scheduler.rollouts.tasks.errors import (
     UnsupportedTask,
 )
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
-from services.scheduler.rollouts.tasks.tb_meta_task import Overrides
+from services.scheduler.rollouts.tasks.tb_meta_task import Overrides, read_overrides
 from tests.harness.rollout_tasks import (
     WRONG,
     harbor_folder,
@@ -272,3 +272,23 @@ def test_a_test_script_may_be_a_file_of_the_folder(tmp_path: Path) -> None:
     write(folder, {"evaluation/tests/test_twice.py": "def test(): pass\n"})
     [task] = read_path(folder)
     assert files_of(task.tests) == {"tests/test_twice.py": "def test(): pass\n"}
+
+
+def test_the_image_of_a_task_is_that_of_its_file_or_of_the_order(tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a", '[environment]\ndocker_image = "registry.example:5000/x/y:1.2"')
+    [task] = read_path(folder)
+    # What the image would be built of says nothing any more.
+    assert (task.image, task.notes) == ("registry.example:5000/x/y:1.2", ())
+    overrides = {"a": read_overrides("a", "order", {"image": "python:3.13"})}
+    [overridden] = read_path(tmp_path, overrides)
+    assert overridden.image == "python:3.13"
+    tb_meta_folder(tmp_path / "b")
+    (tmp_path / "b" / "overrides.json").write_text('{"image": "own:1"}')
+    overrides["b"] = overrides["a"]
+    assert [each.image for each in read_path(tmp_path, overrides)] == ["python:3.13", "own:1"]
+
+
+@pytest.mark.parametrize("image", ["--privileged", "a b", "/etc", "x" * 300])
+def test_an_image_that_is_no_name_is_refused(tmp_path: Path, image: str) -> None:
+    with pytest.raises(InvalidTask, match="docker_image"):
+        read_path(harbor_folder(tmp_path / "a", f'[environment]\ndocker_image = "{image}"'))
