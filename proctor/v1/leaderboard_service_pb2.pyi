@@ -92,6 +92,7 @@ class GetLeaderboardResponse(_message.Message):
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
+    PENDING_COMPARISONS_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
     """Number of ranked models, including those beyond the limit."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
@@ -100,6 +101,8 @@ class GetLeaderboardResponse(_message.Message):
     """Metric of the ranking."""
     note: _builtins.str
     """One sentence where all runs are limited to the first rows of each task, so that none is ranked; empty otherwise."""
+    pending_comparisons: _builtins.int
+    """Pairs of entries that are still being compared: their ties are missing, and ranks may change. Read again in some seconds."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
         """Ordered by rank."""
@@ -127,10 +130,11 @@ class GetLeaderboardResponse(_message.Message):
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
         metric: _builtins.str = ...,
         note: _builtins.str = ...,
+        pending_comparisons: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_updated", b"last_updated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "note", b"note", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "note", b"note", "pending_comparisons", b"pending_comparisons", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

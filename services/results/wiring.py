@@ -30,11 +30,17 @@ from services.results.export.wiring import make_export_api
 from services.results.leaderboard import grpc_api as grpc_leaderboard_api
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.compare_pending import ComparePending
 from services.results.leaderboard.postgres import (
     PostgresLeaderboard,
     add_closed_run,
 )
-from services.results.leaderboard.wiring import make_add_baselines, make_compare_peers, make_leaderboard_api
+from services.results.leaderboard.wiring import (
+    make_add_baselines,
+    make_compare_peers,
+    make_compare_pending,
+    make_leaderboard_api,
+)
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
@@ -67,8 +73,8 @@ SWEEP_SECONDS = 300.0
 # Both are often, since the pages of a run that just ended show them; a look is one query.
 BASELINE_SECONDS = 2.0
 COMPARE_SECONDS = 1.0
-# Comparisons and baselines of closed runs take one each, those that users wait for the others.
-CALL_PROCESSES = 4
+# Baselines, comparisons with peers and those of leaderboards take one each, what users wait for the others.
+CALL_PROCESSES = 5
 _CONSUMING = "consume outcomes"
 
 log = get_logger()
@@ -83,6 +89,7 @@ class ResultsParts:
     unused_sets: DeleteUnusedSets
     add_baselines: AddBaselines
     compare_peers: ComparePeers
+    compare_pending: ComparePending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +123,9 @@ class RunningResults:
                 "sweep sample sets": every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"),
                 "add baselines": every(BASELINE_SECONDS, parts.add_baselines.add, name="add baselines"),
                 "compare peers": every(COMPARE_SECONDS, parts.compare_peers.compare, name="compare peers"),
+                "compare pending": every(
+                    COMPARE_SECONDS, parts.compare_pending.compare, name="compare pending"
+                ),
             }
         )
 
@@ -198,9 +208,11 @@ async def _parts(
         progress=NatsProgressPublisher(nats),
         scorer=processes.scorer,
     )
+    store_comparison = make_store_comparison(work, stores, processes.calls)
+    compare_pending = make_compare_pending(work, store_comparison, clock)
     apis = {
         grpc_record_api.SERVICE_NAME: _record_api(work, stores, clock).register,
-        **_read_apis(sessions.reads, processes, clock),
+        **_read_apis(sessions.reads, processes, compare_pending, clock),
     }
     address = settings.listen_address or settings.results_address
     return ResultsParts(
@@ -213,7 +225,8 @@ async def _parts(
             keep_staged=timedelta(seconds=settings.keep_staged_seconds),
         ),
         add_baselines=make_add_baselines(work, stores, calls=processes.calls, scorer=processes.scorer),
-        compare_peers=make_compare_peers(work, stores, make_store_comparison(work, stores, processes.calls)),
+        compare_peers=make_compare_peers(work, stores, store_comparison),
+        compare_pending=compare_pending,
     )
 
 
@@ -245,7 +258,9 @@ def _record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcR
     )
 
 
-def _read_apis(session: PostgresSession, processes: Processes, clock: Clock) -> Mapping[str, Registration]:
+def _read_apis(
+    session: PostgresSession, processes: Processes, compare_pending: ComparePending, clock: Clock
+) -> Mapping[str, Registration]:
     """The APIs that serve users, by the names of the services."""
     stores = _stores(session)
     show_summary = ShowSummary(
@@ -274,6 +289,6 @@ def _read_apis(session: PostgresSession, processes: Processes, clock: Clock) -> 
         grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
         grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
         grpc_rescore_api.SERVICE_NAME: rescoring.register,
-        grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, store_comparison, clock).register,
+        grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, compare_pending, clock).register,
         grpc_comparison_api.SERVICE_NAME: comparisons.register,
     }

@@ -136,7 +136,10 @@ def print_leaderboard(console: Console, suite: str, found: service_pb2.GetLeader
         say(console, f"{more} more: --limit {min(found.total_models, _MAX_LIMIT)}", style="dim")
     if any(entry.is_selected_best for entry in found.entries):
         say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
-    if any(entry.not_compared_with for entry in found.entries):
+    if found.pending_comparisons:
+        pairs = f"{found.pending_comparisons} pairs are still being compared: ask again in some seconds"
+        say(console, pairs, style="yellow")
+    elif any(entry.not_compared_with for entry in found.entries):
         note = "some pairs are not compared: a shared rank does not prove them equal (--json)"
         say(console, note, style="dim")
     if found.unranked:

@@ -79,6 +79,9 @@ class LeaderboardShown(BaseModel):
     metric: str
     scoring: str | None = Field(description="Scoring method of the ranked models")
     note: str = Field(description="Why no run is ranked where all are limited; else empty")
+    pending_comparisons: int = Field(
+        description="Pairs that are still being compared: their ties are missing, and ranks may change"
+    )
 
 
 class PastRunShown(_Entry):
@@ -222,6 +225,7 @@ async def leaderboard(
         metric=found.metric,
         scoring=choice_scoring(found.scoring_method),
         note=found.note,
+        pending_comparisons=found.pending_comparisons,
     )
 
 

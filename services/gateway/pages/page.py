@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
+from urllib.parse import urlsplit, urlunsplit
 
 from fastapi import Depends
 from starlette.requests import Request
@@ -64,6 +65,11 @@ class Page:
     def target(self) -> str:
         """The id of the element that the part is for; "" for none."""
         return self._request.headers.get("hx-target", "").rpartition("#")[2]
+
+    def is_at(self, address: str) -> bool:
+        """A script asks on the page of this address: what renews itself is no step to go back to."""
+        current = urlsplit(self._request.headers.get("hx-current-url", ""))
+        return address == urlunsplit(("", "", current.path, current.query, ""))
 
     def show(self, template: str, view: object, *, part: str = "", status: int = 200) -> Response:
         """The whole page; or `part`, a template of the same view, where a script asks for it."""

@@ -76,6 +76,7 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:
         scoring_method=number_of(leaderboard.scoring_method),
         metric=leaderboard.metric,
         note=leaderboard.note,
+        pending_comparisons=leaderboard.pending,
     )
 
 

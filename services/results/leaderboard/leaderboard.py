@@ -151,7 +151,10 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """`total_models` counts all that are ranked, beyond the limit too. `note`: why there are none."""
+    """`total_models` counts all that are ranked, beyond the limit too. `note`: why there are none.
+
+    `pending`: pairs of entries that are still being compared.
+    """
 
     metric: str
     scoring_method: ScoringMethod | None = None
@@ -161,6 +164,7 @@ class Leaderboard:
     total_models: int = 0
     last_updated: datetime | None = None
     note: str = ""
+    pending: int = 0
 
 
 def limited_note(suite: str, unranked: Sequence[Candidate]) -> str:

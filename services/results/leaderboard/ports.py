@@ -89,14 +89,11 @@ class PeerStore(Protocol):
         ...
 
 
-class ComparisonMaker(Protocol):
-    """Compares runs whose comparison is not stored."""
+class PendingComparisons(Protocol):
+    """Compares runs whose comparison is not stored, behind those who read."""
 
-    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:
-        """Stores the differences of two closed runs; False where it would take longer.
-
-        A comparison that cannot be made is left out.
-        """
+    def add(self, pairs: Sequence[tuple[str, str]]) -> int:
+        """The number of these pairs of closed runs that are compared soon."""
         ...
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from proctor.values.scoring import ScoringMethod
 from services.common.checked_fields import checked_number
-from services.common.clock import Clock
 from services.results.comparison.comparison import StoredDifference
 from services.results.comparison.ports import StoredDifferences
 from services.results.leaderboard.leaderboard import (
@@ -27,16 +26,12 @@ from services.results.leaderboard.leaderboard import (
     unranked_entry,
     untested,
 )
-from services.results.leaderboard.ports import ComparisonMaker, LeaderboardStore
+from services.results.leaderboard.ports import LeaderboardStore, PendingComparisons
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 
 DEFAULT_LIMIT = 10
 MAX_LISTED = 100
-MAX_COMPARED = 20
-# What one call may spend on comparing pairs; the one under way is finished within its own bound.
-COMPARING_SECONDS = 2.0
-PAIR_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +52,7 @@ class LeaderboardQuery:
 class RankModels:
     leaderboard: LeaderboardStore
     differences: StoredDifferences
-    store_comparison: ComparisonMaker
-    clock: Clock
+    pending: PendingComparisons
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
         """A suite without runs has an empty leaderboard."""
@@ -78,15 +72,17 @@ class RankModels:
         ranked = ranked_candidates(candidates, conditions)
         unranked = unranked_candidates(candidates, ranked)
         baselines = await self.leaderboard.baselines([one.run.run_id for one in ranked or unranked])
+        entries, pending = await self._entries(ranked[:MAX_LISTED], limit)
         return Leaderboard(
             metric,
             conditions.scoring_method,
-            await self._entries(ranked[:MAX_LISTED], limit),
+            entries,
             [unranked_entry(one, conditions) for one in unranked[:limit]],
             baseline_entries(baselines, metric),
             len(ranked),
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
             "" if ranked else limited_note(query.suite, unranked),
+            pending,
         )
 
     async def _metric(self, query: LeaderboardQuery) -> str | None:
@@ -97,21 +93,21 @@ class RankModels:
             raise UnknownMetric(metric=query.metric or ACCURACY, supported=", ".join(metrics))
         return metric
 
-    async def _entries(self, ranked: Sequence[Candidate], limit: int) -> list[LeaderboardEntry]:
-        """Entries with ranks, ties and trends, mostly from the comparisons that were stored after the
-        runs closed.
+    async def _entries(self, ranked: Sequence[Candidate], limit: int) -> tuple[list[LeaderboardEntry], int]:
+        """Entries with ranks, ties and trends from the comparisons that are stored, and the number of pairs
+        that are still being compared.
 
         A rank is that among all candidates, however few of them are listed.
         """
         if not ranked:
-            return []
+            return [], 0
         metric = ranked[0].metric
-        p_values = await self._p_values(ranked, limit)
+        p_values, pending = await self._p_values(ranked, limit)
         differing = distinguishable(len(ranked), p_values)
         given, listed = ranks(len(ranked), differing), ranked[:limit]
         tied, unknown = ties(len(listed), p_values, differing), untested(len(listed), p_values)
         moved = await self._moved(listed, metric)
-        return [
+        entries = [
             replace(
                 entry_of(one),
                 rank=given[position],
@@ -121,29 +117,22 @@ class RankModels:
             )
             for position, one in enumerate(listed)
         ]
+        return entries, pending
 
-    async def _p_values(self, ranked: Sequence[Candidate], limit: int) -> PValues:
-        """The p-values between all candidates.
+    async def _p_values(self, ranked: Sequence[Candidate], limit: int) -> tuple[PValues, int]:
+        """The p-values between all candidates, and how many are missing among the listed and compared soon.
 
-        Missing ones among the listed are computed now, as far as there is time.
+        Comparing takes seconds to minutes for many large runs: a reading does not wait for it.
         """
         run_ids, metric = [one.run.run_id for one in ranked], ranked[0].metric
         p_values = await self.differences.p_values(run_ids, metric)
         given = ranks(len(ranked), distinguishable(len(ranked), p_values))[:limit]
         if not uncompared(given, p_values):
-            return p_values
+            return p_values, 0
         # All compared runs have a score, but not every metric of a leaderboard can be compared (pass@k).
         scores = await self.differences.p_values(run_ids, SCORE)
         missing = [pair for pair in uncompared(given, scores) if pair not in p_values]
-        await self._compare([(run_ids[first], run_ids[second]) for first, second in missing])
-        return await self.differences.p_values(run_ids, metric) if missing else p_values
-
-    async def _compare(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Compare pairs and store the comparisons, from which the next reading goes on."""
-        started = self.clock.monotonic()
-        for first, second in pairs[:MAX_COMPARED]:
-            if self.clock.monotonic() - started < COMPARING_SECONDS:
-                await self.store_comparison.store(first, second, PAIR_SECONDS)
+        return p_values, self.pending.add([(run_ids[first], run_ids[second]) for first, second in missing])
 
     async def _moved(
         self, listed: Sequence[Candidate], metric: str

@@ -7,6 +7,7 @@ from services.results.comparison.ports import Calls
 from services.results.comparison.postgres import PostgresComparisons
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.compare_pending import ComparePending
 from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.postgres import (
@@ -21,14 +22,11 @@ from services.results.summaries.ports import Stores
 
 
 def make_leaderboard_api(
-    session: PostgresSession, store_comparison: StoreComparison, clock: Clock
+    session: PostgresSession, compare_pending: ComparePending, clock: Clock
 ) -> GrpcLeaderboardApi:
     leaderboard = PostgresLeaderboard(session)
     rank_models = RankModels(
-        leaderboard=leaderboard,
-        differences=PostgresComparisons(session),
-        store_comparison=store_comparison,
-        clock=clock,
+        leaderboard=leaderboard, differences=PostgresComparisons(session), pending=compare_pending
     )
     return GrpcLeaderboardApi(
         rank_models=rank_models, list_history=ListHistory(history=leaderboard, clock=clock)
@@ -58,4 +56,12 @@ def make_compare_peers(
         peers=PostgresPeers(session),
         claims=PostgresClaims(session),
         store_comparison=store_comparison,
+    )
+
+
+def make_compare_pending(
+    session: PostgresSession, store_comparison: StoreComparison, clock: Clock
+) -> ComparePending:
+    return ComparePending(
+        comparisons=PostgresComparisons(session), store_comparison=store_comparison, clock=clock
     )

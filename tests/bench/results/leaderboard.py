@@ -1,7 +1,7 @@
 """Reading leaderboard and history as runs pile up: milliseconds per call, in a real Postgres."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
 from rich.console import Console
@@ -128,7 +128,7 @@ async def fill(pool: asyncpg.Pool, size: int) -> None:
 
 def calls(session: PostgresSession) -> dict[str, Call]:
     leaderboard = PostgresLeaderboard(session)
-    rank_models = RankModels(leaderboard, PostgresComparisons(session), CompareNothing(), SystemClock())
+    rank_models = RankModels(leaderboard, PostgresComparisons(session), CompareNothing())
     list_history = ListHistory(leaderboard, SystemClock())
 
     def ranked(query: LeaderboardQuery) -> Call:
@@ -157,8 +157,8 @@ def calls(session: PostgresSession) -> dict[str, Call]:
 class CompareNothing:
     """What is read here was compared before."""
 
-    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:
-        raise LookupError(first_run_id, second_run_id, seconds)
+    def add(self, pairs: Sequence[tuple[str, str]]) -> int:
+        raise LookupError(pairs)
 
 
 async def timed(call: Call) -> list[float]:

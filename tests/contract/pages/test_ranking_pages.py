@@ -56,6 +56,27 @@ async def test_ties_are_a_band_and_their_rank_is_a_range(harness: GatewayHarness
     assert "Pairs without a significant difference" in shown.html
 
 
+async def test_a_leaderboard_whose_pairs_are_still_compared_renews_itself_and_is_no_step_back(
+    harness: GatewayHarness,
+) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.extend([entry("vllm/a", 1, 0.9), entry("vllm/b", 1, 0.7)])
+    found.total_models, found.pending_comparisons = 2, 1
+    shown = await show(harness, "/leaderboard?suite=glue")
+    [renewing] = [attributes for _, attributes in shown.elements if attributes.get("id") == "pending"]
+    assert (renewing["hx-get"], renewing["hx-target"]) == ("/leaderboard?suite=glue", "#leaderboard")
+    assert "1 pair of models is still being compared" in shown.html
+    part = {"HX-Request": "true", "HX-Request-Type": "partial"}
+    here = part | {"HX-Current-URL": f"{harness.http}/leaderboard?suite=glue"}
+    renewed = await show(harness, "/leaderboard?suite=glue", headers=here)
+    assert "HX-Push-Url" not in renewed.headers
+    there = part | {"HX-Current-URL": f"{harness.http}/leaderboard"}
+    filtered = await show(harness, "/leaderboard?suite=glue", headers=there)
+    assert filtered.headers["HX-Push-Url"] == "/leaderboard?suite=glue"
+    found.pending_comparisons = 0
+    assert 'id="pending"' not in (await show(harness, "/leaderboard?suite=glue")).html
+
+
 async def test_scores_are_shown_against_what_the_answers_cost(harness: GatewayHarness) -> None:
     found = harness.results.entries.leaderboard
     found.entries.extend([entry("vllm/a", 1, 0.9), entry(HOSTILE, 2, 0.7)])

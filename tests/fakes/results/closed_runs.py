@@ -1,6 +1,6 @@
 """Closed runs of one suite, and what was found between them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -35,14 +35,24 @@ def suite_figure(mean: float | None, task_count: int = 3) -> SuiteFigure:
     return SuiteFigure(Figure(mean=mean, n=300), task_count)
 
 
+@dataclass(frozen=True)
+class _Pending:
+    """Notes the pairs that a leaderboard misses, and compares none of them."""
+
+    pairs: list[tuple[str, str]]
+
+    def add(self, pairs: Sequence[tuple[str, str]]) -> int:
+        self.pairs.extend(pair for pair in pairs if pair not in self.pairs)
+        return len(pairs)
+
+
 @dataclass
 class ClosedRuns:
     """Closes runs an hour apart, the last one at noon at the latest."""
 
     rows: MemoryRows = field(default_factory=MemoryRows)
     differences: MemoryDifferences = field(default_factory=MemoryDifferences)
-    found_on_reading: dict[frozenset[str], float] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    pending: list[tuple[str, str]] = field(default_factory=list)
 
     def add(
         self,
@@ -74,18 +84,9 @@ class ClosedRuns:
             )
         )
 
-    async def store(self, first_run_id: str, second_run_id: str, seconds: float) -> bool:  # noqa: ARG002  # the port's
-        """A comparison on reading finds what a test has laid ready; without that none can be made."""
-        self.asked.append((first_run_id, second_run_id))
-        pair = frozenset((first_run_id, second_run_id))
-        if pair in self.found_on_reading:
-            first, second = self.rows.closed[first_run_id], self.rows.closed[second_run_id]
-            self.compared(first, second, self.found_on_reading[pair])
-        return True
-
     @property
     def rank_models(self) -> RankModels:
-        return RankModels(MemoryLeaderboard(self.rows), self.differences, self, NoonClock())
+        return RankModels(MemoryLeaderboard(self.rows), self.differences, _Pending(self.pending))
 
     @property
     def list_history(self) -> ListHistory:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.run import RunState
@@ -17,6 +18,7 @@ from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
 from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.compare_pending import ComparePending
 from services.results.leaderboard.ports import Work
 from services.results.leaderboard.postgres import PostgresClaims, PostgresLeaderboard, PostgresPeers
 from services.results.leaderboard.rank_models import RankModels
@@ -94,7 +96,11 @@ class PairedRuns:
     @property
     def rank_models(self) -> RankModels:
         leaderboard = PostgresLeaderboard(self.session)
-        return RankModels(leaderboard, self.comparisons, self.store_comparison, SystemClock())
+        return RankModels(leaderboard, self.comparisons, self.compare_pending)
+
+    @cached_property
+    def compare_pending(self) -> ComparePending:
+        return ComparePending(self.comparisons, self.store_comparison, SystemClock())
 
     @property
     def list_flips(self) -> ListFlips:

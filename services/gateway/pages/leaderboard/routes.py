@@ -90,7 +90,7 @@ async def show_leaderboard(
         view = replace(view, pareto=await _pareto(results, filters["against"], view))
     status = _STATUS[refused.kind] if refused else 200
     response = page.show("leaderboard/leaderboard", view, part="leaderboard/leaderboard_part", status=status)
-    if page.is_part:
+    if page.is_part and not page.is_at(view.link()):
         response.headers["HX-Push-Url"] = view.link()
     return response
 

@@ -32,7 +32,8 @@ _OF_THE_PAGE = ("q", "against")
 class LeaderboardView:
     """`bands`: models that share a rank, the best ones first. `fault`: why nothing can be ranked as asked.
 
-    `pareto` is there where figures are shown against cost or time.
+    `pareto` is there where figures are shown against cost or time. `pending`: pairs that are still being
+    compared.
     """
 
     bands: Sequence[Sequence[LeaderboardRow]]
@@ -45,6 +46,7 @@ class LeaderboardView:
     metric: str
     scoring: str
     note: str
+    pending: int
     fault: str
     last_updated: datetime | None
     suites: Sequence[str]
@@ -124,6 +126,7 @@ def leaderboard_view(
         metric=found.metric or choices.filters.get("metric", "") or "accuracy",
         scoring=word_of(run_pb2.ScoringMethod, found.scoring_method) if found.scoring_method else "",
         note=found.note,
+        pending=found.pending_comparisons,
         fault=fault,
         last_updated=moment(found.last_updated),
         suites=choices.suites,

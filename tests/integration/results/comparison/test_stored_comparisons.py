@@ -261,7 +261,7 @@ async def test_a_replica_that_stops_gives_its_claim_back(runs: PairedRuns) -> No
     await runs.peers.mark_compared(record)
 
 
-async def test_a_leaderboard_of_best_runs_compares_what_was_not_compared_and_keeps_it(
+async def test_what_a_leaderboard_of_best_runs_misses_is_compared_after_it_was_read(
     runs: PairedRuns,
 ) -> None:
     best = await runs.run(answers(30), model="p/a")
@@ -271,14 +271,22 @@ async def test_a_leaderboard_of_best_runs_compares_what_was_not_compared_and_kee
     await runs.compare_peers.compare()
     ids = [best.run_id, other.run_id]
     assert await runs.comparisons.of_runs(ids, "acc") == {}
-    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc", is_best=True))
+    query = LeaderboardQuery(runs.suite, "acc", is_best=True)
+    before = await runs.rank_models.rank(query)
+    assert ([one.rank for one in before.entries], before.pending) == ([1, 1], 1)
+    await runs.compare_pending.compare()
+    leaderboard = await runs.rank_models.rank(query)
     assert [(one.model, one.rank) for one in leaderboard.entries] == [("p/a", 1), ("p/b", 2)]
+    assert leaderboard.pending == 0
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 1
 
 
 async def test_runs_without_a_common_sample_are_not_tied_and_not_compared_twice(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(20)), await runs.run(single(["another"] * 30, *[1] * 15, *[0] * 15))]
+    assert (await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))).pending == 1
+    await runs.compare_pending.compare()
     leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))
+    assert leaderboard.pending == 0
     assert [one.tied_with for one in leaderboard.entries] == [(), ()]
     assert [len(one.not_compared_with) for one in leaderboard.entries] == [1, 1]
     assert await runs.comparisons.compared_with(plans[0].run_id, [plans[1].run_id])

@@ -18,7 +18,7 @@ from services.results.leaderboard.leaderboard import (
     uncompared,
     untested,
 )
-from services.results.leaderboard.rank_models import MAX_COMPARED, MAX_LISTED, LeaderboardQuery
+from services.results.leaderboard.rank_models import MAX_LISTED, LeaderboardQuery
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
 
@@ -124,30 +124,33 @@ async def test_ties_are_reported_pair_by_pair() -> None:
         ("p/0.88",),
     ]
     assert not any(entry.not_compared_with for entry in leaderboard.entries)
-    assert runs.asked == []
+    assert runs.pending == []
 
 
 @pytest.mark.parametrize("query", [replace(QUERY, is_best=True), replace(QUERY, project_id=1)])
-async def test_pairs_that_was_not_compared_are_compared_on_reading(query: LeaderboardQuery) -> None:
+async def test_a_reading_names_the_pairs_that_were_not_compared_and_waits_for_none(
+    query: LeaderboardQuery,
+) -> None:
     runs = ClosedRuns()
     best, worse = runs.add("p/a", 0.9), runs.add("p/b", 0.5)
-    runs.found_on_reading[frozenset((best.run_id, worse.run_id))] = 1e-6
     leaderboard = await runs.rank_models.rank(query)
-    assert positions(leaderboard) == [("p/a", 1), ("p/b", 2)]
-    await runs.rank_models.rank(query)
-    assert runs.asked == [(best.run_id, worse.run_id)]
+    assert (positions(leaderboard), leaderboard.pending) == ([("p/a", 1), ("p/b", 1)], 1)
+    assert [entry.not_compared_with for entry in leaderboard.entries] == [("p/b",), ("p/a",)]
+    assert runs.pending == [(best.run_id, worse.run_id)]
+    runs.compared(best, worse, 1e-6)
+    leaderboard = await runs.rank_models.rank(query)
+    assert (positions(leaderboard), leaderboard.pending) == ([("p/a", 1), ("p/b", 2)], 0)
 
 
-async def test_what_one_reading_cannot_compare_is_shown_as_not_compared() -> None:
+async def test_pairs_of_listed_models_only_are_named_those_with_the_leader_first() -> None:
     runs = ClosedRuns()
     for index in range(8):
         runs.add(f"p/{index}", 0.5 + index / 100)
-    leaderboard = await runs.rank_models.rank(QUERY)
-    assert len(runs.asked) == MAX_COMPARED < 8 * 7 / 2
-    # The leader's pairs come first.
-    assert {first for first, _ in runs.asked[:7]} == {leaderboard.entries[0].run.run_id}  # type: ignore[union-attr]  # no baseline
-    assert [entry.tied_with for entry in leaderboard.entries] == [()] * 8
-    assert all(len(entry.not_compared_with) == 7 for entry in leaderboard.entries)
+    leaderboard = await runs.rank_models.rank(replace(QUERY, limit=6))
+    assert len(runs.pending) == leaderboard.pending == 6 * 5 / 2
+    assert {first for first, _ in runs.pending[:5]} == {leaderboard.entries[0].run.run_id}  # type: ignore[union-attr]  # no baseline
+    assert [entry.tied_with for entry in leaderboard.entries] == [()] * 6
+    assert all(len(entry.not_compared_with) == 5 for entry in leaderboard.entries)
 
 
 async def test_a_metric_that_is_never_compared_is_not_tried_again() -> None:
@@ -155,7 +158,7 @@ async def test_a_metric_that_is_never_compared_is_not_tried_again() -> None:
     first, second = (runs.add(f"p/{mean}", mean, metrics=("pass@4", "score")) for mean in (0.9, 0.8))
     runs.compared(first, second, 0.5, metric="score")
     leaderboard = await runs.rank_models.rank(replace(QUERY, metric="pass@4"))
-    assert runs.asked == []
+    assert runs.pending == []
     assert [entry.not_compared_with for entry in leaderboard.entries] == [("p/0.8",), ("p/0.9",)]
 
 
