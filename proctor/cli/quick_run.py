@@ -17,7 +17,7 @@ from proctor.cli.runs.run import submit_and_follow
 from proctor.client.errors import ClientError
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
-from proctor.stack.errors import StackError
+from proctor.stack.errors import RunningStackDiffers, StackError
 from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import default_state_dir, options_from_environment, starter_model_dir
 from proctor.stack.pools import STARTER_MODEL, ChosenModel, base_url_of, choose_model, pools_for
@@ -28,13 +28,6 @@ from proctor.values.providers.pools_file import parse_pools
 
 # As a shell reports a command that the signal ended.
 TERMINATED = 128 + signal.SIGTERM
-
-
-class RunningStackDiffers(StackError):
-    """{what} is {wanted} here, but {running} for the running stack: stop it with `make down`, or set
-    PROCTOR_STATE_DIR to another folder."""
-
-    exit_code = ExitCode.REFUSED
 
 
 def refuse_what_differs(stack: StackState, model: ChosenModel, environ: Mapping[str, str]) -> None:

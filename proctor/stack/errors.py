@@ -71,3 +71,10 @@ class PoolsFileUnusable(StackError):
     """The pools file {file} cannot be used: {reason}."""
 
     exit_code = ExitCode.REFUSED
+
+
+class RunningStackDiffers(StackError):
+    """{what} is {wanted} here, but {running} for the running stack: stop it with `make down`, or set
+    PROCTOR_STATE_DIR to another folder."""
+
+    exit_code = ExitCode.REFUSED

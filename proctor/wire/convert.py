@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from proctor.values.contract_enum import ContractEnum
 from proctor.wire import well_known
+from proctor.wire.errors import FieldsDiffer, UnknownNumber
 
 V = TypeVar("V")
 M = TypeVar("M", bound=Message)
@@ -24,19 +25,6 @@ _WELL_KNOWN = {
     "google.protobuf.Struct": "struct",
 }
 _CONTAINERS = {tuple: "tuple", list: "list", frozenset: "frozenset"}
-
-
-class UnknownNumber(ValueError):
-    """A message holds a number that no member of this version has."""
-
-    def __init__(self, field: str, number: int) -> None:
-        super().__init__(f"{field} has the unknown value {number}")
-        self.field = field
-        self.number = number
-
-
-class FieldsDiffer(TypeError):
-    """A value and a message cannot be paired; raised when the codec is made."""
 
 
 @dataclass(frozen=True, slots=True)

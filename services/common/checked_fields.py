@@ -8,26 +8,12 @@ from typing import TypeVar
 
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.generation import Problem
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import InvalidPageToken, InvalidParameter
 
 Member = TypeVar("Member", bound=ContractEnum)
 Key = TypeVar("Key")
 # Against mistakes and not against attackers: chance passes one in 2**64.
 _CHECKSUM_BYTES = 8
-
-
-class InvalidParameter(DomainError):
-    """{sentence}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
-
-
-class InvalidPageToken(DomainError):
-    """page_token is not one that this list gave. Start again without it."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PAGE_TOKEN"
 
 
 def invalid_field(field: str, problem: str) -> InvalidParameter:

@@ -84,3 +84,55 @@ class TooManyRequests(DomainError):
 
     kind = ErrorKind.EXHAUSTED
     reason = "TOO_MANY_REQUESTS"
+
+
+class InvalidParameter(DomainError):
+    """{sentence}"""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class InvalidPageToken(DomainError):
+    """page_token is not one that this list gave. Start again without it."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PAGE_TOKEN"
+
+
+class SchemaTooNew(DomainError):
+    """Schema {schema} needs code with migration {needed}; here the last is {newest}. Run a newer release."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class SchemaTooOld(DomainError):
+    """Schema {schema} lacks migration {migration}. Run `python -m services.{schema} migrate` first."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class MigrationBlocked(DependencyUnavailable):
+    """Migration {migration} of schema {schema} got no lock in {seconds} s. End long transactions."""
+
+
+class PostgresAway(DependencyUnavailable):
+    """Postgres does not answer at {address}. Start it or correct PROCTOR_POSTGRES_DSN."""
+
+
+class PostgresRefused(DomainError):
+    """Postgres at {address} refuses the connection: {problem}. Correct PROCTOR_POSTGRES_DSN or the server."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class AddressTaken(DomainError):
+    """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class CannotListen(DomainError):
+    """Cannot listen on {address}: {problem}. Set another address."""
+
+    kind = ErrorKind.CONFLICT

@@ -14,7 +14,12 @@ from typing import Protocol, TypeVar
 
 import asyncpg
 
-from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
+from services.common.errors import (
+    DomainError,
+    MigrationBlocked,
+    SchemaTooNew,
+    SchemaTooOld,
+)
 from services.common.postgres import connect_once
 from services.common.process import ProcessSettings, read_settings
 from services.common.structured_logs import get_logger
@@ -45,22 +50,6 @@ class SchemaSettings(ProcessSettings, Protocol):
 S = TypeVar("S", bound=SchemaSettings)
 # The argument of a service that only migrates.
 MIGRATE = "migrate"
-
-
-class SchemaTooNew(DomainError):
-    """Schema {schema} needs code with migration {needed}; here the last is {newest}. Run a newer release."""
-
-    kind = ErrorKind.CONFLICT
-
-
-class SchemaTooOld(DomainError):
-    """Schema {schema} lacks migration {migration}. Run `python -m services.{schema} migrate` first."""
-
-    kind = ErrorKind.CONFLICT
-
-
-class MigrationBlocked(DependencyUnavailable):
-    """Migration {migration} of schema {schema} got no lock in {seconds} s. End long transactions."""
 
 
 @dataclass(frozen=True, slots=True)

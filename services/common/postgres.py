@@ -11,7 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
+from services.common.errors import (
+    DependencyUnavailable,
+    PostgresAway,
+    PostgresRefused,
+)
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.postgres_servers import PostgresServers
 from services.common.shared_settings import DEFAULT_PATIENCE_SECONDS
@@ -60,16 +64,6 @@ _CLOSE_SECONDS = 5.0
 _UNREADABLE = "an address that cannot be read"
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
 _NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
-
-
-class PostgresAway(DependencyUnavailable):
-    """Postgres does not answer at {address}. Start it or correct PROCTOR_POSTGRES_DSN."""
-
-
-class PostgresRefused(DomainError):
-    """Postgres at {address} refuses the connection: {problem}. Correct PROCTOR_POSTGRES_DSN or the server."""
-
-    kind = ErrorKind.CONFLICT
 
 
 async def retrying(

@@ -14,7 +14,7 @@ import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import AddressTaken, CannotListen, DomainError
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
@@ -149,18 +149,6 @@ def return_freed_memory() -> None:
     change = getattr(ctypes.CDLL(None), "mallopt", None)
     if change is not None:
         change(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
-
-
-class AddressTaken(DomainError):
-    """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
-
-    kind = ErrorKind.CONFLICT
-
-
-class CannotListen(DomainError):
-    """Cannot listen on {address}: {problem}. Set another address."""
-
-    kind = ErrorKind.CONFLICT
 
 
 def host_and_port(address: str) -> tuple[str, str]:

@@ -48,8 +48,9 @@ from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.outcomes.wiring import make_outcome_consumer
-from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA, ReadLimits, ReadSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.bounded_calls import BoundedCalls
+from services.results.reads.postgres import ReadLimits, ReadSession
 from services.results.rescoring import grpc_api as grpc_rescore_api
 from services.results.rescoring.grpc_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask

@@ -1,7 +1,8 @@
 """A contract for import-linter: a file's name tells its layer, and no layer imports one above it.
 
-`__main__ → wiring → adapters and settings → use cases → ports → domain`: every module of a service is in one
-of them, so nothing can be forgotten; inner layers import no technology.
+`__main__ → wiring → adapters and settings → use cases → model, ports and errors`: every module of a service
+is in one of them, so nothing can be forgotten; inner layers import no technology. A port names the model, and
+a model may take a port, so the two are one layer; `tests/contract/test_import_circles.py` forbids circles.
 """
 
 from collections.abc import Sequence
@@ -10,12 +11,9 @@ from typing import cast
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 
-ADAPTER = 3
-USE_CASE = 2
-PORTS = 1
-DOMAIN = 0
-LAYERS = {"__main__": 5, "wiring": 4, "settings": ADAPTER, "ports": PORTS, "errors": DOMAIN}
-LAYER_NAMES = ("domain", "ports", "use case", "adapter", "wiring", "__main__")
+MODEL, USE_CASE, ADAPTER, WIRING, MAIN = range(5)
+LAYERS = {"__main__": MAIN, "wiring": WIRING, "settings": ADAPTER, "errors": MODEL}
+LAYER_NAMES = ("model, port or error", "use case", "adapter", "wiring", "__main__")
 
 
 class FileGrammarContract(Contract):
@@ -54,11 +52,11 @@ class FileGrammarContract(Contract):
         if name in LAYERS:
             return LAYERS[name]
         if "wiring" in folders:
-            return LAYERS["wiring"]
+            return WIRING
         first_word = name.split("_")[0]
         if first_word in self.technologies or not self.technologies_set.isdisjoint(folders):
             return ADAPTER
-        return USE_CASE if first_word in self.verbs else DOMAIN
+        return USE_CASE if first_word in self.verbs else MODEL
 
     @property
     def technologies_set(self) -> frozenset[str]:

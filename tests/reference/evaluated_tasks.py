@@ -28,7 +28,8 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.suites.rows.row_source import RowSource, RowsReference
+from services.scheduler.suites.rows.ports import RowSource
+from services.scheduler.suites.rows.row_source import RowsReference
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores

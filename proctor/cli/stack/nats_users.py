@@ -11,7 +11,8 @@ from proctor.cli.render.words import JsonValue
 from proctor.stack.errors import PoolsFileUnusable
 from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
 from proctor.values import messaging
-from proctor.values.providers.pools_file import InvalidPools, parse_pools
+from proctor.values.providers.errors import InvalidPools
+from proctor.values.providers.pools_file import parse_pools
 
 
 def nats_users(

@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from proctor.values.providers.errors import NoBaseUrl
+
 _MAX_LETTERS = 1024
 # Letters that every reader of addresses reads alike: no escapes, no user names, no queries.
 _PLAIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*/?")
 _PORTS = {"http": 80, "https": 443}
-
-
-class NoBaseUrl(ValueError):
-    """The message says what an address must look like."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,13 @@ from typing import Any
 import yaml
 
 from proctor.values.providers.base_urls import is_http_address
+from proctor.values.providers.errors import InvalidPools, UnknownPool
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider, pool_serving
 from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
 
 MAX_MODEL_LETTERS = 512
 _POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
-
-
-class InvalidPools(ValueError):
-    """The text is not a valid pools file; the message says why in one line."""
-
-
-class UnknownPool(LookupError):
-    """The pools file has no pool of that name; `known` are the names that it has."""
-
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(name)
-        self.known = known
 
 
 @dataclass(frozen=True, slots=True)

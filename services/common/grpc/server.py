@@ -15,11 +15,11 @@ from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
-from services.common.errors import DomainError
+from services.common.errors import CannotListen, DomainError
 from services.common.grpc.errors import masked_status, parsed, status_of
 from services.common.grpc.unauthenticated import UnauthenticatedCalls
 from services.common.metrics import RPC_SECONDS
-from services.common.process import CannotListen, bound_socket, host_and_port, release
+from services.common.process import bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 

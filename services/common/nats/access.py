@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from services.common.errors import DomainError, ErrorKind
-
-
-class NatsFileUnusable(DomainError):
-    """{setting}: {path} cannot be used: {problem}. Correct the file or the setting."""
-
-    kind = ErrorKind.CONFLICT
+from services.common.nats.errors import NatsFileUnusable
 
 
 class NatsSettings(Protocol):

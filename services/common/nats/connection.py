@@ -10,10 +10,10 @@ from nats.errors import Error as NatsError
 from nats.errors import NoServersError
 
 from proctor.values.messaging import inbox_prefix_of
-from services.common.errors import DependencyUnavailable
 from services.common.lifecycle import cancellation_kept
 from services.common.metrics import NATS_CONNECTED, NATS_RECONNECTS
 from services.common.nats.access import NatsAccess
+from services.common.nats.errors import NatsAway
 from services.common.structured_logs import get_logger
 
 log = get_logger()
@@ -48,10 +48,6 @@ class RetryPauses:
     def reset(self) -> None:
         """Begins with the first pause again, as after a success."""
         self._bound = self._first
-
-
-class NatsAway(DependencyUnavailable):
-    """NATS does not answer at {address}. Start it or correct PROCTOR_NATS_URL."""
 
 
 class CancellableClient(Client):

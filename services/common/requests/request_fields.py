@@ -5,11 +5,8 @@ from uuid import UUID
 
 from proctor.values.generation import Problem
 from proctor.values.run import EVERYBODY, LOCAL_USER, MAX_USER_LETTERS, Principal, is_user_name
-from services.common.checked_fields import (
-    InvalidParameter,
-    checked_number,
-)
-from services.common.errors import BelongsToAnother
+from services.common.checked_fields import checked_number
+from services.common.errors import BelongsToAnother, InvalidParameter
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500

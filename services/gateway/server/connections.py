@@ -11,7 +11,7 @@ _MAX_HEADER_BYTES = 64 * 1024
 _HEADER_SECONDS = 10.0
 
 
-class HeadersTooLarge(Exception):
+class _HeadersTooLarge(Exception):
     """Raised inside the parser, which reports it as a request that it cannot read."""
 
 
@@ -79,7 +79,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._header_bytes += more
         if self._header_bytes > _MAX_HEADER_BYTES:
             self._is_too_large = True
-            raise HeadersTooLarge
+            raise _HeadersTooLarge
 
     def _begin_headers(self) -> None:
         self._end_headers()

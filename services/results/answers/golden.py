@@ -4,32 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.common.errors import DomainError, ErrorKind
 from services.results.outcomes.outcome import OutcomeKey
 
 # As uploads take ids (`MAX_ID_LETTERS`): an exported test file can be uploaded again.
 MAX_ID_CHARACTERS = 512
-
-
-class NoSuchAnswer(DomainError):
-    """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
-
-    kind = ErrorKind.INVALID
-    reason = "ROW_NOT_FOUND"
-
-
-class NoRowToMark(DomainError):
-    """Run {run_id} has no row {row_id!r}, so no mark was changed."""
-
-    kind = ErrorKind.INVALID
-    reason = "ROW_NOT_FOUND"
-
-
-class FailureNotGolden(DomainError):
-    """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.checked_fields import invalid_field
-from services.results.answers.golden import NoRowToMark
+from services.results.answers.errors import NoRowToMark
 from services.results.answers.ports import GoldenStore
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore

@@ -6,7 +6,8 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
-from services.results.answers.golden import FailureNotGolden, GoldenAnswer, MarkChange, NoSuchAnswer
+from services.results.answers.errors import FailureNotGolden, NoSuchAnswer
+from services.results.answers.golden import GoldenAnswer, MarkChange
 from services.results.answers.ports import KeyScan, Matched
 from services.results.answers.side_by_side import Placed, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome

@@ -10,11 +10,10 @@ import orjson
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
-from services.common.errors import DomainError, ErrorKind
 from services.results.answers.golden import ChosenAnswer, GoldenAnswer, latest_marks
 from services.results.answers.ports import AnswerStore, GoldenStore
 from services.results.answers.side_by_side import tool_calls
-from services.results.export.format import RunChanged
+from services.results.export.errors import NoGoldenAnswers, RunChanged
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
 from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
@@ -143,10 +142,3 @@ class ExportGoldenAnswers:
         keys = [one.key for one in chosen]
         weights = await self.answers.weights(run_id, keys)
         return chosen[: fitting_count([weights.get(key, 0) for key in keys])]
-
-
-class NoGoldenAnswers(DomainError):
-    """There is no golden answer in {runs} yet; mark some first."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"

@@ -16,18 +16,21 @@ from services.results.answers.ports import ListedOutcomes
 from services.results.export.format import (
     ROWS_VERSION,
     ExportedRun,
-    ExportFormat,
     FileChunk,
     FileMark,
     MarkedFile,
     MissingAnswer,
-    OutcomeFormat,
-    RowFileWriter,
-    RowFormat,
     RowKind,
     RowQuery,
 )
-from services.results.export.ports import ExportMarks, ExportRows
+from services.results.export.ports import (
+    ExportFormat,
+    ExportMarks,
+    ExportRows,
+    OutcomeFormat,
+    RowFileWriter,
+    RowFormat,
+)
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.runs.errors import RunNotFinished
 from services.results.runs.ports import RunRecordStore

@@ -1,25 +1,17 @@
 """Export formats, the facts of a run in their files, and marks from which a file can be resumed."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
 
-from services.common.errors import DomainError, ErrorKind
-from services.results.outcomes.outcome import BEFORE_ALL, ListedOutcome, OutcomeKey
+from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.compiled_scoring import metric_names
 from services.results.summaries.run_summary import RunSummary
 
 # Raise it with any change of what files show of rows: files that were begun before are not resumed.
 ROWS_VERSION = 3
-
-
-class ExportRow(Protocol):
-    """A row of the query of its kind: values by the names of the columns."""
-
-    def __getitem__(self, column: str, /) -> Any: ...  # columns have many types
 
 
 class RowKind(Enum):
@@ -38,14 +30,6 @@ class RowQuery:
     kind: RowKind
     record: RunRecord
     task_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class RowChunk:
-    """Rows in order, and the key of the last one."""
-
-    rows: Sequence[ExportRow]
-    last: OutcomeKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,56 +98,3 @@ class ExportedRun:
         words = [facts.dataset_name or facts.suite, task, facts.model, self.record.plan.run_id[:8]]
         words += ["partial"] if self.is_partial else []
         return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", word) for word in words if word)
-
-
-class RowFileWriter(Protocol):
-    """Writes one file of rows of a kind."""
-
-    def begin(self) -> bytes: ...
-
-    def write(self, rows: Sequence[ExportRow]) -> bytes: ...
-
-    def end(self) -> bytes: ...
-
-
-class OutcomeWriter(Protocol):
-    """Writes one file of outcomes beside their samples."""
-
-    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RowFormat:
-    """`rows`: what the file has a line for; None: only figures. `has_figures`: it shows the summary.
-
-    `is_resumable`: its writer keeps nothing from one chunk to the next, so that a download can be
-    resumed.
-    """
-
-    suffix: str
-    media_type: str
-    open: Callable[[ExportedRun], RowFileWriter]
-    rows: RowKind | None = RowKind.RECORD
-    has_figures: bool = False
-    is_resumable: bool = False
-    is_of_one_task: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeFormat:
-    """A format of one task that needs more of it than rows."""
-
-    suffix: str
-    media_type: str
-    open: Callable[[ExportedRun], OutcomeWriter]
-    is_of_one_task: bool = True
-
-
-ExportFormat = RowFormat | OutcomeFormat
-
-
-class RunChanged(DomainError):
-    """Run {run_id} was retried or deleted while it was exported; export it again when it is finished."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_NOT_FINISHED"

@@ -7,7 +7,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.values.scoring import ScoringMethod
-from services.results.export.format import ExportedRun, ExportRow, RowFormat
+from services.results.export.format import ExportedRun
+from services.results.export.ports import ExportRow, RowFormat
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.statistics.figure import Figure
 from services.results.summaries.run_summary import RunSummary, TaskSummary

@@ -8,7 +8,8 @@ import orjson
 from proctor.values.openai import CompletionHead, choice, completion
 from proctor.values.plain import Json, with_line_feeds_only
 from proctor.values.usage import TokenUsage
-from services.results.export.format import ExportedRun, ExportRow, MissingAnswer, RowFormat, RowKind
+from services.results.export.format import ExportedRun, MissingAnswer, RowKind
+from services.results.export.ports import ExportRow, RowFormat
 from services.results.runs.run_plan import UNSPECIFIED
 
 _TOKENS = tuple(each.name for each in fields(TokenUsage))

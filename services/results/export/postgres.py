@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 import asyncpg
 
 from services.common.postgres import PostgresSession
-from services.results.export.format import FileMark, MarkedFile, RowChunk, RowKind, RowQuery, RunChanged
+from services.results.export.errors import RunChanged
+from services.results.export.format import FileMark, MarkedFile, RowKind, RowQuery
+from services.results.export.ports import RowChunk
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import PlannedTask
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from proctor.values.usage import TokenUsage
-from services.results.export.format import ExportedRun, ExportRow, RowFormat
+from services.results.export.format import ExportedRun
+from services.results.export.ports import ExportRow, RowFormat
 
 SCORE_PREFIX = "score_"
 

@@ -20,9 +20,11 @@ from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.answer import ScoringImpossible, ScoringTarget
+from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
-from services.results.scoring.score_answer import AnswerScorer, ScoringRecipe, score_beside
+from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.ports import AnswerScorer, ScoringRecipe
+from services.results.scoring.score_answer import score_beside
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.summarize_run import find_label_count
 

@@ -17,7 +17,7 @@ from services.results.leaderboard.postgres import (
     PostgresPeers,
 )
 from services.results.leaderboard.rank_models import RankModels
-from services.results.scoring.score_answer import AnswerScorer
+from services.results.scoring.ports import AnswerScorer
 from services.results.summaries.ports import Stores
 
 

@@ -5,7 +5,8 @@ from dataclasses import fields, replace
 from proctor.v1 import run_pb2, run_record_service_pb2, sample_pb2, work_messages_pb2
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE
 from proctor.values.scoring import ScoringMethod, TaskScoring
-from proctor.wire.convert import Codec, UnknownNumber
+from proctor.wire.convert import Codec
+from proctor.wire.errors import UnknownNumber
 from proctor.wire.values import COUNTS, GROUP, SCORING
 from services.common.checked_fields import checked_choice, invalid_field
 from services.results.runs.run_plan import (

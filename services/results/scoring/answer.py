@@ -50,7 +50,3 @@ class Taken:
     value: ScoreValue | None
     prediction: str | None
     vote: int
-
-
-class ScoringImpossible(ValueError):
-    """The answer does not fit the task: a choice without log-probability, a metric the task cannot have."""

@@ -5,12 +5,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
-from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.answer_text import final_answer
 from services.results.scoring.choice_options import options_of
 from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import WrittenNumber, last_number
 
@@ -35,19 +34,6 @@ class Judgement:
 
     reading: str | None
     is_right: bool = False
-
-
-class AnswerRule(Protocol):
-    def check(self, expected: Sequence[str]) -> None:
-        """Checks before there is an answer.
-
-        Raises ScoringImpossible where `judge` would, whatever was answered.
-        """
-        ...
-
-    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        """Against the texts of which one is enough. Raises ScoringImpossible where none of them fits."""
-        ...
 
 
 def shown_targets(expected: Sequence[str]) -> str:
@@ -182,6 +168,11 @@ class SettledChoice:
                 yield stripped.index(text.strip())
             elif label is not None:
                 yield label
+
+
+# `judge` compares an answer with texts of which one is enough. `check` raises ScoringImpossible, before an
+# answer is there, where `judge` would whatever was answered.
+AnswerRule = FoundText | FoundTarget | SameNumber | SettledChoice
 
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:

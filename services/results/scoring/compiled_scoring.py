@@ -11,6 +11,7 @@ from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
 from services.results.scoring.answer_rules import RULE_OPTIONS, AnswerRule, MetricOptions, read_rule
 from services.results.scoring.choice_metrics import GENERATED_METRICS
+from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
@@ -104,10 +105,6 @@ class CompiledScoring:
             for pipeline in self.pipelines
             for metric in self.metrics
         )
-
-
-class InvalidScoring(ValueError):
-    """A task's scoring cannot be understood: an option, a filter or a metric that does not exist."""
 
 
 def metric_names(scoring: CompiledScoring) -> tuple[str, ...]:

@@ -5,15 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.outcome import Answer
-from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
-from services.results.scoring.answer import (
-    UNREAD,
-    Score,
-    ScoreValue,
-    ScoringImpossible,
-    ScoringTarget,
-    Taken,
-)
+from proctor.values.scoring import OutputType
+from services.results.scoring.answer import UNREAD, Score, ScoreValue, ScoringTarget, Taken
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
     GENERATED_METRICS,
@@ -24,29 +17,9 @@ from services.results.scoring.choice_metrics import (
 )
 from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
+from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.text_metrics import ReadText
-
-# The score of an answer, or why it has none.
-Scored = Score | ScoringImpossible
-
-AnswerToScore = tuple[ScoringTarget, Answer]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringRecipe:
-    """How answers are scored, uncompiled. What is `shared_by` one name shares the time for slow answers."""
-
-    task: TaskScoring
-    method: ScoringMethod | None
-    shared_by: str
-
-
-class AnswerScorer(Protocol):
-    """Scores texts beside the event loop, with a bound per answer."""
-
-    async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
-        """One for each answer, in their order."""
-        ...
 
 
 class Reading(Protocol):

@@ -9,7 +9,7 @@ from typing import TypeVar
 import regex
 
 from services.common.pattern_size import check_pattern_size
-from services.results.scoring.answer import ScoringImpossible
+from services.results.scoring.errors import ScoringImpossible
 
 # Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
 MAX_SECONDS = 0.5

@@ -15,10 +15,10 @@ from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
 from services.scheduler.batches import show_batch
+from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
     BatchId,
-    BatchNotFound,
     BatchOrder,
     is_batch_id,
     line_counts,

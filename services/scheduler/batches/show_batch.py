@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from proctor.values.run import Principal, RunCounts
 from services.common.requests.request_fields import check_owner
+from services.scheduler.batches.errors import BatchAlreadyEnded
 from services.scheduler.batches.ports import BatchStore
-from services.scheduler.batches.stored_batch import Batch, BatchAlreadyEnded, BatchId, BatchState, state_of
+from services.scheduler.batches.stored_batch import Batch, BatchId, BatchState, state_of
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
 from services.scheduler.runs.reads.count_runs import CountRuns

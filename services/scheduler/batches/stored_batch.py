@@ -9,7 +9,6 @@ from uuid import UUID
 
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.run import RunCounts, RunId, RunState
-from services.common.errors import DomainError, ErrorKind
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.stored_file import FileId
 
@@ -206,24 +205,3 @@ def _ended_as(run: Run) -> BatchState:
     if run.error is None or run.error.reason == _ASKED_ALL:
         return BatchState.COMPLETED
     return BatchState.EXPIRED if run.error.reason == _EXPIRED else BatchState.FAILED
-
-
-class BatchNotFound(DomainError):
-    """There is no batch {batch_id}. List the batches to see those there are."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "BATCH_NOT_FOUND"
-
-
-class BatchAlreadyEnded(DomainError):
-    """The batch {batch_id} is {state}, so it can no longer be cancelled."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "BATCH_ALREADY_ENDED"
-
-
-class BatchRequestTaken(DomainError):
-    """This request_id (Idempotency-Key) stands for another batch, {batch_id}. Give each an id of its own."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "REQUEST_ID_TAKEN"

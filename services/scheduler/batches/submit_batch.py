@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.priority import default_priority
-from services.common.checked_fields import InvalidParameter, refuse
+from services.common.checked_fields import refuse
 from services.common.clock import Clock
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import DomainError, ErrorKind, InvalidParameter
 from services.common.requests.request_fields import user_problem
+from services.scheduler.batches.errors import BatchRequestTaken
 from services.scheduler.batches.ports import BatchStore
 from services.scheduler.batches.stored_batch import (
     ADVICE,
@@ -15,18 +16,17 @@ from services.scheduler.batches.stored_batch import (
     BatchId,
     BatchOrder,
     BatchProblem,
-    BatchRequestTaken,
     run_id_of,
     window_of,
 )
-from services.scheduler.limits.queue_limits import LimitStore
+from services.scheduler.limits.ports import LimitStore
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.checking.row_fields import ENDPOINTS
-from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound
-from services.scheduler.uploads.faults import DatasetFault, FaultKind
+from services.scheduler.uploads.errors import DatasetNotFound, FaultKind, FileNotFound
+from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import FileStore
 from services.scheduler.uploads.stored_file import FilePurpose, StoredFile, expiry_problem
 from services.scheduler.workers.pool import model_named

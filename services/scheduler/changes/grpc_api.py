@@ -12,8 +12,8 @@ from services.common.checked_fields import checked_text
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import number_token, read_number_token
 from services.common.requests.request_fields import checked_page_size
+from services.scheduler.changes.ports import ChangeList
 from services.scheduler.changes.proto import change_to_proto
-from services.scheduler.changes.user_change import ChangeList
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ChangeService"].full_name
 _LIST = "changes"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 
 class Action(StrEnum):
@@ -49,11 +48,3 @@ class ChangePage:
 
     changes: Sequence[Change]
     last: int | None
-
-
-class ChangeList(Protocol):
-    async def page(
-        self, size: int, before: int | None, *, object_id: str | None = None, kind: ObjectKind | None = None
-    ) -> ChangePage:
-        """Changes with a number below `before`; only those of an object or of a kind where they are given."""
-        ...

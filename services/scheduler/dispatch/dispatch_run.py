@@ -16,7 +16,7 @@ from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import limit_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
-from services.scheduler.workers.worker import WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
 
 _SUSPICIOUS_SECONDS = 1.0
 

@@ -15,7 +15,7 @@ from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, FilledShard, Sh
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
-from services.scheduler.workers.worker import WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
 
 # Shards that are filled and sent in one go: one read of samples, one write of attempts.
 BATCH_SHARDS = 16

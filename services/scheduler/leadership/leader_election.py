@@ -5,20 +5,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NewType, NoReturn, Protocol
 
-from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
+from services.scheduler.leadership.errors import LeadershipLost
 
 log = get_logger()
 
 # The number of a term of leadership. Every write of a leader checks it in the same transaction.
 FencingToken = NewType("FencingToken", int)
-
-
-class LeadershipLost(DomainError):
-    """Another scheduler leads now."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 class LeaderTerm(Protocol):

@@ -9,7 +9,8 @@ from proctor.values.run import EVERYBODY, MAX_TIME_LIMIT_SECONDS
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
 from services.scheduler.changes.user_change import Author
-from services.scheduler.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
+from services.scheduler.limits.ports import LimitStore
+from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits
 
 # Bounds against slips of the hand; all of them leave sums below 2**63.
 _MAX_RUNNING = 10_000

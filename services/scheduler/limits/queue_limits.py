@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.errors import TooManyRequests
-from services.scheduler.changes.user_change import Author
 
 # The largest number of an int32 of a message.
 UNLIMITED = 2**31 - 1
@@ -110,25 +108,3 @@ def allowance(limit: int, requests: int, user: str, resets_in: timedelta) -> Req
         seconds = int(resets_in.total_seconds()) + 1
         raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
     return RequestAllowance(limit, limit - requests, resets_in)
-
-
-class LimitStore(Protocol):
-    """Limits that hold for all replicas, and the requests of users."""
-
-    async def limits(self) -> QueueLimits:
-        """The limits, to show them. A store that enforces a limit reads it in the same transaction."""
-        ...
-
-    async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:
-        """Stores the author in the same transaction.
-
-        The limits as they are then; once it returns, nothing is decided by the old ones any more."""
-        ...
-
-    async def count_request(self, user: str, now: datetime, *, is_read: bool = False) -> RequestAllowance:
-        """Counts a request, or a read, of the user. Raises `TooManyRequests`."""
-        ...
-
-    async def forget_requests(self, before: datetime) -> None:
-        """Drops the counts of minutes that are over."""
-        ...

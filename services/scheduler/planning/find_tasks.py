@@ -12,7 +12,7 @@ from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_task import MAX_SAMPLE_BYTES, RenderedTask, open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.suites.rows.row_source import RowSource
+from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.dataset import NamedContent
 from services.scheduler.uploads.errors import RowTooLarge

@@ -10,6 +10,7 @@ from uuid import uuid4
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import (
@@ -25,7 +26,8 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import SuiteError
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.workers.worker import WorkerRegistry, engine_facts
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import engine_facts
 
 # Results unpacks one while Postgres stores the other.
 CHUNKS_ON_THEIR_WAY = 2
@@ -42,18 +44,6 @@ _SHARDS_PER_WRITE = 2000
 _MISSING_PER_WRITE = 10_000
 # Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
 _PLANNED_AT_A_TIME = 16
-
-
-class RunStopped(Exception):
-    """The run was stopped while it was being planned."""
-
-
-class PlanningFailed(Exception):
-    """The run cannot be planned, and trying again would not help."""
-
-    def __init__(self, error: RunError) -> None:
-        super().__init__(error.message)
-        self.error = error
 
 
 @asynccontextmanager

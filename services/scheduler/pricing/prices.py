@@ -5,24 +5,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proctor.values.usage import ModelPrice
-from services.common.errors import DomainError, ErrorKind
+from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
 
 # At the end of a pattern it stands for any rest of the name.
 ANY_REST = "*"
-
-
-class NoPrice(DomainError):
-    """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "NO_PRICE"
-
-
-class NoPriceElsewhere(DomainError):
-    """No price is known of the server {base_url}, so max_cost cannot be kept. Leave one of the two out."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "NO_PRICE"
 
 
 @dataclass(frozen=True, slots=True)

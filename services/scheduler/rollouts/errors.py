@@ -1,6 +1,7 @@
 """Errors about orders of rollouts."""
 
 from services.common.errors import DomainError, ErrorKind
+from services.scheduler.rollouts.tasks.errors import TaskError
 
 
 class RolloutsNotFound(DomainError):
@@ -15,3 +16,7 @@ class NoRolloutsOfRun(DomainError):
 
     kind = ErrorKind.NOT_FOUND
     reason = "ROLLOUTS_NOT_FOUND"
+
+
+class TooManyBytes(TaskError):
+    """The tasks have {bytes} bytes, over the {limit} of an order. Upload them, and order by tasks_digest."""

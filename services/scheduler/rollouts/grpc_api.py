@@ -13,10 +13,12 @@ from proctor.v1 import rollout_service_pb2 as messages
 from proctor.values.names.suite_name import split_name
 from proctor.values.rollout import AgentKind, RolloutAgent
 from proctor.values.run import RunId, RunState
-from proctor.wire.convert import Codec, UnknownNumber
+from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of
+from proctor.wire.errors import UnknownNumber
 from proctor.wire.values import PARAMS
-from services.common.checked_fields import InvalidPageToken, InvalidParameter, checked_text
+from services.common.checked_fields import checked_text
+from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id

@@ -1,9 +1,35 @@
-"""How the tasks of an order are written as a suite."""
+"""Ports of orders of rollouts: the writer of their suites, and their store."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from proctor.values.rollout import RolloutAgent, RolloutTask
+from proctor.values.run import RunId
+from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, OrderPage, StoredOrder
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.suites.format.suite_document import SuiteDocument
 
 # The suite of a name with one task, whose rows are rollouts.
 WriteSuite = Callable[[str, Sequence[RolloutTask], RolloutAgent], SuiteDocument]
+
+
+class RolloutsOrderStore(Protocol):
+    """Orders without a run, because it was refused or deleted, are not shown."""
+
+    async def add(self, order: StoredOrder) -> None:
+        """Keeps the first order of an id that has a run. Raises `UnknownSuite`."""
+        ...
+
+    async def get(self, order_id: str) -> StoredOrder:
+        """Raises `RolloutsNotFound`."""
+        ...
+
+    async def of_run(self, run_id: RunId) -> StoredOrder:
+        """The order that submitted a run. Raises `NoRolloutsOfRun`."""
+        ...
+
+    async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage: ...
+
+    async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:
+        """Runs of the orders that are not deleted, in any order."""
+        ...

@@ -7,8 +7,8 @@ from uuid import UUID, uuid5
 
 from proctor.values.generation import GenerationParams
 from proctor.values.rollout import RolloutAgent
-from services.common.checked_fields import InvalidParameter
-from services.scheduler.rollouts.tasks.errors import TaskError
+from services.common.errors import InvalidParameter
+from services.scheduler.rollouts.errors import TooManyBytes
 from services.scheduler.runs.lifecycle.run import Run
 
 # Each model makes a run of its own.
@@ -21,10 +21,6 @@ MAX_PARALLEL = 10_000
 MAX_GROUP_LETTERS = 100
 MAX_COMMAND_SECONDS = 3600.0
 MAX_TOKENS = 100_000_000
-
-
-class TooManyBytes(TaskError):
-    """The tasks have {bytes} bytes, over the {limit} of an order. Upload them, and order by tasks_digest."""
 
 
 @dataclass(frozen=True, slots=True)

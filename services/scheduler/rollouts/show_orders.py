@@ -4,12 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId
-from services.scheduler.rollouts.stored_order import (
-    OrderCursor,
-    OrderFilter,
-    RolloutsOrderStore,
-    StoredOrder,
-)
+from services.scheduler.rollouts.ports import RolloutsOrderStore
+from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 

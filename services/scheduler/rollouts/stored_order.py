@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId, RunState
-from services.scheduler.runs.lifecycle.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +54,3 @@ class OrderPage:
 
     orders: Sequence[StoredOrder]
     total: int
-
-
-class RolloutsOrderStore(Protocol):
-    """Orders without a run, because it was refused or deleted, are not shown."""
-
-    async def add(self, order: StoredOrder) -> None:
-        """Keeps the first order of an id that has a run. Raises `UnknownSuite`."""
-        ...
-
-    async def get(self, order_id: str) -> StoredOrder:
-        """Raises `RolloutsNotFound`."""
-        ...
-
-    async def of_run(self, run_id: RunId) -> StoredOrder:
-        """The order that submitted a run. Raises `NoRolloutsOfRun`."""
-        ...
-
-    async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage: ...
-
-    async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:
-        """Runs of the orders that are not deleted, in any order."""
-        ...

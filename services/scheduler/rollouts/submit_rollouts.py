@@ -10,10 +10,10 @@ from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
-from services.scheduler.limits.queue_limits import LimitStore
-from services.scheduler.rollouts.ports import WriteSuite
+from services.scheduler.limits.ports import LimitStore
+from services.scheduler.rollouts.ports import RolloutsOrderStore, WriteSuite
 from services.scheduler.rollouts.rollouts_order import OrderedRollouts, RolloutsOrder, check_order
-from services.scheduler.rollouts.stored_order import RolloutsOrderStore, StoredOrder
+from services.scheduler.rollouts.stored_order import StoredOrder
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder

@@ -34,8 +34,8 @@ from services.scheduler.suites.grpc_api import suite_to_proto
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.workers import list_models
 from services.scheduler.workers.pool import Aliases
+from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.proto import WORKER, models_to_proto
-from services.scheduler.workers.worker import WorkerRegistry
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 

@@ -27,13 +27,13 @@ from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.forecast_run import ForecastRun
 from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, RunReads
 from services.scheduler.runs.reads.list_runs import ListRuns
+from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
-from services.scheduler.runs.reads.run_list import RecordedCounts
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.watch_run import WatchRun
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.uploads.ports import ContentSource
-from services.scheduler.workers.worker import WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
 
 
 class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):

@@ -7,7 +7,7 @@ from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from services.common.errors import DomainError, ErrorKind
+from services.scheduler.scaling.errors import PodsNotMarked
 
 # Kubernetes mounts them into a pod whose service account has a token, and renews them there.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -18,13 +18,6 @@ _ADVICE = {
     401: "it refuses the token of the service account",
     403: "the service account needs the verb patch on pods",
 }
-
-
-class PodsNotMarked(DomainError):
-    """Kubernetes at {url} marks no pods: {problem}. Correct it, or set PROCTOR_SCHEDULER_MARK_PODS=false."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 class KubernetesPodMarks:

@@ -8,7 +8,8 @@ from typing import NoReturn, Protocol
 from proctor.values.providers.pool import Pool
 from services.common.structured_logs import get_logger
 from services.scheduler.scaling.ports import DemandStore
-from services.scheduler.workers.worker import Worker, WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import Worker
 
 log = get_logger()
 

@@ -10,13 +10,15 @@ from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.leadership.errors import LeadershipLost
+from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue, QueueForecast
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.scaling.pool_demand import PoolDemand, PoolMoment, ScalingRule, next_demand
 from services.scheduler.scaling.ports import DemandStore
-from services.scheduler.workers.worker import Worker, WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import Worker
 
 log = get_logger()
 

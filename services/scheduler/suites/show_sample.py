@@ -4,13 +4,13 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.suites.rows.row_source import RowSource
+from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.suite import TaskDefinition
 
 # As for adding a suite: threads that hostile templates may keep busy.

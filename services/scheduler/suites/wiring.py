@@ -12,8 +12,9 @@ from services.scheduler.suites.grpc_api import GrpcSuiteApi
 from services.scheduler.suites.ports import InstalledSuites, SuiteCatalogue
 from services.scheduler.suites.postgres import CheckStorage, PostgresUserSuites
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
+from services.scheduler.suites.rows.first_available_source import FirstAvailableSource
 from services.scheduler.suites.rows.hub_rows import HubRows
-from services.scheduler.suites.rows.row_source import FirstAvailableSource, RowSource
+from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.show_sample import ShowSample
 
 

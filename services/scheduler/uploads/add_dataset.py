@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from services.common.checked_fields import InvalidParameter, refuse
+from services.common.checked_fields import refuse
 from services.common.clock import Clock
+from services.common.errors import InvalidParameter
 from services.common.requests.request_fields import hidden_problem, user_problem
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
@@ -22,7 +23,8 @@ from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_o
 from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import DatasetStore, ObjectStore
-from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota, StorageSource
+from services.scheduler.uploads.quotas.ports import StorageSource
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
+from services.common.errors import InvalidParameter
 from services.scheduler.uploads.add_dataset import check_header, check_same_name, content_of
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
@@ -20,13 +20,8 @@ from services.scheduler.uploads.errors import (
     UploadRequestTaken,
 )
 from services.scheduler.uploads.ports import FileStore, ObjectStore
-from services.scheduler.uploads.quotas.storage_use import (
-    MIN_FILE,
-    NO_QUOTA,
-    StorageQuota,
-    StorageSource,
-    StorageUse,
-)
+from services.scheduler.uploads.quotas.ports import StorageSource
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE, NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.store_parts import StoreBytes
 from services.scheduler.uploads.stored_file import (
     FileFaults,

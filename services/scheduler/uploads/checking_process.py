@@ -16,13 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, TypeVar
 
 from services.common.child_process import ChildProcess
 from services.common.errors import DomainError
-from services.scheduler.resource_limits import limit_resources
+from services.scheduler.suites.rows.resource_limits import limit_resources
 from services.scheduler.uploads import errors
 from services.scheduler.uploads.errors import CheckEnded, ObjectStoreUnavailable
+from services.scheduler.uploads.ports import Objects
 
 Checked = TypeVar("Checked")
 Check = Callable[[Iterable[bytes]], Checked]
@@ -39,12 +40,6 @@ _KEY = struct.Struct("<H")
 _JOB, _PIECE, _END, _PUT, _RESULT, _ERROR = (bytes([sign]) for sign in b"JCEPRX")
 _ERRORS = ("DatasetTooLarge", "FileTooLarge", "ObjectStoreUnavailable", "StorageQuotaExceeded")
 _RESULT_MODULES = "services.scheduler.uploads."
-
-
-class Objects(Protocol):
-    """The part of the object store that a check needs."""
-
-    def put(self, key: str, chunks: Sequence[bytes]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

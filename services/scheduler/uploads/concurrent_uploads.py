@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from services.scheduler.uploads.checking_process import Check, Checked, Objects, start_process
+from services.scheduler.uploads.checking_process import Check, Checked, start_process
 from services.scheduler.uploads.errors import (
     TooManyUploads,
     UploadSilent,
     UploadTooSlow,
 )
+from services.scheduler.uploads.ports import Objects
 
 # Uploads take minutes; an earlier attempt rarely finds room.
 RETRY_AFTER_SECONDS = 30

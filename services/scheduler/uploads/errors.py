@@ -1,4 +1,6 @@
-"""Errors of uploads: what was rejected and what to do, each as one sentence."""
+"""Errors of uploads, each as one sentence with what to do, and the faults of their lines."""
+
+from enum import StrEnum
 
 from services.common.errors import DomainError, ErrorKind
 
@@ -141,3 +143,38 @@ class TasksNotFound(DomainError):
 
     kind = ErrorKind.NOT_FOUND
     reason = "TASKS_NOT_FOUND"
+
+
+class FaultKind(StrEnum):
+    """Kinds of faults for programs; people read the sentence."""
+
+    INVALID = "invalid"
+    UNREADABLE = "unreadable"
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    OTHER_URL = "other_url"
+    MODEL_MISMATCH = "model_mismatch"
+    EMPTY = "empty"
+    TOO_MANY = "too_many"
+
+
+class LineFault(Exception):
+    """A line is rejected: the field, and the problem as one sentence."""
+
+    def __init__(self, field: str, problem: str, kind: FaultKind = FaultKind.INVALID) -> None:
+        super().__init__(problem)
+        self.field = field
+        self.problem = problem
+        self.kind = kind
+
+
+class BrokenFile(Exception):
+    """The rest of the file cannot be read; the message is one sentence."""
+
+    kind = FaultKind.INVALID
+
+
+class TooManyLines(BrokenFile):
+    """The file has too many lines; the rest is not read."""
+
+    kind = FaultKind.TOO_MANY

@@ -4,7 +4,8 @@ import dataclasses
 from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+
+from services.scheduler.uploads.errors import FaultKind, LineFault
 
 MAX_SHOWN_LETTERS = 60
 # The first ones show what is wrong; the others are counted.
@@ -31,19 +32,6 @@ def kind_of(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-class FaultKind(StrEnum):
-    """Kinds of faults for programs; people read the sentence."""
-
-    INVALID = "invalid"
-    UNREADABLE = "unreadable"
-    MISSING = "missing"
-    DUPLICATE = "duplicate"
-    OTHER_URL = "other_url"
-    MODEL_MISMATCH = "model_mismatch"
-    EMPTY = "empty"
-    TOO_MANY = "too_many"
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class DatasetFault:
     """`line` counts from 1, 0 is the whole file; `field` is like `body.messages[0].role`, "" for the line."""
@@ -52,28 +40,6 @@ class DatasetFault:
     field: str
     problem: str
     kind: FaultKind = dataclasses.field(default=FaultKind.INVALID, compare=False)
-
-
-class LineFault(Exception):
-    """A line is rejected: the field, and the problem as one sentence."""
-
-    def __init__(self, field: str, problem: str, kind: FaultKind = FaultKind.INVALID) -> None:
-        super().__init__(problem)
-        self.field = field
-        self.problem = problem
-        self.kind = kind
-
-
-class BrokenFile(Exception):
-    """The rest of the file cannot be read; the message is one sentence."""
-
-    kind = FaultKind.INVALID
-
-
-class TooManyLines(BrokenFile):
-    """The file has too many lines; the rest is not read."""
-
-    kind = FaultKind.TOO_MANY
 
 
 class FaultList:

@@ -12,7 +12,7 @@ from proctor.v1 import dataset_service_pb2 as datasets
 from proctor.v1 import dataset_service_pb2_grpc, file_service_pb2_grpc
 from proctor.v1 import file_service_pb2 as files
 from proctor.wire.enums import member_of
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size

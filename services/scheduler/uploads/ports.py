@@ -125,3 +125,9 @@ class FileStore(Protocol):
     async def expired(self, now: datetime, most: int, after: int) -> Sequence[FileId]:
         """Expired files, earliest expiry first, without the first `after` of them."""
         ...
+
+
+class Objects(Protocol):
+    """The part of the object store that a check needs."""
+
+    def put(self, key: str, chunks: Sequence[bytes]) -> None: ...

@@ -24,9 +24,10 @@ from services.scheduler.uploads.dataset import (
 )
 from services.scheduler.uploads.errors import (
     DatasetNotFound,
+    FaultKind,
     FileNotFound,
 )
-from services.scheduler.uploads.faults import DatasetFault, FaultKind
+from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.stored_file import (
     FileFaults,

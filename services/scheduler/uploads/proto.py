@@ -8,7 +8,7 @@ from proctor.v1 import file_service_pb2 as files
 from proctor.v1 import rollout_service_pb2 as rollouts
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
-from services.common.checked_fields import InvalidPageToken, InvalidParameter
+from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import DEFAULT_USER, checked_request_id
 from services.scheduler.uploads.add_dataset import AddedDataset

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
+from services.common.errors import InvalidParameter
 from services.scheduler.uploads.dataset import Dataset, DatasetId, DatasetRow
 from services.scheduler.uploads.errors import FileNotFound, ObjectStoreUnavailable
 from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore

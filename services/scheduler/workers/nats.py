@@ -9,7 +9,7 @@ from nats.errors import NoRespondersError
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from proctor.wire.convert import UnknownNumber
+from proctor.wire.errors import UnknownNumber
 from proctor.wire.values import MODEL
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket

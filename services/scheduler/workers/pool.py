@@ -4,24 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.values.names.model_name import name_of
 from proctor.values.providers.pool import Pool, pool_serving
-from services.common.errors import DomainError, ErrorKind
 
 # Alias to "provider/name".
 Aliases = Mapping[str, str]
-
-
-class UnknownProvider(DomainError):
-    """No pool serves the provider "{provider}".{advice} Providers: {supported}."""
-
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_PROVIDER"
-
-
-class UnknownModel(DomainError):
-    """No pool serves the model "{model}". Models of this provider: {supported}."""
-
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_MODEL"
 
 
 def supported_providers(pools: Iterable[Pool]) -> tuple[str, ...]:

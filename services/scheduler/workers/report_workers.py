@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
 from services.scheduler import metrics
-from services.scheduler.workers.worker import WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
 
 
 @dataclass(frozen=True, slots=True)

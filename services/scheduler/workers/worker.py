@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
-from typing import Protocol
 
 from proctor.values.providers.models import EngineLoad, WorkerState
 
@@ -170,13 +169,3 @@ def awaited_server(base_url: str, pool: str, workers: Sequence[Worker]) -> str |
     until = max(throttled)
     server = base_url or throttled[until]
     return f"waiting for {server}: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
-
-
-class WorkerRegistry(Protocol):
-    """Live workers, by their heartbeats."""
-
-    def workers(self) -> Sequence[Worker]: ...
-
-    def table(self) -> WorkerTable:
-        """The same by pool, kept up to date by each heartbeat; it is read, not changed."""
-        ...

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from proctor.values.providers.base_urls import BaseUrl, NoBaseUrl, parse_allowed
-from proctor.values.providers.pools_file import InvalidPools, PoolsFile, parse_pools
+from proctor.values.providers.base_urls import BaseUrl, parse_allowed
+from proctor.values.providers.errors import InvalidPools, NoBaseUrl
+from proctor.values.providers.pools_file import PoolsFile, parse_pools
 from services.common.errors import InvalidSetting
 
 

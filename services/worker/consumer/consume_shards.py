@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from proctor.values.priority import Priority
-from services.worker.consumer.in_flight import Abandoned, ShardMessage
-from services.worker.consumer.ports import ShardSource
+from services.worker.consumer.in_flight import Abandoned
+from services.worker.consumer.ports import ShardMessage, ShardSource
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel
 from services.worker.models.model_loader import ModelLoader

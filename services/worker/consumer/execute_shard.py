@@ -10,7 +10,7 @@ from proctor.values.outcome import Failure
 from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShard
 from services.worker.consumer.prefetch import Prefetch
-from services.worker.engines.engine import EngineDied, ModelCannotLoad, ModelRefused
+from services.worker.engines.errors import EngineDied, ModelCannotLoad, ModelRefused
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.shard import Outcome, ShardSample

@@ -4,48 +4,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Protocol
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
+from services.worker.consumer.ports import ShardMessage
 from services.worker.execution.shard import Shard, ShardSample
-
-
-class ShardMessage(Protocol):
-    """One delivery of a work message."""
-
-    @property
-    def shard(self) -> Shard: ...
-
-    @property
-    def message_id(self) -> str:
-        """The same for every delivery of the message; in one epoch of its run no other message has it."""
-
-    @property
-    def trace(self) -> str:
-        """The trace that it was sent in, as traceparent; empty where it is not traced."""
-
-    @property
-    def failed_deliveries(self) -> int:
-        """How many earlier deliveries ended because a worker or an engine died."""
-
-    async def acknowledge(self) -> None:
-        """All its outcomes are stored durably."""
-
-    async def nack(self, delay_seconds: float) -> None:
-        """Asks for redelivery after the delay, to any worker; counts as a failed delivery."""
-
-    async def terminate(self) -> None:
-        """Removes it without redelivery: its run needs it no more."""
-
-    async def extend_ack_deadline(self) -> None:
-        """Delays redelivery, because it is still being processed."""
-
-    async def send_rest(self, samples: Sequence[int], *, failed_deliveries: int) -> None:
-        """Publishes a new message with these samples only, which carries the count on."""
-
-    async def send_single(self, sample: int) -> None:
-        """Publishes a new message with this sample only and a count of 0; repeating it adds no second one."""
 
 
 class Abandoned(StrEnum):

@@ -1,4 +1,4 @@
-"""Ports of the consumer: the source of shards, and the registry of workers."""
+"""Ports of the consumer: the source of shards, their deliveries, and the registry of workers."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from proctor.values.priority import Priority
-from services.worker.consumer.in_flight import ShardMessage
+from services.worker.execution.shard import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,43 @@ class PeerWorker:
 
     def serves(self, model: str) -> bool:
         return not self.loading_model and model in self.ready_models
+
+
+class ShardMessage(Protocol):
+    """One delivery of a work message."""
+
+    @property
+    def shard(self) -> Shard: ...
+
+    @property
+    def message_id(self) -> str:
+        """The same for every delivery of the message; in one epoch of its run no other message has it."""
+
+    @property
+    def trace(self) -> str:
+        """The trace that it was sent in, as traceparent; empty where it is not traced."""
+
+    @property
+    def failed_deliveries(self) -> int:
+        """How many earlier deliveries ended because a worker or an engine died."""
+
+    async def acknowledge(self) -> None:
+        """All its outcomes are stored durably."""
+
+    async def nack(self, delay_seconds: float) -> None:
+        """Asks for redelivery after the delay, to any worker; counts as a failed delivery."""
+
+    async def terminate(self) -> None:
+        """Removes it without redelivery: its run needs it no more."""
+
+    async def extend_ack_deadline(self) -> None:
+        """Delays redelivery, because it is still being processed."""
+
+    async def send_rest(self, samples: Sequence[int], *, failed_deliveries: int) -> None:
+        """Publishes a new message with these samples only, which carries the count on."""
+
+    async def send_single(self, sample: int) -> None:
+        """Publishes a new message with this sample only and a count of 0; repeating it adds no second one."""
 
 
 class ShardSource(Protocol):

@@ -31,7 +31,8 @@ from services.worker.consumer.nats_registry import (
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
-from services.worker.engines.engine import Engine, EngineCache
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import engines_by_url
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.nats import NatsOutcomePublisher, ServerTime, follow_run_states

@@ -7,7 +7,7 @@ import orjson
 from proctor.values.plain import Json
 from proctor.values.row_fields import content_part_problem
 from proctor.values.sample import ChatMessage, Prompt
-from services.worker.engines.engine import RequestRefused, UnsupportedRequest
+from services.worker.engines.errors import RequestRefused, UnsupportedRequest
 from services.worker.engines.parsed_json import object_of
 
 # Newer OpenAI models use the second name for the same role.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import orjson
 
 from proctor.values.plain import Json
-from services.worker.engines import engine
+from services.worker.engines.errors import ProviderFailed
 
 # The largest that an int64 of a message holds.
 _MAX_COUNT = 2**63 - 1
@@ -21,9 +21,9 @@ def read_document(body: bytes) -> Json:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise engine.ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
+        raise ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
     if not isinstance(document, dict):
-        raise engine.ProviderFailed("The server's answer is no JSON object.")
+        raise ProviderFailed("The server's answer is no JSON object.")
     return document
 
 
@@ -87,7 +87,7 @@ def read_choice(answer: str) -> str:
     try:
         text = orjson.loads(answer)[_ANSWER]
     except (orjson.JSONDecodeError, LookupError, TypeError) as error:
-        raise engine.ProviderFailed("The answer is not in the JSON format that was asked for.") from error
+        raise ProviderFailed("The answer is not in the JSON format that was asked for.") from error
     if not isinstance(text, str):
-        raise engine.ProviderFailed("The answer in the JSON format that was asked for is no text.")
+        raise ProviderFailed("The answer in the JSON format that was asked for is no text.")
     return text

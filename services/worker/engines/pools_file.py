@@ -4,25 +4,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.values.providers import pools_file as pools
+from proctor.values.providers.errors import UnknownPool
 from proctor.values.providers.pool import Pool
-from services.common.errors import DomainError, ErrorKind
+from services.worker.engines.errors import CannotStart
 
 # Servers refuse headers beyond 8 to 16 KiB.
 _MAX_KEY_LENGTH = 16 * 1024
-
-
-class CannotStart(DomainError):
-    """{problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
 
 def read_pool(path: Path, name: str) -> Pool:
     """The pool of that name; raises CannotStart."""
     try:
         return pools.parse_pool(path.read_text(encoding="utf-8"), name)
-    except pools.UnknownPool as error:
+    except UnknownPool as error:
         known = ", ".join(error.known) or "none"
         problem = f"has no pool {name}; it has: {known}. Set PROCTOR_WORKER_POOL to one of them."
     except (OSError, ValueError) as error:

@@ -9,7 +9,8 @@ import orjson
 
 from proctor.values.providers.rules import ProviderRules
 from proctor.values.row_fields import row_field_problem
-from services.worker.engines.engine import RequestRefused, Sampling, UnsupportedRequest
+from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import RequestRefused, UnsupportedRequest
 
 # With the bound below at most 64 MiB.
 _KEPT_TEXTS = 4096

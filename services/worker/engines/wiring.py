@@ -9,13 +9,15 @@ from proctor.values.providers.pool import Pool, Provider
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
 from services.worker.engines.anthropic.api import AnthropicApi
-from services.worker.engines.engine import Engine, UnsupportedRequest
+from services.worker.engines.errors import UnsupportedRequest
 from services.worker.engines.gemini.api import GeminiApi
-from services.worker.engines.http.provider_engine import HttpEngine, ProviderApi
+from services.worker.engines.http.ports import ProviderApi
+from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.ollama.api import OllamaApi
 from services.worker.engines.openai.api import OpenAIApi, server_at
 from services.worker.engines.pools_file import read_key
+from services.worker.engines.ports import Engine
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.settings import WorkerSettings

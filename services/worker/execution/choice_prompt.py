@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proctor.values.sample import Prompt
-from services.worker.engines.engine import RequestRefused, Sampling
+from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import RequestRefused
 
 INSTRUCTION = "Reply with the text of exactly one of these options, and nothing else:\n{options}\n\n{prompt}"
 # Stored with the run as `choice_instruction`; another text gets another number.

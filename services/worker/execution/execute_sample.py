@@ -10,7 +10,17 @@ from proctor.values.sample import Prompt
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.worker.engines import engine
-from services.worker.engines.engine import EngineCache, EngineFailure, Generated, RateLimited, ScoredChoices
+from services.worker.engines.engine import Generated, ScoredChoices
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.errors import (
+    EngineDied,
+    EngineFailure,
+    ModelCannotLoad,
+    ModelRefused,
+    ProviderFailed,
+    RateLimited,
+)
+from services.worker.engines.ports import Engine
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.execution.model_call import is_traced_call, model_call, note_usage
 from services.worker.execution.run_states import RefusedRuns, RunStates
@@ -77,12 +87,12 @@ class ExecuteSample:
                 # Never asked is not failed: a retry asks it, and the failed share stays honest.
                 return self._failed(shard, sample, failure) if failure else None
             if reason := self.refused_runs.reason(shard):
-                raise engine.ModelRefused(reason)
+                raise ModelRefused(reason)
             try:
                 answer = await self._send(limiter, shard, sample)
                 return Outcome(shard, sample.number, await self._judged(sample, answer))
             # Of the worker and not of the sample: the shard is handed on without an outcome.
-            except (engine.EngineDied, engine.ModelCannotLoad):
+            except (EngineDied, ModelCannotLoad):
                 raise
             except EngineFailure as error:
                 failure = error
@@ -131,7 +141,7 @@ class ExecuteSample:
             return Failure(FailureClass.SANDBOX, str(error))
 
     def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
-        if isinstance(failure, engine.ModelRefused):
+        if isinstance(failure, ModelRefused):
             is_certain = failure.is_certain
             if self.refused_runs.on_refusal(shard, str(failure), is_certain=is_certain):
                 raise failure
@@ -178,10 +188,10 @@ class ExecuteSample:
         except Exception as error:  # an edge: the engine
             log.error("engine raised", run_id=shard.run_id, sample=sample.number, exc_info=error)
             reason = f"The engine's answer cannot be used ({type(error).__name__})."
-            raise engine.ProviderFailed(reason) from error
+            raise ProviderFailed(reason) from error
 
 
-async def _ask_engine(asked: engine.Engine, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
     if shard.method is Method.SCORE_CHOICES:
         return await asked.score_choices(
             shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
@@ -194,17 +204,13 @@ async def _ask_engine(asked: engine.Engine, shard: Shard, sample: ShardSample) -
     return await asked.generate(shard.model, prompt, shard.sampling)
 
 
-async def _ask_constrained(
-    asked: engine.Engine, shard: Shard, prompt: Prompt, choices: Sequence[str]
-) -> Generated:
+async def _ask_constrained(asked: Engine, shard: Shard, prompt: Prompt, choices: Sequence[str]) -> Generated:
     """A server may ignore the constraint: then its text is a failure."""
     sampling = constrained_sampling(shard.sampling, prompt, choices)
     generated = await asked.generate(shard.model, prompt, sampling)
     # Servers that do not know the parameter ignore it without a word.
     if generated.text.strip() not in option_texts(choices):
-        raise engine.ProviderFailed(
-            "The answer is none of the choices, though decoding was constrained to them."
-        )
+        raise ProviderFailed("The answer is none of the choices, though decoding was constrained to them.")
     return generated
 
 

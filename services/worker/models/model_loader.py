@@ -7,7 +7,8 @@ from proctor.values.providers.models import EngineLoad
 from services.common.clock import Clock
 from services.common.process import release
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import Engine, ModelCannotLoad
+from services.worker.engines.errors import ModelCannotLoad
+from services.worker.engines.ports import Engine
 from services.worker.metrics import LOAD_SECONDS, LOADING
 
 log = get_logger()

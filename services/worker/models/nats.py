@@ -14,7 +14,8 @@ from proctor.values.providers.models import ModelInfo
 from proctor.wire.values import MODEL
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import Engine, EngineFailure
+from services.worker.engines.errors import EngineFailure
+from services.worker.engines.ports import Engine
 
 # With names of this length below the 8 MiB of a NATS message.
 _MAX_MODELS = 2000

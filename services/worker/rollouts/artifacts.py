@@ -5,9 +5,10 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from services.common.clock import Clock
+from services.worker.rollouts.errors import ArtifactNotStored
+from services.worker.rollouts.ports import ArtifactSink
 from services.worker.rollouts.transcript import Transcript
 
 TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
@@ -16,25 +17,6 @@ _CHECKPOINT_SECONDS = 15.0
 _PART_BYTES = 1024 * 1024
 _MAX_PARTS = 16
 _MAX_BYTES = _PART_BYTES * _MAX_PARTS
-
-
-class ArtifactNotStored(Exception):
-    """`is_final`: what comes later would not be stored either."""
-
-    def __init__(self, problem: str, *, is_final: bool) -> None:
-        super().__init__(problem)
-        self.is_final = is_final
-
-
-class ArtifactSink(Protocol):
-    @property
-    def execution(self) -> str:
-        """Id of this execution of the rollout."""
-        ...
-
-    async def put(self, name: str, part: int, content: bytes) -> None:
-        """Raises ArtifactNotStored."""
-        ...
 
 
 @dataclass(slots=True)

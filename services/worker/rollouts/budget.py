@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from proctor.values.rollout import BudgetUse, RolloutAgent
-from proctor.values.usage import ModelPrice, TokenUsage
+from proctor.values.usage import TokenUsage
+from services.worker.rollouts.errors import BudgetLost
 from services.worker.rollouts.performed import AgentEnd
-from services.worker.sandboxes.errors import SandboxError
+from services.worker.rollouts.ports import BudgetLedger, EarlierUse
 
 _NAMES = {
     AgentEnd.STEP_LIMIT: "steps",
@@ -15,29 +15,6 @@ _NAMES = {
     AgentEnd.COST_LIMIT: "cost",
     AgentEnd.TIME_LIMIT: "time",
 }
-
-
-class BudgetNotRecorded(Exception):
-    """The scheduler did not record the use of a budget, so nothing more may be used."""
-
-
-class BudgetLost(SandboxError):
-    """Executions that were lost with their worker ({executions}) used up its {budget}. Retry the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierUse:
-    """What lost executions used. `price` is that of the model; None where it is unknown."""
-
-    used: BudgetUse = field(default_factory=BudgetUse)
-    executions: int = 0
-    price: ModelPrice | None = None
-
-
-class BudgetLedger(Protocol):
-    async def report(self, used: BudgetUse) -> EarlierUse:
-        """Records what this execution used so far. Raises BudgetNotRecorded."""
-        ...
 
 
 @dataclass(slots=True)

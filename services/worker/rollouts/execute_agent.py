@@ -8,8 +8,9 @@ from proctor.values.rollout import AgentKind, Rollout
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
 from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.errors import ContextFull
 from services.worker.rollouts.performed import AgentEnd
-from services.worker.rollouts.ports import AskModel, ContextFull
+from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.shell_protocol import (
     ENVIRONMENT,
     commands_in,

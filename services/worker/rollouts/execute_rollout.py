@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from proctor.values.rollout import AgentKind, Rollout, RolloutTask
 from services.common.clock import Clock
-from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts, ArtifactSink
-from services.worker.rollouts.budget import Budget, BudgetLedger
+from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts
+from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import SOLUTION, AgentWork, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
-from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.ports import Sandbox

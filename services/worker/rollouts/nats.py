@@ -15,9 +15,8 @@ from proctor.wire.values import BUDGET_USE, PRICE
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.execution.shard import Shard
-from services.worker.rollouts.artifacts import ArtifactNotStored
-from services.worker.rollouts.budget import BudgetNotRecorded, EarlierUse
-from services.worker.rollouts.fetch_files import FilesNotFetched
+from services.worker.rollouts.errors import ArtifactNotStored, BudgetNotRecorded, FilesNotFetched
+from services.worker.rollouts.ports import EarlierUse
 
 log = get_logger()
 

@@ -1,16 +1,41 @@
-"""The model of a rollout, as its agent asks it."""
+"""Ports of a rollout: the model that its agent asks, the store of what it makes, the ledger of budgets."""
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from proctor.values.rollout import BudgetUse
 from proctor.values.sample import ChatMessage
+from proctor.values.usage import ModelPrice
 from services.worker.engines.engine import Generated
-
-
-class ContextFull(Exception):
-    """The conversation is longer than the model's context window."""
 
 
 class AskModel(Protocol):
     async def __call__(self, messages: tuple[ChatMessage, ...]) -> Generated:
         """The next answer. Raises ContextFull; whatever else it raises ends the rollout without a score."""
+        ...
+
+
+class ArtifactSink(Protocol):
+    @property
+    def execution(self) -> str:
+        """Id of this execution of the rollout."""
+        ...
+
+    async def put(self, name: str, part: int, content: bytes) -> None:
+        """Raises ArtifactNotStored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierUse:
+    """What lost executions used. `price` is that of the model; None where it is unknown."""
+
+    used: BudgetUse = field(default_factory=BudgetUse)
+    executions: int = 0
+    price: ModelPrice | None = None
+
+
+class BudgetLedger(Protocol):
+    async def report(self, used: BudgetUse) -> EarlierUse:
+        """Records what this execution used so far. Raises BudgetNotRecorded."""
         ...

@@ -9,15 +9,15 @@ from proctor.values.outcome import Failure, FailureClass
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import EngineFailure, Generated
+from services.worker.engines.engine import Generated
+from services.worker.engines.errors import EngineFailure
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
-from services.worker.rollouts.artifacts import ArtifactSink
-from services.worker.rollouts.budget import BudgetLedger, BudgetNotRecorded
+from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
-from services.worker.rollouts.fetch_files import FetchFiles
 from services.worker.rollouts.performed import Performed
-from services.worker.rollouts.ports import ContextFull
+from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
+from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.transcript import cut
 from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 

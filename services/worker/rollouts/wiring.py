@@ -12,10 +12,10 @@ from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
-from services.worker.rollouts.fetch_files import FetchFiles
-from services.worker.rollouts.file_cache import FileBundleCache
 from services.worker.rollouts.nats import NatsBundles, NatsExecution
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.task_files.fetch_files import FetchFiles
+from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.pytest_runner import pytest_runner

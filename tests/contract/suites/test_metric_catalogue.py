@@ -13,11 +13,11 @@ from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import (
     METRIC_OPTIONS,
     Average,
-    InvalidScoring,
     compile_scoring,
     read_filters,
     read_metric,
 )
+from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import SHORT_NAMES, TEXT_METRICS
 from services.scheduler.planning.find_tasks import row_scoring

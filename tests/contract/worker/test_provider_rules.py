@@ -8,7 +8,8 @@ import pytest
 from proctor.values.providers.rules import RULES, RULES_OF_HOST, ProviderRules
 from services.scheduler.runs.orders.provider_rules import rules_of
 from services.worker.engines.anthropic import api as anthropic_api
-from services.worker.engines.engine import RequestRefused, Sampling
+from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import RequestRefused
 from services.worker.engines.gemini import api as gemini_api
 from services.worker.engines.ollama import api as ollama_api
 from services.worker.engines.openai.api import server_at

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
-from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe, score_answer
+from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.score_answer import score_answer
 
 
 class InlineScorer:

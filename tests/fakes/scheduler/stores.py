@@ -11,20 +11,21 @@ from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import LimitChanges, LimitStore
+from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import ShardStore
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.admission.forecast_queue import QueueStore
+from services.scheduler.runs.admission.ports import SlotStore
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
-from services.scheduler.runs.admission.run_slots import SlotStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.postgres import PostgresRunLists
-from services.scheduler.runs.reads.run_list import RunLists
 from tests.fakes.principals import by
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns

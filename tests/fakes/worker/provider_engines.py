@@ -13,6 +13,7 @@ from services.worker.engines.gemini.api import GeminiApi
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.ollama.api import OllamaApi
+from services.worker.engines.ports import Engine
 from tests.fakes.providers import anthropic_server, gemini_server, ollama_server
 from tests.fakes.providers.provider_server import SECRET, ErrorResponse, Json, ProviderServer, serving
 
@@ -24,7 +25,7 @@ class Native:
     """`error` makes an error of a status in the provider's shape, `said` an answer of it."""
 
     name: str
-    make: Callable[[Endpoint], engine.Engine]
+    make: Callable[[Endpoint], Engine]
     routes: Sequence[web.RouteDef]
     error: Callable[[int, str], ErrorResponse]
     said: Callable[[str], Json]
@@ -64,7 +65,7 @@ class NativeStand:
     native: Native
     server: ProviderServer
     endpoint: Endpoint
-    asked: engine.Engine
+    asked: Engine
 
     @property
     def model(self) -> str:
@@ -78,7 +79,7 @@ class NativeStand:
     @asynccontextmanager
     async def other_engine(
         self, *, api_key: str | None = SECRET, timeout_seconds: float = 5.0
-    ) -> AsyncIterator[engine.Engine]:
+    ) -> AsyncIterator[Engine]:
         made = self.native.make(replace(self.endpoint, api_key=api_key, timeout_seconds=timeout_seconds))
         yield made
         await made.close()

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from services.common.clock import SystemClock
 from services.worker.execution.execute_sample import ExecuteSample
+from services.worker.rollouts.errors import FilesNotFetched
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
-from services.worker.rollouts.fetch_files import FetchFiles, FilesNotFetched
-from services.worker.rollouts.file_cache import FileBundleCache
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.task_files.fetch_files import FetchFiles
+from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.errors import CannotIsolate
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec

@@ -7,7 +7,8 @@ from proctor.values.outcome import ChoiceScore
 from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
-from services.worker.engines.engine import Generated, ModelCannotLoad, Sampling, ScoredChoices
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.errors import ModelCannotLoad
 
 Answer = Callable[[str], Awaitable[str]]
 

@@ -23,7 +23,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.worker.consumer.nats_registry import WorkerIdentity
 from services.worker.consumer.wiring import WorkerParts, WorkerResources, connect_parts, start_loops
-from services.worker.engines.engine import Engine
+from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import make_rate_limiters
 from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings

@@ -12,14 +12,8 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.migrations import (
-    LockPatience,
-    MigrationBlocked,
-    SchemaTooNew,
-    SchemaTooOld,
-    check_schema,
-    migrate,
-)
+from services.common.errors import MigrationBlocked, SchemaTooNew, SchemaTooOld
+from services.common.migrations import LockPatience, check_schema, migrate
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
 from tests.harness.processes import bound, output_of

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from services.common.errors import PostgresRefused
 from services.common.migrations import migrate
-from services.common.postgres import PostgresRefused, connect_pool
+from services.common.postgres import connect_pool
 from tests.harness.servers import postgres_server
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar
 import pytest
 from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
 
+from services.scheduler.suites.rows.errors import RowsMissing
 from services.scheduler.suites.rows.hub_rows import refuse_large_files, refuse_local_files
-from services.scheduler.suites.rows.row_source import FILE_READERS, RowsMissing
+from services.scheduler.suites.rows.row_source import FILE_READERS
 
 ROOT = Path(__file__).parents[3]
 

@@ -13,13 +13,9 @@ from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.errors import TooManyRequests
 from services.common.postgres import PostgresSession
+from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import (
-    LimitChanges,
-    LimitName,
-    LimitStore,
-    RequestAllowance,
-)
+from services.scheduler.limits.queue_limits import LimitChanges, LimitName, RequestAllowance
 from services.scheduler.postgres import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database

@@ -9,7 +9,7 @@ import pytest
 from proctor.v1 import run_pb2
 from services.common.clock import SystemClock
 from services.worker.consumer.proto import shard_from_proto
-from services.worker.engines.engine import RateLimited
+from services.worker.engines.errors import RateLimited
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 from tests.fakes.worker.worker_harness import WorkerHarness, work_shard, worker_harness, worker_in_process

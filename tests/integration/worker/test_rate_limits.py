@@ -21,7 +21,7 @@ from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.workers.nats import NatsWorkerRegistry
-from services.worker.engines.engine import ProviderFailed
+from services.worker.engines.errors import ProviderFailed
 from services.worker.rate_limits.limiter import RateLimiters, rate_limit_key
 from services.worker.rate_limits.nats import NatsRateLimits
 from services.worker.rate_limits.waits import Backoff

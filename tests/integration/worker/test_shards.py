@@ -9,7 +9,7 @@ from proctor.v1 import outcome_pb2, run_pb2
 from proctor.values.priority import Priority
 from services.common.clock import SystemClock
 from services.worker.consumer.proto import shard_from_proto
-from services.worker.engines.engine import EngineDied, RateLimited
+from services.worker.engines.errors import EngineDied, RateLimited
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings

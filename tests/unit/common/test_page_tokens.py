@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as some
 
-from services.common.checked_fields import InvalidPageToken, read_page_token, write_page_token
+from services.common.checked_fields import read_page_token, write_page_token
+from services.common.errors import InvalidPageToken
 
 drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)
 PARTS = ("2026-01-02T03:04:05+00:00", "ds_1", "17")

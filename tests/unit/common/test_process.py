@@ -12,8 +12,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from services.common.errors import AddressTaken, CannotListen
 from services.common.grpc.server import serve_grpc
-from services.common.process import AddressTaken, CannotListen, bound_socket, is_loopback
+from services.common.process import bound_socket, is_loopback
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 

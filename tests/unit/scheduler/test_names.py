@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from services.common.checked_fields import InvalidParameter
-from services.common.errors import InvalidSetting
+from services.common.errors import InvalidParameter, InvalidSetting
 from services.common.requests.request_fields import hidden_problem
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.uploads.add_dataset import check_header

@@ -11,7 +11,7 @@ from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, TaskCounts
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
-from services.common.checked_fields import InvalidPageToken, InvalidParameter
+from services.common.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, order_from_json, order_to_json, to_json
 from services.scheduler.runs.lifecycle.run import Run

@@ -2,13 +2,8 @@
 
 import pytest
 
-from proctor.values.providers.base_urls import (
-    NoBaseUrl,
-    host_of,
-    is_allowed,
-    parse_allowed,
-    parse_base_url,
-)
+from proctor.values.providers.base_urls import host_of, is_allowed, parse_allowed, parse_base_url
+from proctor.values.providers.errors import NoBaseUrl
 
 ALLOWED = parse_allowed("http://inside:8000/v1, https://models.example\nhttp://[::1]:9000")
 

@@ -4,15 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.providers.errors import InvalidPools, UnknownPool
 from proctor.values.providers.pool import ConstrainedField, Provider, pool_serving
-from proctor.values.providers.pools_file import (
-    InvalidPools,
-    PoolsFile,
-    UnknownPool,
-    format_pools,
-    parse_pool,
-    parse_pools,
-)
+from proctor.values.providers.pools_file import PoolsFile, format_pools, parse_pool, parse_pools
 from proctor.values.scoring import PromptForm, ScoringMethod
 
 POOLS = """

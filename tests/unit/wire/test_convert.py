@@ -14,8 +14,9 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunState
 from proctor.values.scoring import GroupMetric, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
-from proctor.wire.convert import Codec, FieldsDiffer, UnknownNumber
+from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
+from proctor.wire.errors import FieldsDiffer, UnknownNumber
 from proctor.wire.values import PARAMS, SCORING
 from tests.fakes.full_values import full_value
 

@@ -13,6 +13,7 @@ from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.names.model_name import split_model
 from services.common.errors import DomainError
 from services.gateway.api.runs.requests import RunRequest
+from services.gateway.pages.orders.errors import Faults, FormFaults
 from services.gateway.pages.orders.fields import NAMES
 from services.gateway.pages.text import entered
 
@@ -35,15 +36,6 @@ _FIELD_OF_REASON = {
     "INVALID_SUITE_FILE": "benchmark",
 }
 _LINKED = frozenset({"model", "benchmark", "metric", "custom", "stream", "tasks", *_NUMBERS, *_WORDS, *NAMES})
-Faults = Mapping[str, str]
-
-
-class FormFaults(Exception):
-    """Sentences by field; "" has those of the whole form."""
-
-    def __init__(self, faults: Faults) -> None:
-        super().__init__("; ".join(faults.values()))
-        self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from services.results.processes.bounded_calls import exchange, start_process
 from services.results.processes.child_process import frame
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
 from services.results.processes.watched_process import Patience, ask, memory_of_machine
-from services.results.scoring.answer import ScoringImpossible
+from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.processes.scorer_process import ScoringLimits
-from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe
 
 MODULE = "services.results.scoring.processes.scorer_process"
 DEFAULT_LIMITS = ScoringLimits()

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from services.results.processes.child_process import answer_requests
-from services.results.scoring.answer import ScoringImpossible
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
-from services.results.scoring.score_answer import AnswerToScore, Scored, ScoringRecipe, score_answer
+from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
@@ -36,7 +37,7 @@ class ScoringLimits:
     memory_bytes: int = 2 * 1024**3
 
 
-class TimeIsUp(BaseException):
+class _TimeIsUp(BaseException):
     """The timer of an answer rang. No scorer catches this."""
 
 
@@ -85,7 +86,7 @@ def _score_in_time(scoring: CompiledScoring, answer: AnswerToScore, seconds: flo
             signal.setitimer(signal.ITIMER_PROF, 0)
     except ScoringImpossible as impossible:
         return impossible
-    except TimeIsUp:
+    except _TimeIsUp:
         # It may have rung where it was being stopped.
         signal.setitimer(signal.ITIMER_PROF, 0)
         return ScoringImpossible(f"it took over {seconds:g} s")
@@ -96,7 +97,7 @@ def _score_in_time(scoring: CompiledScoring, answer: AnswerToScore, seconds: flo
 
 
 def _ring(*_: object) -> None:
-    raise TimeIsUp
+    raise _TimeIsUp
 
 
 def main() -> None:

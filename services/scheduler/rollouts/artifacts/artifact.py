@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.values.run import RunId
-from services.common.errors import DomainError, ErrorKind
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
 NAMES = frozenset({"trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"})
@@ -14,20 +13,6 @@ MAX_PARTS = 16
 # Of one rollout. It begins anew when a worker ends or a shard is sent again, each a few times at most.
 MAX_EXECUTIONS = 16
 _EXECUTION = re.compile(r"[0-9a-f]{32}")
-
-
-class ArtifactRefused(DomainError):
-    """The artifact is not stored: {problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
-
-
-class ArtifactNotFound(DomainError):
-    """The run {run_id} has no artifact {name} of this rollout. List those that it has."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "ARTIFACT_NOT_FOUND"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from proctor.v1 import artifact_service_pb2_grpc
 from proctor.values.run import RunId
 from proctor.wire.convert import Codec
 from services.common.grpc.server import RpcContext
-from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactNotFound, ArtifactPart
+from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
+from services.scheduler.rollouts.artifacts.errors import ArtifactNotFound
 from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ArtifactService"].full_name

@@ -13,7 +13,8 @@ from proctor.wire.dispatch_proofs import is_dispatched
 from services.common.errors import DomainError
 from services.common.nats.answers import WorkerRequests
 from services.common.structured_logs import get_logger
-from services.scheduler.rollouts.artifacts.artifact import ArtifactPart, ArtifactRefused
+from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
+from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
 from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 
 log = get_logger()

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId
-from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactNotFound, ArtifactPart
+from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
+from services.scheduler.rollouts.artifacts.errors import ArtifactNotFound
 from services.scheduler.rollouts.artifacts.ports import ArtifactStore
 from services.scheduler.uploads.ports import ObjectStore
 

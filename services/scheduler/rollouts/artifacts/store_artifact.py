@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 from services.common.clock import Clock
-from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, ArtifactPart, ArtifactRefused
+from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, ArtifactPart
+from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
 from services.scheduler.rollouts.artifacts.ports import ArtifactStore
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.quotas.storage_use import StorageSource
+from services.scheduler.uploads.quotas.ports import StorageSource
 
 # A user who has no room may exceed the limit by what workers store in this time.
 _ROOM_SECONDS = 30.0

@@ -7,18 +7,10 @@ from dataclasses import dataclass
 from proctor.values.rollout import BudgetUse
 from proctor.values.run import RunId
 from proctor.values.usage import ModelPrice
-from services.common.errors import DomainError, ErrorKind
 
 # Of one rollout in an epoch: each begins after a worker that ended, or a shard that was sent again.
 MAX_EXECUTIONS = 64
 _EXECUTION = re.compile(r"[0-9a-f]{32}")
-
-
-class BudgetUseRefused(DomainError):
-    """The use of a budget is not recorded: {problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
 
 @dataclass(frozen=True, slots=True)

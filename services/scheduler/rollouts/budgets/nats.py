@@ -14,7 +14,8 @@ from proctor.wire.values import BUDGET_USE, PRICE
 from services.common.errors import DomainError
 from services.common.nats.answers import WorkerRequests
 from services.common.structured_logs import get_logger
-from services.scheduler.rollouts.budgets.budget_report import BudgetReport, BudgetUseRefused, EarlierUse
+from services.scheduler.rollouts.budgets.budget_report import BudgetReport, EarlierUse
+from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
 
 log = get_logger()

@@ -2,12 +2,8 @@
 
 from dataclasses import dataclass
 
-from services.scheduler.rollouts.budgets.budget_report import (
-    MAX_EXECUTIONS,
-    BudgetReport,
-    BudgetUseRefused,
-    EarlierUse,
-)
+from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport, EarlierUse
+from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 from services.scheduler.rollouts.budgets.ports import BudgetStore
 
 

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId
 from services.common.clock import Clock
-from services.scheduler.limits.queue_limits import LimitStore, QueueLimits
+from services.scheduler.limits.ports import LimitStore
+from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_estimate import (
     NOW,
@@ -24,7 +25,7 @@ from services.scheduler.runs.admission.run_estimate import (
 from services.scheduler.runs.admission.run_queue import QueuedRuns, RunWait, blocked_by
 from services.scheduler.runs.admission.run_slots import ExpectedSlot, expected_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.workers.worker import WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
 
 # Pending runs that are forecast. Those behind them have a position but no time.
 MAX_FORECAST = 500

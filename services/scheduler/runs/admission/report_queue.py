@@ -9,7 +9,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunState
 from services.common.clock import Clock
 from services.scheduler import metrics
-from services.scheduler.limits.queue_limits import LimitStore
+from services.scheduler.limits.ports import LimitStore
 
 _SHOWN = (RunState.PENDING, RunState.RUNNING)
 

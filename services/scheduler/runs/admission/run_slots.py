@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
-from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.run import Run
 
@@ -139,15 +137,3 @@ def _seconds_left(
     longest = shortest if slot.is_planned else max(shortest, MAX_PLANNING)
     ran = max(now - slot.admitted_at, timedelta())
     return max((shortest - ran).total_seconds(), 0.0), max((longest - ran).total_seconds(), 0.0)
-
-
-class SlotStore(Protocol):
-    """Assigns slots. Writes raise `LeadershipLost` once another scheduler leads."""
-
-    async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
-        """Starts the runs that come next under the limits of this moment, and preempts others for them."""
-        ...
-
-    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
-        """Forgets old admissions of users who have no runs in the queue."""
-        ...

@@ -9,33 +9,24 @@ from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
-from services.common.checked_fields import InvalidParameter, refuse
+from services.common.checked_fields import refuse
 from services.common.clock import Clock
+from services.common.errors import InvalidParameter
 from services.common.requests.request_fields import user_problem
 from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
 from services.scheduler.runs.orders.order_rules import first_problem
-from services.scheduler.runs.orders.provider_rules import (
-    CannotComplete,
-    CannotTruncate,
-    Unsupported,
-    refuse_unfit,
-)
+from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.errors import CannotCompleteLines
 from services.scheduler.uploads.ports import ContentSource
-from services.scheduler.workers.pool import (
-    Aliases,
-    UnknownModel,
-    UnknownProvider,
-    full_name,
-    model_names,
-    supported_providers,
-)
+from services.scheduler.workers.errors import UnknownModel, UnknownProvider
+from services.scheduler.workers.pool import Aliases, full_name, model_names, supported_providers
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,52 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from proctor.values.generation import GenerationParams, Problem
-from proctor.values.providers.base_urls import BaseUrl, NoBaseUrl, host_of, is_allowed, parse_base_url
+from proctor.values.providers.base_urls import BaseUrl, host_of, is_allowed, parse_base_url
+from proctor.values.providers.errors import NoBaseUrl
 from proctor.values.providers.pool import Pool
 from proctor.values.providers.rules import ProviderRules, rules_for
-from services.common.checked_fields import InvalidParameter, refuse
-from services.common.errors import DomainError, ErrorKind
+from services.common.checked_fields import refuse
+from services.common.errors import InvalidParameter
+from services.scheduler.runs.orders.errors import BaseUrlNotAllowed, CannotAskElsewhere
 from services.scheduler.runs.orders.order_rules import own_field_problem
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
 
 # By these names Ollama's users know them.
 _ALSO_CALLED = {"context_tokens": " (num_ctx)", "repetition_penalty": " (repeat_penalty)"}
-
-
-class Unsupported(DomainError):
-    """Pool {pool} cannot score choices by {scoring_method}{where}. It can by {supported}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
-
-
-class CannotTruncate(DomainError):
-    """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
-
-
-class CannotComplete(DomainError):
-    """Pool {pool} continues no plain text: its engine {engine} only chats. Order prompt_form chat."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
-
-
-class CannotAskElsewhere(DomainError):
-    """Pool {pool} asks no other server: a base_url is for pools of the engine openai, not {engine}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
-
-
-class BaseUrlNotAllowed(DomainError):
-    """The base URL {base_url} is not allowed. Operators set PROCTOR_ALLOWED_BASE_URLS."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "BASE_URL_NOT_ALLOWED"
 
 
 def refuse_unfit(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from proctor.values.scoring import PromptForm, ScoringMethod
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.format.metrics import resolve_dataset_metrics
 from services.scheduler.uploads.checking.row_fields import CHAT, COMPLETION

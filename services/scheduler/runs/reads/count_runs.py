@@ -11,9 +11,9 @@ from services.common.errors import DomainError, ErrorKind
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
-from services.scheduler.runs.reads.run_list import RecordedCounts
+from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot, progress_of
-from services.scheduler.workers.worker import WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
 
 # For a list, concurrent requests to results and their time limit.
 # Bounds what one page asks of results at once; a page may have 500 runs.

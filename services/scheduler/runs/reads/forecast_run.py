@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.reads.run_list import RunLists
+from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.run_snapshot import RunForecast, estimated_cost
 
 

@@ -13,15 +13,17 @@ from proctor.v1 import request_count_service_pb2 as count_messages
 from proctor.values.priority import Priority
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
-from services.common.checked_fields import InvalidParameter
 from services.common.clock import Clock
+from services.common.errors import InvalidParameter
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import DEFAULT_USER, checked_page_size
+from services.scheduler.changes.ports import ChangeList
 from services.scheduler.changes.proto import change_to_proto
-from services.scheduler.changes.user_change import Author, ChangeList, ObjectKind
+from services.scheduler.changes.user_change import Author, ObjectKind
 from services.scheduler.limits.change_limits import ChangeLimits
-from services.scheduler.limits.queue_limits import LimitChanges, LimitName, LimitStore, QueueLimits
+from services.scheduler.limits.ports import LimitStore
+from services.scheduler.limits.queue_limits import LimitChanges, LimitName, QueueLimits
 from services.scheduler.rate_limits.provider_rates import ProviderRate, provider_rates
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker
 from services.scheduler.runs.admission.run_queue import UserRunCounts

@@ -9,9 +9,11 @@ from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.reads.count_runs import CountRuns
-from services.scheduler.runs.reads.run_list import RunCursor, RunFilter, RunLists
+from services.scheduler.runs.reads.ports import RunLists
+from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
-from services.scheduler.workers.worker import Worker, WorkerRegistry
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)

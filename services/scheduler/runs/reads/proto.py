@@ -7,9 +7,10 @@ from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
 from proctor.values.priority import default_priority
 from proctor.values.scoring import MetricUse, Truncation
-from proctor.wire.convert import Codec, UnknownNumber
+from proctor.wire.convert import Codec
 from proctor.wire.enums import number_of
-from services.common.checked_fields import InvalidPageToken, InvalidParameter
+from proctor.wire.errors import UnknownNumber
+from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.runs.admission.run_queue import RunWait

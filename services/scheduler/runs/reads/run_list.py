@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
-from proctor.values.run import RunId, RunKind, RunState
+from proctor.values.run import RunKind, RunState
 from proctor.values.usage import TokenUsage
-from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.lifecycle.run import Run
 
@@ -47,21 +45,3 @@ class PastUsage:
 
     run: CompletedRun
     usage: TokenUsage
-
-
-class RunLists(Protocol):
-    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage: ...
-
-    async def model_names(self, name: str) -> Sequence[str]:
-        """Full names of ordered models that have the name, with their provider or without."""
-        ...
-
-    async def past_usage(self, run: Run) -> Sequence[PastUsage]:
-        """Token counts of the last completed runs of its suite and settings; of any model if need be."""
-        ...
-
-
-class RecordedCounts(Protocol):
-    """Counts that results keeps."""
-
-    async def counts(self, run_id: RunId) -> ProgressReport: ...

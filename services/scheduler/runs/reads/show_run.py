@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from proctor.values.run import RunId, RunState
-from services.scheduler.changes.user_change import ChangeList
+from services.scheduler.changes.ports import ChangeList
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore
 from services.scheduler.runs.reads.count_runs import CountRuns

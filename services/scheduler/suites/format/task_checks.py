@@ -11,11 +11,8 @@ from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metrics import Fields, metric_faults
 from services.scheduler.suites.format.suite_document import Fault, path_problem
 from services.scheduler.suites.rows.row_source import FILE_READERS
-from services.scheduler.suites.templates.prompt_template import (
-    InvalidTemplate,
-    PromptTemplate,
-    compile_template,
-)
+from services.scheduler.suites.templates.errors import InvalidTemplate
+from services.scheduler.suites.templates.prompt_template import PromptTemplate, compile_template
 
 TEMPLATE_KEYS = (
     "doc_to_text",

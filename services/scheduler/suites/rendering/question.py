@@ -10,7 +10,8 @@ from proctor.values.scoring import OutputType
 from services.scheduler.suites.rendering.sample import Question
 from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.suite import TaskDefinition
-from services.scheduler.suites.templates.prompt_template import PromptTemplate, RowProblem
+from services.scheduler.suites.templates.errors import RowProblem
+from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
 # Written in Python's syntax, whose parser takes many times the memory of its text.
 MAX_LIST_CHARACTERS = 1024 * 1024

@@ -19,9 +19,11 @@ from services.scheduler.suites.rendering.sample import (
     netstrings,
     row_as_json,
 )
-from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowSource, SourceRow, UnreadableRow
+from services.scheduler.suites.rows.errors import UnreadableRow
+from services.scheduler.suites.rows.ports import RowSource
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, SourceRow
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
-from services.scheduler.suites.templates.prompt_template import RowProblem
+from services.scheduler.suites.templates.errors import RowProblem
 
 SEED = FewshotRule().seed
 # A sample travels in one message: NATS takes 8 MiB here, gRPC 16.

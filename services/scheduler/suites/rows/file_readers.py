@@ -12,15 +12,10 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO
 
-from services.scheduler.suites.rows.parquet_process import UnfitRow, UnreadableParquet
+from services.scheduler.suites.rows.errors import RowsMissing, UnreadableParquet, UnreadableRow
+from services.scheduler.suites.rows.parquet_process import UnfitRow
 from services.scheduler.suites.rows.parquet_rows import open_parquet
-from services.scheduler.suites.rows.row_source import (
-    MAX_ROW_BYTES,
-    RowsMissing,
-    SourceRow,
-    UnreadableRow,
-    check_field_names,
-)
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow, check_field_names
 
 # A user's suite has small files, and its rows are waited for.
 _PARQUET_CPU_SECONDS = 300

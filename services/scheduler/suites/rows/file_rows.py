@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from services.scheduler.suites.rows.errors import RowsMissing
 from services.scheduler.suites.rows.file_readers import (
     PinnedFile,
     pin_file,
@@ -12,13 +13,7 @@ from services.scheduler.suites.rows.file_readers import (
     read_jsonl,
     read_parquet,
 )
-from services.scheduler.suites.rows.row_source import (
-    Provenance,
-    RowSet,
-    RowsMissing,
-    RowsReference,
-    SourceRow,
-)
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 
 _READERS: Mapping[str, Callable[[PinnedFile], Iterator[SourceRow]]] = {
     ".jsonl": read_jsonl,

@@ -12,14 +12,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from services.scheduler.suites.own_folder import make_own_folder
-from services.scheduler.suites.rows.row_source import (
-    Provenance,
-    RowSet,
-    RowsMissing,
-    RowsReference,
-    SourceRow,
-    UnreadableRow,
-)
+from services.scheduler.suites.rows.errors import RowsMissing, UnreadableRow
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 # A data set with larger files is not downloaded: it would fill the disk of a scheduler.

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from services.scheduler.resource_limits import limit_resources
+from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
+from services.scheduler.suites.rows.resource_limits import limit_resources
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 
 if TYPE_CHECKING:
@@ -40,18 +41,6 @@ class UnfitRow:
     """A row that has more than the limit."""
 
     limit: str
-
-
-class UnreadableParquet(Exception):
-    """The file, or what is left of it, cannot be read; the message is a clause."""
-
-
-class LargeGroup(UnreadableParquet):
-    """A row group would have to be held in memory as a whole."""
-
-
-class UnreadableValue(UnreadableParquet):
-    """The file is valid, but Python has no such date, time or time zone."""
 
 
 def value_count(batch: "RecordBatch") -> int:

@@ -13,13 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from services.scheduler.suites.rows import parquet_process
-from services.scheduler.suites.rows.parquet_process import (
-    LENGTH,
-    UnfitRow,
-    UnreadableParquet,
-    UnreadableValue,
-)
+from services.scheduler.suites.rows import errors, parquet_process
+from services.scheduler.suites.rows.errors import UnreadableParquet, UnreadableValue
+from services.scheduler.suites.rows.parquet_process import LENGTH, UnfitRow
 from services.scheduler.suites.rows.row_source import SourceRow
 
 # The length comes from a process that reads hostile files.
@@ -96,13 +92,14 @@ class _Values(pickle.Unpickler):
             *(("pytz", name) for name in ("_UTC", "_p")),
             ("decimal", "Decimal"),
             ("zoneinfo", "ZoneInfo._unpickle"),
+            *((errors.__name__, name) for name in ("UnreadableParquet", "LargeGroup", "UnreadableValue")),
         ]
     )
-    _OWN = frozenset({"UnfitRow", "UnreadableParquet", "LargeGroup", "UnreadableValue"})
 
     def find_class(self, module: str, name: str) -> Any:
-        if module == "__main__" and name in self._OWN:
-            return getattr(parquet_process, name)
+        # The process runs that module as its own program.
+        if (module, name) == ("__main__", UnfitRow.__name__):
+            return UnfitRow
         if (module, name) not in self._KNOWN:
             raise UnreadableValue(f"it is a {module}.{name}")
         return super().find_class(module, name)

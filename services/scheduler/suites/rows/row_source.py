@@ -1,11 +1,10 @@
-"""Rows of a task: how they are referenced, their provenance, and the port that opens them."""
+"""Rows of a task: how they are referenced, and their provenance."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from services.scheduler.suites.errors import DatasetUnavailable
+from services.scheduler.suites.rows.errors import RowsMissing
 
 SourceRow = Mapping[str, object]
 
@@ -60,19 +59,6 @@ class RowSet:
     provenance: Provenance
 
 
-class RowsMissing(Exception):
-    """A source does not have the rows. The message continues 'Failed to load … dataset: …: '."""
-
-
-class UnreadableRow(Exception):
-    """A row of a file, counted from 1 as lines are, cannot be read."""
-
-    def __init__(self, row: int, problem: str) -> None:
-        super().__init__(f"row {row}: {problem}")
-        self.row = row
-        self.problem = problem
-
-
 def check_field_names(file: str, names: Sequence[str]) -> None:
     """Raises `RowsMissing` if a name is blank or occurs twice."""
     if not all(name.strip() for name in names):
@@ -80,26 +66,3 @@ def check_field_names(file: str, names: Sequence[str]) -> None:
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:
         raise RowsMissing(f"the header of {file} names {twice!r} twice")
-
-
-class RowSource(Protocol):
-    def open(self, reference: RowsReference) -> RowSet:
-        """Raise `RowsMissing` at once, not while the rows are read."""
-        ...
-
-
-class FirstAvailableSource:
-    """Tries sources in order. If none has the rows, the error has the reason of each."""
-
-    def __init__(self, own_files: RowSource, hub_sources: Sequence[RowSource]) -> None:
-        self._own_files = own_files
-        self._hub_sources = tuple(hub_sources)
-
-    def open(self, reference: RowsReference) -> RowSet:
-        reasons = []
-        for source in (self._own_files,) if reference.file is not None else self._hub_sources:
-            try:
-                return source.open(reference)
-            except RowsMissing as reason:
-                reasons.append(str(reason))
-        raise DatasetUnavailable(reference.suite, str(reference), reasons)

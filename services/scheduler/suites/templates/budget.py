@@ -10,6 +10,7 @@ import regex
 from jinja2.utils import Namespace
 
 from services.common.pattern_size import check_pattern_size
+from services.scheduler.suites.templates.errors import OverBudget
 
 # Some seconds of a rendering; real templates take hundreds of steps.
 MAX_STEPS = 1_000_000
@@ -23,10 +24,6 @@ MAX_INTEGER_BITS = 10_000
 Growth = Callable[..., int]
 _FORMAT_SPEC = re.compile(r"%(?:\([^()]*\))?[#0 +-]*(\*|\d+)?(?:\.(\*|\d+))?")
 _MAX_WIDTH_DIGITS = 15
-
-
-class OverBudget(Exception):
-    """A rendering exceeds a limit; the message names the limit."""
 
 
 @dataclass(slots=True)

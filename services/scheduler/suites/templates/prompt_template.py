@@ -8,14 +8,16 @@ from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError,
 
 from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.rows.row_source import SourceRow
-from services.scheduler.suites.templates.budget import BUDGET, Budget, OverBudget
-from services.scheduler.suites.templates.rewrite import (
-    MAX_SOURCE_CHARACTERS,
-    CostWriter,
+from services.scheduler.suites.templates.budget import BUDGET, Budget
+from services.scheduler.suites.templates.errors import (
+    InvalidTemplate,
+    NullWritten,
+    OverBudget,
+    RowProblem,
     UnfitTemplate,
-    check_size,
 )
-from services.scheduler.suites.templates.sandbox import NullWritten, new_environment
+from services.scheduler.suites.templates.rewrite import MAX_SOURCE_CHARACTERS, CostWriter, check_size
+from services.scheduler.suites.templates.sandbox import new_environment
 
 _ENVIRONMENT = new_environment()
 # Errors that a template can cause on a row; anything else is a bug here.
@@ -26,19 +28,6 @@ _TEMPLATE_FAILURES = (
 # Errors of Python in code generated from a template: numbers too long, loops nested too deeply.
 _COMPILE_FAILURES = (SyntaxError, RecursionError, ValueError, OverflowError)
 _SHOWN_CHARACTERS = 200
-
-
-class InvalidTemplate(Exception):
-    """A template cannot be compiled."""
-
-
-class RowProblem(Exception):
-    """A row lacks something that the template or the task needs; `field` names the column if known."""
-
-    def __init__(self, problem: str, field: str = "") -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
+from services.scheduler.suites.templates.errors import UnfitTemplate
+
 # Jinja compiles before the budget counts: these bound the compiler.
 MAX_SOURCE_CHARACTERS = 256 * 1024
 MAX_PARTS = 5_000
@@ -17,10 +19,6 @@ _REFUSED = {
     nodes.Extends: "extends", nodes.Include: "include", nodes.Import: "import", nodes.FromImport: "import",
     nodes.Block: "block", nodes.EvalContextModifier: "autoescape",
 }  # fmt: skip
-
-
-class UnfitTemplate(Exception):
-    """A template is too large, or uses a statement that is not supported."""
 
 
 def check_size(template: nodes.Template) -> None:

@@ -25,6 +25,7 @@ from services.scheduler.suites.templates.budget import (
     widths_of_format,
     widths_together,
 )
+from services.scheduler.suites.templates.errors import NullWritten
 from services.scheduler.suites.templates.rewrite import CHARGED, JOIN, LOOP, MACRO
 
 # Markup for pages, formatting by terminal width, and random output, which would differ from model to model.
@@ -36,10 +37,6 @@ _TIME = frozenset({"hour", "minute", "second", "microsecond", "isoformat"})
 # Jinja adds the variables of a loop or block to every call inside it, and removes them again.
 _SCOPES = ("_loop_vars", "_block_vars")
 _TEMPLATE_OBJECTS = (LoopContext, Macro, Namespace, Cycler, Joiner)
-
-
-class NullWritten(Exception):
-    """A template writes a null; the model would see the word None."""
 
 
 def materialized(given: tuple[object, ...]) -> tuple[object, ...]:

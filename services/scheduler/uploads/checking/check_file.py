@@ -19,17 +19,8 @@ from services.scheduler.uploads.checking.row_fields import RowFields
 from services.scheduler.uploads.checking.seen_ids import SeenIds
 from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES, FormatReader
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
-from services.scheduler.uploads.errors import DatasetTooLarge
-from services.scheduler.uploads.faults import (
-    MAX_NAMED_FAULTS,
-    BrokenFile,
-    DatasetFault,
-    FaultKind,
-    FaultList,
-    LineFault,
-    TooManyLines,
-    nul_path,
-)
+from services.scheduler.uploads.errors import BrokenFile, DatasetTooLarge, FaultKind, LineFault, TooManyLines
+from services.scheduler.uploads.faults import MAX_NAMED_FAULTS, DatasetFault, FaultList, nul_path
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.store_parts import StoreRows

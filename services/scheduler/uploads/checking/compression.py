@@ -11,7 +11,7 @@ from zstandard import ZstdDecompressor, ZstdError
 
 from services.scheduler.uploads.checking.text_readers import BOM
 from services.scheduler.uploads.dataset import DatasetFormat
-from services.scheduler.uploads.faults import BrokenFile
+from services.scheduler.uploads.errors import BrokenFile
 
 # Unpacked at a time, whatever the packed chunk holds.
 CHUNK_BYTES = 1024 * 1024

@@ -9,7 +9,8 @@ from services.scheduler.uploads.checking.row_fields import (
 )
 from services.scheduler.uploads.checking.seen_ids import SeenIds
 from services.scheduler.uploads.dataset import RowFacts
-from services.scheduler.uploads.faults import FaultKind, LineFault, kind_of, shown
+from services.scheduler.uploads.errors import FaultKind, LineFault
+from services.scheduler.uploads.faults import kind_of, shown
 
 _NO_BATCH_LINE = "A batch line has custom_id, method, url and body; this one has none of them."
 

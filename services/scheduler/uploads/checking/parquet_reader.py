@@ -6,16 +6,12 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO
 
-from services.scheduler.suites.rows.parquet_process import (
-    LargeGroup,
-    UnfitRow,
-    UnreadableParquet,
-    UnreadableValue,
-)
+from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
+from services.scheduler.suites.rows.parquet_process import UnfitRow
 from services.scheduler.suites.rows.parquet_rows import open_parquet
 from services.scheduler.uploads.checking.compression import beginning
 from services.scheduler.uploads.checking.text_readers import NumberedValue, check_columns, value_of_cells
-from services.scheduler.uploads.faults import BrokenFile, LineFault
+from services.scheduler.uploads.errors import BrokenFile, LineFault
 
 # For files of tens of gigabytes; a file that makes the library hang ends here.
 _CPU_SECONDS = 3600

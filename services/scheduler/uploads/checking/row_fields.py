@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import TypeAlias, TypedDict
 
 from proctor.values.row_fields import content_part_problem, row_field_problem
-from services.scheduler.uploads.faults import FaultKind, LineFault, kind_of, shown
+from services.scheduler.uploads.errors import FaultKind, LineFault
+from services.scheduler.uploads.faults import kind_of, shown
 
 CHAT = "/v1/chat/completions"
 COMPLETION = "/v1/completions"

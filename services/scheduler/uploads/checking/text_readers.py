@@ -7,7 +7,8 @@ from typing import TypeAlias
 import orjson
 
 from services.scheduler.uploads.checking.row_fields import BATCH_FIELDS, PLAIN_FIELDS
-from services.scheduler.uploads.faults import BrokenFile, FaultKind, LineFault, shown
+from services.scheduler.uploads.errors import BrokenFile, FaultKind, LineFault
+from services.scheduler.uploads.faults import shown
 
 # Some programs write this mark before UTF-8.
 BOM = b"\xef\xbb\xbf"

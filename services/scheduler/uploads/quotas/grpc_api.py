@@ -13,7 +13,8 @@ from services.common.checked_fields import refuse
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import user_problem
-from services.scheduler.uploads.quotas.storage_use import StorageSource, StorageUse
+from services.scheduler.uploads.quotas.ports import StorageSource
+from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["StorageService"].full_name
 _USE = Codec(StorageUse, messages.StorageUse)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Protocol
 
 from services.scheduler.uploads.errors import StorageQuotaExceeded
 
@@ -69,12 +68,3 @@ class UserStorage:
     @property
     def quota(self) -> StorageQuota:
         return StorageQuota(self.user, sum(self.shares.values(), StorageUse()), self.limit)
-
-
-class StorageSource(Protocol):
-    async def of(self, user: str) -> UserStorage:
-        """The storage, to show and to refuse early.
-
-        The store that adds something checks in its transaction.
-        """
-        ...

@@ -6,27 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from services.common.checked_fields import checked_text, refuse
-from services.common.errors import DomainError, ErrorKind
 from services.common.requests.request_fields import user_problem
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.errors import StorageQuotaExceeded
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota, StorageSource
+from services.scheduler.uploads.quotas.ports import StorageSource
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
+from services.scheduler.uploads.task_sets.errors import TasksRefused
 from services.scheduler.uploads.task_sets.ports import TaskSetStore
-from services.scheduler.uploads.task_sets.task_set import CheckedTasks, TaskSet, TasksHeader, new_prefix
-
-
-class TasksRefused(DomainError):
-    """{problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_TASK_FOLDER"
-
-    def __init__(self, checked: CheckedTasks) -> None:
-        super().__init__(problem=checked.problem)
-        self.facts = dict(checked.facts)
+from services.scheduler.uploads.task_sets.task_set import TaskSet, TasksHeader, new_prefix
 
 
 @dataclass(frozen=True, slots=True)

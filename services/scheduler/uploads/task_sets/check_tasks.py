@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 
 from proctor.values.rollout import Bundle, RolloutTask
 from services.common.errors import DomainError
-from services.scheduler.uploads.checking_process import Objects
+from services.scheduler.uploads.ports import Objects
 from services.scheduler.uploads.quotas.storage_use import StorageQuota, StorageUse
 from services.scheduler.uploads.task_sets.ports import ReadTasks, WriteTasks
 from services.scheduler.uploads.task_sets.task_set import (

@@ -15,7 +15,8 @@ from services.worker.engines.anthropic.responses import (
 )
 from services.worker.engines.chat_messages import require_chat, split_system, text_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
-from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
+from services.worker.engines.http.ports import Request
+from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.parsed_json import objects_of, text_of

@@ -4,9 +4,15 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
-from services.worker.engines.http.errors import ErrorMeaning, ProviderError, is_too_long, parse_error_body
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
-from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.errors import ProviderFailed, RequestRefused
+from services.worker.engines.http.error_responses import (
+    ErrorMeaning,
+    ProviderError,
+    is_too_long,
+    parse_error_body,
+)
+from services.worker.engines.http.errors import StreamError
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -55,10 +61,10 @@ def read_generated(document: Json) -> engine.Generated:
     """A refusal is a failure, whatever text precedes it; an empty content is an empty answer."""
     stop_reason = word_of(document.get("stop_reason"))
     if stop_reason == "refusal":
-        raise engine.RequestRefused(f"The provider refused to answer{_refusal(document)}.")
+        raise RequestRefused(f"The provider refused to answer{_refusal(document)}.")
     # A message without a reason was cut off, whatever text it has.
     if not stop_reason or not isinstance(document.get("content"), list):
-        raise engine.ProviderFailed("The server's answer holds no content.")
+        raise ProviderFailed("The server's answer holds no content.")
     blocks = objects_of(document.get("content"))
     text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
     finish_reason = _FINISH_REASONS.get(stop_reason, stop_reason)

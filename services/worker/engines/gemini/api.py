@@ -16,7 +16,8 @@ from services.worker.engines.gemini.responses import (
     read_generated,
     read_model,
 )
-from services.worker.engines.http.provider_engine import Request, read_pages, refuse_scoring
+from services.worker.engines.http.ports import Request
+from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.parsed_json import objects_of, text_of

@@ -4,7 +4,8 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
-from services.worker.engines.http.errors import (
+from services.worker.engines.errors import ProviderFailed, RequestRefused
+from services.worker.engines.http.error_responses import (
     ErrorMeaning,
     ProviderError,
     is_too_long,
@@ -12,8 +13,8 @@ from services.worker.engines.http.errors import (
     parse_status,
     within_a_day,
 )
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
-from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.http.errors import StreamError
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import gemini_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -65,15 +66,15 @@ def read_generated(document: Json) -> engine.Generated:
     """A stop without a text is an empty answer; a blocked or broken answer is none, even with a text."""
     blocked = word_of(object_of(document.get("promptFeedback")).get("blockReason"))
     if blocked:
-        raise engine.RequestRefused(f"The provider blocked the prompt ({blocked}).")
+        raise RequestRefused(f"The provider blocked the prompt ({blocked}).")
     candidates = objects_of(document.get("candidates"))
     reason = word_of(candidates[0].get("finishReason")) if candidates else ""
     if not reason:
-        raise engine.ProviderFailed("The server's answer holds no finished candidate.")
+        raise ProviderFailed("The server's answer holds no finished candidate.")
     if reason in _BLOCKS:
-        raise engine.RequestRefused(f"The provider withheld the answer ({reason}).")
+        raise RequestRefused(f"The provider withheld the answer ({reason}).")
     if reason not in _FINISH_REASONS:
-        raise engine.ProviderFailed(f"The provider broke off its answer ({reason}).")
+        raise ProviderFailed(f"The provider broke off its answer ({reason}).")
     text = _text(object_of(candidates[0].get("content")))
     return engine.Generated(text, _FINISH_REASONS[reason], gemini_usage(document), Timing())
 

@@ -7,14 +7,9 @@ import aiohttp
 import orjson
 
 from proctor.values.plain import Json
-from services.worker.engines.http.responses import (
-    AnswerStream,
-    HttpResponse,
-    StreamError,
-    StreamReading,
-    is_streamed,
-    read_body,
-)
+from services.worker.engines.http.errors import StreamError
+from services.worker.engines.http.ports import AnswerStream
+from services.worker.engines.http.responses import HttpResponse, StreamReading, is_streamed, read_body
 from services.worker.engines.http.server import Server
 
 

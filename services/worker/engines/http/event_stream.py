@@ -1,9 +1,9 @@
 """Incremental parsers for streams: lines, server-sent events, JSON lines; chunks may be cut anywhere."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
-from services.worker.engines.engine import ProviderFailed
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS
+from services.worker.engines.errors import ProviderFailed
 
 # The most bytes buffered for one event: the last line of Ollama holds the whole context.
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -17,11 +17,6 @@ class StreamEvent:
 
     data: bytes
     name: str = ""
-
-
-class EventReader(Protocol):
-    def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """The events that this chunk completes."""
 
 
 class LineReader:
@@ -106,6 +101,42 @@ class ServerSentEvents:
         self._name, self._data, self._buffered = b"", [], 0
 
 
+EventReader = ServerSentEvents | JsonLines
+
+
 def refuse_endless(buffered: int) -> None:
     if buffered > MAX_EVENT_BYTES:
         raise ProviderFailed(f"The server sent more than {MAX_EVENT_BYTES:,} bytes without an end in them.")
+
+
+class StreamedText:
+    """Collects text up to the longest answer allowed; a longer one is refused by its length afterwards.
+
+    `has_begun`: whether anything generated has arrived, reasoning and tool calls included.
+    """
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.has_reasoning = False
+        self._parts: list[str] = []
+        self._length = 0
+        self._has_parts = False
+
+    def add(self, part: object) -> None:
+        if not isinstance(part, str):
+            return
+        self._has_parts = True
+        self.has_begun |= bool(part)
+        if self._length <= MAX_ANSWER_CHARACTERS:
+            self._parts.append(part)
+            self._length += len(part)
+
+    def add_reasoning(self, part: object) -> None:
+        """It is not kept."""
+        if part:
+            self.has_begun = self.has_reasoning = True
+
+    @property
+    def whole(self) -> str | None:
+        """None where no part arrived, not even an empty one."""
+        return "".join(self._parts) if self._has_parts else None

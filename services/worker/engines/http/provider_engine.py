@@ -1,18 +1,18 @@
 """The engine of every server behind HTTP, and what the APIs of providers share."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, NoReturn, Protocol, TypeVar
+from dataclasses import replace
+from typing import NoReturn
 
-from proctor.values.plain import Json
-from proctor.values.providers.models import ModelCapabilities, ModelInfo
+from proctor.values.providers.models import ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices, UnsupportedRequest
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.errors import UnsupportedRequest
 from services.worker.engines.http.client import HttpClient
+from services.worker.engines.http.ports import ProviderApi
 from services.worker.engines.http.query_client import QueryClient
-from services.worker.engines.http.responses import AnswerStream
-from services.worker.engines.http.server import Endpoint, Server, ServerDialect
+from services.worker.engines.http.server import Endpoint, Server
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
@@ -20,39 +20,6 @@ _ENOUGH_MODELS = 2001
 _MAX_PAGES = 100
 # Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
 ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
-T = TypeVar("T", Generated, ScoredChoices)
-
-
-@dataclass(frozen=True, slots=True)
-class Request(Generic[T]):
-    """A request, and how its answer is read; `stream` assembles the document of a streamed one."""
-
-    path: str
-    body: Json
-    read: Callable[[Json], T]
-    stream: AnswerStream | None = None
-    # Stop sequences that the provider does not take: the answer is cut there.
-    cut_at: Sequence[str] = ()
-
-
-class ProviderApi(Protocol):
-    """The part of an engine that differs between providers. Names of models are the server's own."""
-
-    @property
-    def dialect(self) -> ServerDialect: ...
-
-    @property
-    def capabilities(self) -> ModelCapabilities: ...
-
-    @property
-    def facts(self) -> Mapping[str, str]:
-        """Facts that a run stores besides the server."""
-
-    def generation(self, model: str, prompt: Prompt, sampling: Sampling, /) -> Request[Generated]: ...
-
-    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str], /) -> Request[ScoredChoices]: ...
-
-    async def list_models(self, http: QueryClient, /) -> Iterable[ModelInfo]: ...
 
 
 class HttpEngine:

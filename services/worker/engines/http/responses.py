@@ -4,15 +4,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import aiohttp
 
 from proctor.values.plain import Json
 from proctor.values.usage import Timing
 from services.worker.engines import engine
-from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, ProviderFailed
-from services.worker.engines.http.event_stream import END_OF_STREAM, EventReader, StreamEvent
+from services.worker.engines.errors import ProviderFailed, RequestTimedOut
+from services.worker.engines.http.event_stream import END_OF_STREAM
+from services.worker.engines.http.ports import AnswerStream
 
 # The longest answer may be a million characters, each written as an escape of twelve bytes.
 MAX_BYTES = 16 * 1024 * 1024
@@ -62,71 +62,6 @@ async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
     return b"".join(chunks)
 
 
-class StreamError(Exception):
-    """An error event in the middle of a stream; `status` is the HTTP status that it stands for."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        super().__init__(f"the server broke off with {status}")
-        self.status = status
-        self.body = body
-
-
-class AnswerStream(Protocol):
-    """Assembles the document that the same server sends unstreamed, so that one parser serves both."""
-
-    @property
-    def reader(self) -> EventReader: ...
-
-    @property
-    def text(self) -> "StreamedText": ...
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the protocol's end marker has arrived: without it the answer was cut off."""
-
-    @property
-    def ends_with_body(self) -> bool:
-        """Whether more of the answer may follow that marker, until the end of the body."""
-
-    def add(self, event: StreamEvent) -> None:
-        """Raises StreamError for an error event, ProviderFailed for an event that cannot be read."""
-
-    def document(self) -> Json: ...
-
-
-class StreamedText:
-    """Collects text up to the longest answer allowed; a longer one is refused by its length afterwards.
-
-    `has_begun`: whether anything generated has arrived, reasoning and tool calls included.
-    """
-
-    def __init__(self) -> None:
-        self.has_begun = False
-        self.has_reasoning = False
-        self._parts: list[str] = []
-        self._length = 0
-        self._has_parts = False
-
-    def add(self, part: object) -> None:
-        if not isinstance(part, str):
-            return
-        self._has_parts = True
-        self.has_begun |= bool(part)
-        if self._length <= MAX_ANSWER_CHARACTERS:
-            self._parts.append(part)
-            self._length += len(part)
-
-    def add_reasoning(self, part: object) -> None:
-        """It is not kept."""
-        if part:
-            self.has_begun = self.has_reasoning = True
-
-    @property
-    def whole(self) -> str | None:
-        """None where no part arrived, not even an empty one."""
-        return "".join(self._parts) if self._has_parts else None
-
-
 def is_streamed(response: aiohttp.ClientResponse) -> bool:
     """False for errors and for servers without streaming, which both send one document."""
     return response.status < 300 and response.content_type in _STREAMED_TYPES
@@ -154,7 +89,7 @@ class StreamReading:
             if first is None and stream.text.has_begun:
                 first = last_event - self._sent
         if not stream.is_whole:
-            raise engine.ProviderFailed("The server's answer was cut off: it ended without its end marker.")
+            raise ProviderFailed("The server's answer was cut off: it ended without its end marker.")
         return HttpResponse(stream.document(), last_event - self._sent, first, stream.text.has_reasoning)
 
     @property
@@ -184,4 +119,4 @@ class StreamReading:
         except TimeoutError as error:
             if self._is_over or not silence.expired():
                 raise
-            raise engine.RequestTimedOut("The server fell silent in the middle of its answer.") from error
+            raise RequestTimedOut("The server fell silent in the middle of its answer.") from error

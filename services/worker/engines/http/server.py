@@ -8,8 +8,8 @@ import aiohttp
 from yarl import URL
 
 from proctor.values.plain import Json
-from services.worker.engines import engine
-from services.worker.engines.http.errors import (
+from services.worker.engines.errors import EngineFailure, ModelRefused, ProviderFailed, RequestTimedOut
+from services.worker.engines.http.error_responses import (
     ErrorResponse,
     ProviderError,
     failure_of,
@@ -99,7 +99,7 @@ class Server:
         provider, variable = self._dialect.needs_key_of, self.endpoint.api_key_variable
         if provider and not self.endpoint.api_key:
             advice = f"set {variable} where the worker runs" if variable else "name its variable in the pool"
-            raise engine.ModelRefused(f"API key not configured for {provider}: {advice}.")
+            raise ModelRefused(f"API key not configured for {provider}: {advice}.")
 
     def note_limits(self, headers: Mapping[str, str]) -> None:
         if limits := parse_limits(headers):
@@ -110,24 +110,24 @@ class Server:
 
     def failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False
-    ) -> engine.EngineFailure:
+    ) -> EngineFailure:
         error = self._dialect.parse_error(self._redactor.redact(body))
         wait = parse_retry_after(headers, time.time())
         variable = self.endpoint.api_key_variable
         return failure_of(ErrorResponse(status, error, variable, wait, is_midway=is_midway))
 
-    def timed_out(self) -> engine.EngineFailure:
-        return engine.RequestTimedOut(f"The server at {self._host} did not answer in time.")
+    def timed_out(self) -> EngineFailure:
+        return RequestTimedOut(f"The server at {self._host} did not answer in time.")
 
-    def cut_off(self) -> engine.EngineFailure:
-        return engine.ProviderFailed(f"The answer of the server at {self._host} was cut off.")
+    def cut_off(self) -> EngineFailure:
+        return ProviderFailed(f"The answer of the server at {self._host} was cut off.")
 
-    def invalid_url(self) -> engine.EngineFailure:
-        return engine.ModelRefused("The provider's base URL is not valid; check the pool.")
+    def invalid_url(self) -> EngineFailure:
+        return ModelRefused("The provider's base URL is not valid; check the pool.")
 
-    def unreachable(self, error: Exception) -> engine.EngineFailure:
+    def unreachable(self, error: Exception) -> EngineFailure:
         reason = f"The server at {self._host} cannot be reached or closed the connection"
-        return engine.ProviderFailed(f"{reason} ({type(error).__name__}).")
+        return ProviderFailed(f"{reason} ({type(error).__name__}).")
 
     @property
     def _host(self) -> str:

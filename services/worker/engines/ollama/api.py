@@ -10,8 +10,10 @@ from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
 from services.worker.engines.chat_messages import text_objects
-from services.worker.engines.engine import EngineFailure, Generated, Sampling, ScoredChoices
-from services.worker.engines.http.provider_engine import Request, refuse_scoring
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.errors import EngineFailure
+from services.worker.engines.http.ports import Request
+from services.worker.engines.http.provider_engine import refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.ollama.responses import (

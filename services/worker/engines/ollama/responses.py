@@ -5,8 +5,9 @@ from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape
-from services.worker.engines.http.event_stream import JsonLines, StreamEvent
-from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.errors import ProviderFailed
+from services.worker.engines.http.errors import StreamError
+from services.worker.engines.http.event_stream import JsonLines, StreamedText, StreamEvent
 from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -77,11 +78,11 @@ def _facts(shown: Json) -> dict[str, int]:
 def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
     """Reads a chat or a completion; `is_json` where the answer was constrained to given texts."""
     if document.get("done") is not True:
-        raise engine.ProviderFailed("The server's answer ends before the model was done.")
+        raise ProviderFailed("The server's answer ends before the model was done.")
     holder = object_of(document.get("message")) if "message" in document else document
     text = holder.get("content" if "message" in document else "response")
     if not isinstance(text, str):
-        raise engine.ProviderFailed("The server's answer holds no text.")
+        raise ProviderFailed("The server's answer holds no text.")
     finish_reason = word_of(document.get("done_reason"))
     return engine.Generated(
         read_choice(text) if is_json else text, finish_reason, ollama_usage(document), Timing()

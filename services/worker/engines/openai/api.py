@@ -12,10 +12,10 @@ from proctor.values.providers.pool import ConstrainedField
 from proctor.values.providers.rules import ProviderRules, rules_for
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing
-from services.worker.engines import engine
 from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
-from services.worker.engines.http.provider_engine import Request
+from services.worker.engines.errors import ProviderFailed, UnsupportedRequest
+from services.worker.engines.http.ports import Request
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.http.usage import openai_usage
@@ -113,13 +113,13 @@ class OpenAIApi:
     def scoring(self, model: str, prompt: Prompt, choices: Sequence[str]) -> Request[ScoredChoices]:
         """The server echoes prompt and choice; the one generated token is ignored."""
         if prompt.is_chat or not self.has_loglikelihood:
-            raise engine.UnsupportedRequest(
+            raise UnsupportedRequest(
                 "This server scores no given text after a chat prompt; order the task as generation instead."
             )
         context = prompt.as_text
         # Servers differ in whether they put a token before an empty prompt, which scores depend on.
         if not context.strip():
-            raise engine.UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
+            raise UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
         texts = [context + choice for choice in choices]
 
         def read(document: Json) -> ScoredChoices:
@@ -149,7 +149,7 @@ def constraint_fields(field: ConstrainedField | None, texts: Sequence[str]) -> J
         return {}
     match field:
         case None:
-            raise engine.UnsupportedRequest(
+            raise UnsupportedRequest(
                 "The pool does not say how this server constrains an answer: set its constrained_field."
             )
         case ConstrainedField.STRUCTURED_OUTPUTS:
@@ -174,7 +174,7 @@ def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[Choic
     # The protocol does not promise the order of choices.
     answered = sorted(choices, key=lambda choice: count_of(choice.get("index")))
     if len(answered) != len(texts):
-        raise engine.ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
+        raise ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
     return tuple(
         responses.read_choice_score(choice, range(begin, len(text)))
         for choice, text in zip(answered, texts, strict=True)

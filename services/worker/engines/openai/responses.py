@@ -10,15 +10,16 @@ from proctor.values.outcome import ChoiceScore
 from proctor.values.plain import Json
 from proctor.values.usage import Timing
 from services.worker.engines import engine
-from services.worker.engines.http.errors import (
+from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
+from services.worker.engines.http.error_responses import (
     ErrorMeaning,
     ProviderError,
     is_too_long,
     parse_error_body,
     parse_status,
 )
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
-from services.worker.engines.http.responses import StreamedText, StreamError
+from services.worker.engines.http.errors import StreamError
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.parsed_json import (
     object_of,
@@ -81,7 +82,7 @@ def _meaning(code: str, message: str) -> ErrorMeaning | None:
 def read_choices(document: Json) -> Sequence[Json]:
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
-        raise engine.ProviderFailed("The server's answer holds no choices.")
+        raise ProviderFailed("The server's answer holds no choices.")
     return choices
 
 
@@ -95,11 +96,11 @@ def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> en
     finish_reason = word_of(choice.get("finish_reason"))
     text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter":
-        raise engine.RequestRefused("The server's content filter withheld the answer, or a part of it.")
+        raise RequestRefused("The server's content filter withheld the answer, or a part of it.")
     if finish_reason in _BREAKS:
-        raise engine.ProviderFailed(f"The server broke off its answer ({finish_reason}).")
+        raise ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
-        raise engine.ProviderFailed("The server's answer holds no text.")
+        raise ProviderFailed("The server's answer holds no text.")
     is_kept = is_row and (len(choices) > 1 or _is_more_than_text(choice))
     body_json = orjson.dumps(document).decode() if is_kept else ""
     return engine.Generated(text, finish_reason, openai_usage(document), Timing(), body_json)
@@ -109,7 +110,7 @@ def _chat_text(choice: Json, finish_reason: str) -> object:
     """A tool call or a refusal has no content: an empty answer. An incomplete message is a failure."""
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise engine.ProviderFailed("The server's answer holds no message.")
+        raise ProviderFailed("The server's answer holds no message.")
     is_complete = bool(finish_reason or message.get("tool_calls") or message.get("refusal"))
     return "" if message.get("content") is None and is_complete else message.get("content")
 
@@ -126,13 +127,13 @@ def read_choice_score(choice: Json, continuation: range) -> ChoiceScore:
     """Sums the tokens that begin inside the continuation, in characters of the echoed text."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
-        raise engine.UnsupportedRequest(
+        raise UnsupportedRequest(
             "The server gives no log-probabilities of an echoed prompt; order the task as generation instead."
         )
     try:
         return _sum_tokens(logprobs, continuation)
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
-        raise engine.ProviderFailed("The server's log-probabilities cannot be read.") from error
+        raise ProviderFailed("The server's log-probabilities cannot be read.") from error
 
 
 def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore:
@@ -140,7 +141,7 @@ def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore
     tops = logprobs.get("top_logprobs") or [None] * len(values)
     scored = [index for index, offset in enumerate(offsets) if offset in continuation]
     if not scored:
-        raise engine.ProviderFailed("No token of the echoed prompt begins inside the choice.")
+        raise ProviderFailed("No token of the echoed prompt begins inside the choice.")
     if not all(_is_logprob(values[index]) for index in scored):
         raise ValueError("some are no log-probabilities")
     return ChoiceScore(

@@ -12,6 +12,7 @@ from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
+from services.worker.engines.errors import PromptTooLong, RequestRefused
 from services.worker.engines.row_params import template_fields
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
@@ -193,7 +194,7 @@ def choice_splits(runtime: "VllmRuntime", prompt: Prompt, choices: Sequence[str]
         text, encode_all = runtime.apply_chat_template(prompt.messages), runtime.encode_templated
     splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
     if not all(split.continuation for split in splits):
-        raise engine.RequestRefused("A choice adds no token to the prompt, so it cannot be scored.")
+        raise RequestRefused("A choice adds no token to the prompt, so it cannot be scored.")
     return splits
 
 
@@ -208,8 +209,8 @@ def fit_context(
     raise too_long(longest, runtime)
 
 
-def too_long(tokens: int, runtime: "VllmRuntime") -> engine.PromptTooLong:
-    return engine.PromptTooLong(
+def too_long(tokens: int, runtime: "VllmRuntime") -> PromptTooLong:
+    return PromptTooLong(
         f"The prompt has {tokens} tokens and {runtime.model.name} takes {runtime.max_prompt_length}; "
         "order the run with truncate: left, or serve the model with a longer max_model_len."
     )

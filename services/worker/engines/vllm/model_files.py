@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines import engine
+from services.worker.engines.errors import ModelCannotLoad
 from services.worker.engines.parsed_json import object_of
 
 _ENVIRONMENT = {
@@ -81,7 +81,7 @@ class VllmSettings:
             if model.name == name:
                 return model
         served = ", ".join(model.name for model in self.models) or "none"
-        raise engine.ModelCannotLoad(f"This pool does not serve the model {name}; it serves: {served}.")
+        raise ModelCannotLoad(f"This pool does not serve the model {name}; it serves: {served}.")
 
 
 def read_model_config(model: PoolModel) -> Mapping[str, object]:
@@ -91,22 +91,22 @@ def read_model_config(model: PoolModel) -> Mapping[str, object]:
     folder = Path(model_source(model))
     config = _read_config("model", model.name, folder / "config.json")
     if not config.get("architectures"):
-        raise engine.ModelCannotLoad(f"The file {folder / 'config.json'} names no model architecture.")
+        raise ModelCannotLoad(f"The file {folder / 'config.json'} names no model architecture.")
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
-        raise engine.ModelCannotLoad(f"The folder {folder} is no model: it has no weights (*.safetensors).")
+        raise ModelCannotLoad(f"The folder {folder} is no model: it has no weights (*.safetensors).")
     return config
 
 
 def _read_config(kind: str, name: str, file: Path) -> Mapping[str, object]:
     """Empty for a file without a JSON object."""
     if not file.parent.is_dir():
-        raise engine.ModelCannotLoad(f"The folder of the {kind} {name} does not exist: {file.parent}.")
+        raise ModelCannotLoad(f"The folder of the {kind} {name} does not exist: {file.parent}.")
     if not file.is_file():
-        raise engine.ModelCannotLoad(f"The folder {file.parent} is no {kind}: it has no {file.name}.")
+        raise ModelCannotLoad(f"The folder {file.parent} is no {kind}: it has no {file.name}.")
     try:
         return object_of(json.loads(file.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise engine.ModelCannotLoad(f"The file {file} is no valid JSON: {error}.") from error
+        raise ModelCannotLoad(f"The file {file} is no valid JSON: {error}.") from error
 
 
 def context_length(config: Mapping[str, object]) -> int | None:
@@ -126,7 +126,7 @@ def check_weights(model: PoolModel) -> None:
         return
     for file in sorted(Path(model_source(model)).glob("*.safetensors")):
         if not _is_whole(file):
-            raise engine.ModelCannotLoad(
+            raise ModelCannotLoad(
                 f"The weights of the model {model.name} are damaged or cut off: {file}; copy them again."
             )
 
@@ -183,9 +183,9 @@ def read_adapter_rank(model: PoolModel) -> int:
     rank = _read_config("adapter", model.name, folder / "adapter_config.json").get("r")
     if not isinstance(rank, int) or not 0 < rank <= _RANKS[-1]:
         file = folder / "adapter_config.json"
-        raise engine.ModelCannotLoad(f"The file {file} names no rank r from 1 to {_RANKS[-1]}.")
+        raise ModelCannotLoad(f"The file {file} names no rank r from 1 to {_RANKS[-1]}.")
     if not any((folder / f"adapter_model.{kind}").is_file() for kind in ("safetensors", "bin")):
-        raise engine.ModelCannotLoad(
+        raise ModelCannotLoad(
             f"The folder {folder} is no adapter: it has no weights (adapter_model.safetensors)."
         )
     return rank
@@ -210,5 +210,5 @@ def _rank_if_whole(model: PoolModel) -> int | None:
     """None for a broken adapter: its problem is reported when it is loaded, and does not block the others."""
     try:
         return read_adapter_rank(model)
-    except engine.ModelCannotLoad:
+    except ModelCannotLoad:
         return None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines import engine
 from services.worker.engines.engine import AttentionShape
+from services.worker.engines.errors import ModelCannotLoad
 from services.worker.engines.parsed_json import count_of, object_of, text_of
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
@@ -41,7 +41,7 @@ def list_vllm_models(settings: VllmSettings, *, is_cpu: bool) -> tuple[ModelInfo
 def _model_info(model: PoolModel, settings: VllmSettings, *, is_cpu: bool) -> ModelInfo:
     try:
         config = read_model_config(model)
-    except engine.ModelCannotLoad as error:
+    except ModelCannotLoad as error:
         return ModelInfo(model.name, capabilities=CAPABILITIES, problem=str(error))
     # A multimodal model has the facts of its language model in a part of their own.
     facts = {**config, **object_of(config.get("text_config"))}

@@ -30,6 +30,13 @@ from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage
 from services.worker.engines import engine
 from services.worker.engines.chat_messages import templated_objects
+from services.worker.engines.errors import (
+    EngineDied,
+    EngineFailure,
+    ModelCannotLoad,
+    ModelRefused,
+    RequestRefused,
+)
 from services.worker.engines.vllm import outputs
 from services.worker.engines.vllm.error_text import reason_in_error
 from services.worker.engines.vllm.model_files import is_folder, model_source, weights_revision
@@ -80,9 +87,7 @@ class VllmRuntime:
         try:
             await self._async_llm.add_lora(adapter)
         except Exception as error:  # an edge: an adapter is a foreign file too
-            raise engine.ModelCannotLoad(
-                f"vLLM cannot load the adapter {model.name}: {_reason(error)}"
-            ) from error
+            raise ModelCannotLoad(f"vLLM cannot load the adapter {model.name}: {_reason(error)}") from error
         return self._copy_for(model, adapter)
 
     def _copy_for(self, model: PoolModel, adapter: LoRARequest | None) -> "VllmRuntime":
@@ -120,11 +125,11 @@ class VllmRuntime:
             async with asyncio.timeout(_RENDER_SECONDS):
                 text = await rendering
         except TimeoutError as error:
-            raise engine.RequestRefused(
+            raise RequestRefused(
                 f"The chat template of {self.model.name} takes more than {_RENDER_SECONDS:g} s for the line."
             ) from error
         if len(text) > _MAX_RENDERED_LENGTH:
-            raise engine.RequestRefused(
+            raise RequestRefused(
                 f"The chat template of {self.model.name} makes more than {_MAX_RENDERED_LENGTH:,} characters "
                 "of the line."
             )
@@ -134,7 +139,7 @@ class VllmRuntime:
         self, messages: Sequence[ChatMessage], fields: Mapping[str, object] = _NOTHING
     ) -> str:
         if not self._tokenizer.chat_template:
-            raise engine.ModelRefused(
+            raise ModelRefused(
                 f"The model {self.model.name} has no chat template: order prompt_form completion."
             )
         turns = templated_objects(messages, "the vLLM engine")
@@ -142,7 +147,7 @@ class VllmRuntime:
         try:
             text: str = self._tokenizer.apply_chat_template(turns, **{**fields, **settings})
         except TemplateError as error:
-            raise engine.RequestRefused(
+            raise RequestRefused(
                 f"The chat template of {self.model.name} refuses the messages: {_reason(error)}"
             ) from error
         return text
@@ -198,12 +203,12 @@ class VllmRuntime:
         assert final is not None
         return final
 
-    def _failure_from(self, error: Exception) -> engine.EngineFailure:
+    def _failure_from(self, error: Exception) -> EngineFailure:
         if isinstance(error, EngineDeadError) or self.is_dead:
-            return engine.EngineDied(f"The engine of the model {self.model.name} died.")
+            return EngineDied(f"The engine of the model {self.model.name} died.")
         if isinstance(error, EngineGenerateError):
-            return engine.EngineFailure(f"vLLM failed on a request: {_reason(error.__cause__ or error)}")
-        return engine.RequestRefused(f"vLLM refused the request: {_reason(error)}")
+            return EngineFailure(f"vLLM failed on a request: {_reason(error.__cause__ or error)}")
+        return RequestRefused(f"vLLM refused the request: {_reason(error)}")
 
     def current_load(self) -> EngineLoad:
         """Summed over the engine's replicas; of the cache usage the highest counts.

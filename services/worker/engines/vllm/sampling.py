@@ -10,6 +10,7 @@ from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
 from proctor.values.providers.rules import RULES
 from services.worker.engines import engine
+from services.worker.engines.errors import RequestRefused
 from services.worker.engines.row_params import (
     TEMPLATE_FIELD,
     pop_json_schema,
@@ -52,7 +53,7 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
     """`defaults` come from the model's generation_config; they apply to rows, as in `vllm serve`."""
     refuse_parameters(sampling, _RULES)
     if unknown := sorted(sampling.extra.keys() - (_RULES.extra or {}).keys()):
-        raise engine.RequestRefused(f"{_RULES.name} does not know the parameter {unknown[0]}.")
+        raise RequestRefused(f"{_RULES.name} does not know the parameter {unknown[0]}.")
     chosen = sampling.named(_PARAMETERS)
     if "stop" in chosen:
         chosen["stop"] = list(sampling.stop)  # vLLM takes no other sequence.
@@ -69,7 +70,7 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
         )
     except (VLLMClientError, ValueError, TypeError) as error:
         reason = reason_in_error(str(error)) or type(error).__name__
-        raise engine.RequestRefused(f"{_RULES.name} refuses the sampling parameters: {reason}") from error
+        raise RequestRefused(f"{_RULES.name} refuses the sampling parameters: {reason}") from error
 
 
 def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
@@ -112,4 +113,4 @@ def _read(name: str, value: object, kind: TypeAdapter[Any]) -> Any:
         return kind.validate_python(value, strict=True)
     except ValidationError as error:
         reason = error.errors(include_url=False, include_input=False)[0]["msg"]
-        raise engine.RequestRefused(f"The line's {name} cannot be used: {reason}.") from error
+        raise RequestRefused(f"The line's {name} cannot be used: {reason}.") from error

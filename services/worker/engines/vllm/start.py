@@ -16,7 +16,7 @@ from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines import engine
+from services.worker.engines.errors import ModelCannotLoad
 from services.worker.engines.vllm import error_text
 from services.worker.engines.vllm.lifeline import children_die_with_us
 from services.worker.engines.vllm.model_files import (
@@ -82,7 +82,7 @@ def start_runtime(group: Sequence[PoolModel], settings: VllmSettings) -> VllmRun
         # Before the lines are read: the pipe ends only when this end is closed too.
         output.close()
         reason = _reason(error, output.last_lines())
-        raise engine.ModelCannotLoad(f"vLLM cannot load the model {model.name}: {reason}") from error
+        raise ModelCannotLoad(f"vLLM cannot load the model {model.name}: {reason}") from error
     output.close()
     return VllmRuntime(model, async_llm)
 
@@ -93,7 +93,7 @@ def _arguments(group: Sequence[PoolModel], settings: VllmSettings) -> Mapping[st
     config = read_model_config(model)
     unknown = sorted(model.engine_args.keys() - {field.name for field in fields(AsyncEngineArgs)})
     if unknown:
-        raise engine.ModelCannotLoad(
+        raise ModelCannotLoad(
             f"The engine_args of the model {model.name} name {unknown[0]}, which vLLM {vllm.__version__} "
             "does not know; write it as in vLLM's own AsyncEngineArgs, or leave it out."
         )

@@ -9,7 +9,7 @@ import pytest_asyncio
 from proctor.values.comparison import Verdict
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, ScoringMethod
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import CompareQuery
 from services.results.comparison.comparison import SUITE

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from services.scheduler.scaling.kubernetes import KubernetesPodMarks, PodsNotMarked
+from services.scheduler.scaling.errors import PodsNotMarked
+from services.scheduler.scaling.kubernetes import KubernetesPodMarks
 from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import StoredDemands

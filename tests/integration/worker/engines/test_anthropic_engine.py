@@ -11,6 +11,13 @@ from proctor.values.providers.models import ModelCapabilities
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
+from services.worker.engines.errors import (
+    EngineFailure,
+    PromptTooLong,
+    ProviderFailed,
+    RequestRefused,
+    UnsupportedRequest,
+)
 from tests.fakes.providers import anthropic_server
 from tests.fakes.providers.provider_server import SECRET
 from tests.fakes.worker.provider_engines import ANTHROPIC, SAMPLING, NativeStand, native_stand
@@ -60,13 +67,13 @@ async def test_the_system_prompt_is_sent_separately(harness: NativeStand) -> Non
 async def test_parameter_that_the_api_has_no_more_is_refused_in_one_sentence(
     harness: NativeStand, sampling: engine.Sampling
 ) -> None:
-    with pytest.raises(engine.RequestRefused, match=r"^Anthropic takes no \w+; leave it out"):
+    with pytest.raises(RequestRefused, match=r"^Anthropic takes no \w+; leave it out"):
         await harness.ask(sampling=sampling)
     assert not harness.server.asked
 
 
 async def test_constraint_is_refused(harness: NativeStand) -> None:
-    with pytest.raises(engine.UnsupportedRequest, match="constrains no answer"):
+    with pytest.raises(UnsupportedRequest, match="constrains no answer"):
         await harness.ask(sampling=replace(SAMPLING, allowed_texts=("yes", "no")))
 
 
@@ -105,7 +112,7 @@ async def test_finish_reason_is_the_common_one(
 @pytest.mark.parametrize("text", ["", "To build one, first"])
 async def test_refusal_is_no_answer_whatever_text_precedes(harness: NativeStand, text: str) -> None:
     harness.server.answer = anthropic_server.refusal(text)
-    with pytest.raises(engine.RequestRefused, match=r"refused to answer \(category cyber\)"):
+    with pytest.raises(RequestRefused, match=r"refused to answer \(category cyber\)"):
         await harness.ask()
 
 
@@ -126,14 +133,14 @@ async def test_tokens_of_the_cache_are_tokens_of_the_prompt(harness: NativeStand
 @pytest.mark.parametrize(
     ("status", "kind", "message", "failure"),
     [
-        (400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000", engine.PromptTooLong),
-        (400, "billing_error", "Your credit balance is too low", engine.RequestRefused),
-        (413, "request_too_large", "Request exceeds the maximum size", engine.PromptTooLong),
-        (529, "overloaded_error", "Overloaded", engine.ProviderFailed),
+        (400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000", PromptTooLong),
+        (400, "billing_error", "Your credit balance is too low", RequestRefused),
+        (413, "request_too_large", "Request exceeds the maximum size", PromptTooLong),
+        (529, "overloaded_error", "Overloaded", ProviderFailed),
     ],
 )
 async def test_types_of_errors_are_understood(
-    harness: NativeStand, status: int, kind: str, message: str, failure: type[engine.EngineFailure]
+    harness: NativeStand, status: int, kind: str, message: str, failure: type[EngineFailure]
 ) -> None:
     harness.server.error = anthropic_server.error(status, kind, message)
     with pytest.raises(failure, match=message[:15]):
@@ -142,7 +149,7 @@ async def test_types_of_errors_are_understood(
 
 async def test_wrong_key_is_reported_by_its_variable(harness: NativeStand) -> None:
     async with harness.other_engine(api_key="not-the-key") as other:
-        with pytest.raises(engine.RequestRefused, match="check the API key in ANTHROPIC_API_KEY") as caught:
+        with pytest.raises(RequestRefused, match="check the API key in ANTHROPIC_API_KEY") as caught:
             await other.list_models()
     assert "not-the-key" not in str(caught.value)
 

@@ -10,6 +10,7 @@ from proctor.values.providers.models import ModelCapabilities
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
+from services.worker.engines.errors import PromptTooLong, ProviderFailed, RateLimited, RequestRefused
 from tests.fakes.providers import gemini_server
 from tests.fakes.providers.provider_server import SECRET
 from tests.fakes.worker.provider_engines import GEMINI, SAMPLING, NativeStand, native_stand
@@ -69,7 +70,7 @@ async def test_only_allowed_texts_are_generated(harness: NativeStand) -> None:
 async def test_parameter_that_the_api_does_not_have_is_refused(
     harness: NativeStand, sampling: engine.Sampling
 ) -> None:
-    with pytest.raises(engine.RequestRefused, match=r"^Gemini takes no \w+; leave it out"):
+    with pytest.raises(RequestRefused, match=r"^Gemini takes no \w+; leave it out"):
         await harness.ask(sampling=sampling)
     assert not harness.server.asked
 
@@ -84,14 +85,14 @@ async def test_more_stops_than_the_api_takes_end_the_answer_all_the_same(harness
 
 async def test_blocked_prompt_is_refused(harness: NativeStand) -> None:
     harness.server.answer = gemini_server.blocked_prompt("PROHIBITED_CONTENT")
-    with pytest.raises(engine.RequestRefused, match=r"blocked the prompt \(PROHIBITED_CONTENT\)"):
+    with pytest.raises(RequestRefused, match=r"blocked the prompt \(PROHIBITED_CONTENT\)"):
         await harness.ask()
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "BLOCKLIST", "SPII", "LANGUAGE"])
 async def test_withheld_answer_is_none_whatever_text_precedes(harness: NativeStand, reason: str) -> None:
     harness.server.answer = gemini_server.answer("To build one, first", finish_reason=reason)
-    with pytest.raises(engine.RequestRefused, match=rf"withheld the answer \({reason}\)"):
+    with pytest.raises(RequestRefused, match=rf"withheld the answer \({reason}\)"):
         await harness.ask()
 
 
@@ -110,13 +111,13 @@ async def test_answer_that_the_provider_broke_off_is_none(
     harness: NativeStand, reason: str, text: str
 ) -> None:
     harness.server.answer = gemini_server.answer(text, finish_reason=reason)
-    with pytest.raises(engine.ProviderFailed, match=rf"broke off its answer \({reason}\)"):
+    with pytest.raises(ProviderFailed, match=rf"broke off its answer \({reason}\)"):
         await harness.ask()
 
 
 async def test_a_word_of_the_provider_is_cut_in_messages(harness: NativeStand) -> None:
     harness.server.answer = gemini_server.answer("", finish_reason="R" * 1_000_000)
-    with pytest.raises(engine.ProviderFailed) as caught:
+    with pytest.raises(ProviderFailed) as caught:
         await harness.ask()
     assert len(str(caught.value)) < 200
 
@@ -137,7 +138,7 @@ async def test_thoughts_are_tokens_of_the_answer(harness: NativeStand) -> None:
 
 async def test_wrong_key_is_known_though_it_comes_as_a_bad_request(harness: NativeStand) -> None:
     async with harness.other_engine(api_key="not-the-key") as other:
-        with pytest.raises(engine.RequestRefused, match="check the API key in GEMINI_API_KEY") as caught:
+        with pytest.raises(RequestRefused, match="check the API key in GEMINI_API_KEY") as caught:
             await other.list_models()
     assert "not-the-key" not in str(caught.value)
 
@@ -148,7 +149,7 @@ async def test_rate_limit_has_its_retry_delay_in_the_body(
 ) -> None:
     info = gemini_server.retry_info(delay)
     harness.server.error = gemini_server.error(429, "RESOURCE_EXHAUSTED", "Quota exceeded", info)
-    with pytest.raises(engine.RateLimited) as caught:
+    with pytest.raises(RateLimited) as caught:
         await harness.ask()
     assert caught.value.retry_after_seconds == seconds
 
@@ -156,7 +157,7 @@ async def test_rate_limit_has_its_retry_delay_in_the_body(
 async def test_prompt_that_is_too_long_has_a_class_of_its_own(harness: NativeStand) -> None:
     problem = "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)."
     harness.server.error = gemini_server.error(400, "INVALID_ARGUMENT", problem)
-    with pytest.raises(engine.PromptTooLong, match="2000000"):
+    with pytest.raises(PromptTooLong, match="2000000"):
         await harness.ask()
 
 

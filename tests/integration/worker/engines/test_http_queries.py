@@ -8,12 +8,8 @@ import httpx
 import pytest
 from aiohttp import web
 
-from services.worker.engines.http.query_client import (
-    HttpQueries,
-    QueryLimits,
-    ResponseCutOff,
-    ResponseRefused,
-)
+from services.worker.engines.http.errors import ResponseCutOff, ResponseRefused
+from services.worker.engines.http.query_client import HttpQueries, QueryLimits
 
 KEY = {"Authorization": "Bearer planted"}
 LIMITS = QueryLimits(seconds=0.5, connect_seconds=0.5, max_bytes=1000)

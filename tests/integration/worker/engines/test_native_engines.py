@@ -9,8 +9,9 @@ import pytest
 
 from proctor.values.outcome import FailureClass
 from proctor.values.sample import Prompt
-from services.worker.engines import engine
+from services.worker.engines.errors import EngineFailure, UnsupportedRequest
 from services.worker.engines.http.server import Endpoint
+from services.worker.engines.ports import Engine
 from tests.fakes.eventually import eventually
 from tests.fakes.providers.model_server import Fault
 from tests.fakes.providers.provider_server import SECRET
@@ -33,8 +34,8 @@ async def harness(request: pytest.FixtureRequest) -> AsyncIterator[NativeStand]:
         yield made
 
 
-async def failure_of(asked: engine.Engine, model: str) -> engine.EngineFailure:
-    with pytest.raises(engine.EngineFailure) as caught:
+async def failure_of(asked: Engine, model: str) -> EngineFailure:
+    with pytest.raises(EngineFailure) as caught:
         await asked.generate(model, chat("KEY=seven"), SAMPLING)
     return caught.value
 
@@ -144,7 +145,7 @@ async def test_given_texts_are_not_scored(harness: NativeStand) -> None:
     assert not any(
         model.capabilities and model.capabilities.loglikelihood for model in await harness.asked.list_models()
     )
-    with pytest.raises(engine.UnsupportedRequest, match="scores no given text"):
+    with pytest.raises(UnsupportedRequest, match="scores no given text"):
         await harness.asked.score_choices(harness.model, Prompt("So:"), [" yes"], truncate_left=False)
 
 
@@ -193,7 +194,7 @@ async def test_missing_key_is_reported_before_any_request(native: Native, provid
 @pytest.mark.parametrize(("native", "provider"), [(GEMINI, "Gemini"), (ANTHROPIC, "Anthropic")])
 async def test_text_to_continue_is_refused_where_there_are_only_chats(native: Native, provider: str) -> None:
     async with native_stand(native) as harness:
-        with pytest.raises(engine.UnsupportedRequest, match=f"{provider} answers chats"):
+        with pytest.raises(UnsupportedRequest, match=f"{provider} answers chats"):
             await harness.asked.generate(harness.model, Prompt("So:"), SAMPLING)
         assert not harness.server.asked
 

@@ -10,6 +10,7 @@ from proctor.values.providers.models import ModelCapabilities
 from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
+from services.worker.engines.errors import PromptTooLong, ProviderFailed
 from tests.fakes.providers import ollama_server
 from tests.fakes.worker.provider_engines import OLLAMA, SAMPLING, NativeStand, chat, native_stand
 
@@ -77,12 +78,12 @@ async def test_only_allowed_texts_are_generated(harness: NativeStand, prompt: Pr
 
 async def test_answer_outside_of_the_schema_may_be_asked_for_again(harness: NativeStand) -> None:
     harness.server.answer = ollama_server.chat_answer("not at all")
-    with pytest.raises(engine.ProviderFailed, match="JSON format"):
+    with pytest.raises(ProviderFailed, match="JSON format"):
         await harness.ask(sampling=replace(SAMPLING, allowed_texts=("not at all",)))
 
 
 async def test_prompt_that_does_not_fit_the_context_is_no_silently_cut_prompt(harness: NativeStand) -> None:
-    with pytest.raises(engine.PromptTooLong, match="exceeds the context length"):
+    with pytest.raises(PromptTooLong, match="exceeds the context length"):
         await harness.ask("word " * 100, replace(SAMPLING, context_tokens=64))
     assert (await harness.ask("word " * 100, replace(SAMPLING, context_tokens=128))).text
 
@@ -91,7 +92,7 @@ async def test_prompt_that_is_too_long_is_known_by_its_message_whatever_the_stat
     harness: NativeStand,
 ) -> None:
     harness.server.error = ollama_server.error(500, "the input length exceeds the context length")
-    with pytest.raises(engine.PromptTooLong):
+    with pytest.raises(PromptTooLong):
         await harness.ask()
 
 
@@ -102,7 +103,7 @@ async def test_answer_cut_at_the_limit_ends_by_length(harness: NativeStand) -> N
 
 async def test_answer_that_is_not_done_is_none(harness: NativeStand) -> None:
     harness.server.answer = ollama_server.chat_answer("The answer", done=False)
-    with pytest.raises(engine.ProviderFailed, match="before the model was done"):
+    with pytest.raises(ProviderFailed, match="before the model was done"):
         await harness.ask()
 
 

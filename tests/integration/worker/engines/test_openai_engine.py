@@ -18,6 +18,7 @@ from proctor.values.providers.pool import ConstrainedField
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
+from services.worker.engines.errors import EngineFailure, ModelRefused, RequestRefused, UnsupportedRequest
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.responses import MAX_BYTES
 from services.worker.engines.http.server import Endpoint
@@ -57,8 +58,8 @@ async def openai(endpoint: Endpoint) -> AsyncIterator[HttpEngine]:
     await opened.close()
 
 
-async def failure_of(openai: HttpEngine, model: str = MODEL) -> engine.EngineFailure:
-    with pytest.raises(engine.EngineFailure) as caught:
+async def failure_of(openai: HttpEngine, model: str = MODEL) -> EngineFailure:
+    with pytest.raises(EngineFailure) as caught:
         await openai.generate(model, QUESTION, SAMPLING)
     assert SECRET not in str(caught.value)
     return caught.value
@@ -99,7 +100,7 @@ async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
 ) -> None:
     endpoint = replace(endpoint, api_key=None, api_key_variable="OPENAI_API_KEY")
     openai = HttpEngine(OpenAIApi(server=OPENAI), endpoint)
-    with pytest.raises(engine.ModelRefused) as refused:
+    with pytest.raises(ModelRefused) as refused:
         await openai.generate(MODEL, QUESTION, SAMPLING)
     said = "API key not configured for OpenAI: set OPENAI_API_KEY where the worker runs."
     assert str(refused.value) == said
@@ -149,7 +150,7 @@ async def test_known_continuation_is_scored_whole(openai: HttpEngine, state: Mod
 
 async def test_messages_cannot_be_scored_by_echo(openai: HttpEngine) -> None:
     prompt = Prompt(messages=(ChatMessage("user", "So?"),))
-    with pytest.raises(engine.UnsupportedRequest):
+    with pytest.raises(UnsupportedRequest):
         await openai.score_choices(MODEL, prompt, [" yes"], truncate_left=False)
 
 
@@ -177,13 +178,13 @@ async def test_only_the_choices_are_generated_by_any_constraint_field(
 async def test_constraint_of_a_pool_that_names_no_field_is_refused_before_asking(
     openai: HttpEngine, state: ModelServer
 ) -> None:
-    with pytest.raises(engine.UnsupportedRequest, match="constrained_field"):
+    with pytest.raises(UnsupportedRequest, match="constrained_field"):
         await openai.generate(MODEL, QUESTION, CHOOSING)
     assert state.counts["requests"] == 0
 
 
 async def test_size_of_the_context_belongs_to_the_server(openai: HttpEngine, state: ModelServer) -> None:
-    with pytest.raises(engine.RequestRefused, match="takes no context_tokens"):
+    with pytest.raises(RequestRefused, match="takes no context_tokens"):
         await openai.generate(MODEL, QUESTION, replace(SAMPLING, context_tokens=2048))
     assert state.counts["requests"] == 0
 

@@ -8,9 +8,11 @@ import pytest
 from aiohttp import web
 
 from services.worker.engines import engine
+from services.worker.engines.errors import EngineFailure
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
+from services.worker.engines.ports import Engine
 from tests.fakes.providers.provider_server import ProviderServer, serving
 from tests.fakes.worker.provider_engines import chat
 
@@ -70,14 +72,14 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 
 
 @pytest.fixture
-async def asked(endpoint: Endpoint) -> AsyncIterator[engine.Engine]:
+async def asked(endpoint: Endpoint) -> AsyncIterator[Engine]:
     made = HttpEngine(OpenAIApi(), endpoint)
     yield made
     await made.close()
 
 
 @pytest.mark.parametrize("kind", ["whole", "streamed"])
-async def test_answer_that_repeats_the_key_is_kept_without_it(asked: engine.Engine, kind: str) -> None:
+async def test_answer_that_repeats_the_key_is_kept_without_it(asked: Engine, kind: str) -> None:
     sampling = engine.Sampling(max_tokens=16, is_streamed=kind == "streamed")
     generated = await asked.generate(f"openai/{kind}", chat("What did I send?"), sampling)
     assert generated.text == "You sent Bearer ***."
@@ -85,15 +87,15 @@ async def test_answer_that_repeats_the_key_is_kept_without_it(asked: engine.Engi
 
 
 @pytest.mark.parametrize("kind", ["midway", "400", "401", "404", "429", "500"])
-async def test_error_cut_within_the_key_leaks_nothing_of_it(asked: engine.Engine, kind: str) -> None:
+async def test_error_cut_within_the_key_leaks_nothing_of_it(asked: Engine, kind: str) -> None:
     sampling = engine.Sampling(max_tokens=16, is_streamed=kind == "midway")
-    with pytest.raises(engine.EngineFailure) as caught:
+    with pytest.raises(EngineFailure) as caught:
         await asked.generate(f"openai/{kind}", chat("What did I send?"), sampling)
     assert "You sent Bearer ***" in str(caught.value)
     assert "planted" not in repr(caught.value)
 
 
-async def test_model_that_is_named_by_the_key_is_listed_without_it(asked: engine.Engine) -> None:
+async def test_model_that_is_named_by_the_key_is_listed_without_it(asked: Engine) -> None:
     assert [model.model for model in await asked.list_models()] == ["openai/echo-Bearer ***"]
 
 

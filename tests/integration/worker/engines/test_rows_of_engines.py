@@ -9,6 +9,7 @@ import pytest
 
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
+from services.worker.engines.errors import RequestRefused
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OPENAI, OpenAIApi
@@ -38,7 +39,7 @@ IMAGE = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {
 def asking(**params: Any) -> engine.Sampling:
     read = read_row_params(json.dumps(params))
     if read.refusal:
-        raise engine.RequestRefused(read.refusal)
+        raise RequestRefused(read.refusal)
     return apply_row_params(read, OPEN, 0)
 
 
@@ -100,7 +101,7 @@ async def test_limit_has_the_name_that_the_server_takes(openai: HttpEngine, stat
     await strict.generate(MODEL, chat("KEY=seven"), asking(max_tokens=4))
     assert state.last_request["max_completion_tokens"] == 4
     assert "max_tokens" not in state.last_request
-    with pytest.raises(engine.RequestRefused, match="OpenAI takes no top_k; leave it out of the line"):
+    with pytest.raises(RequestRefused, match="OpenAI takes no top_k; leave it out of the line"):
         await strict.generate(MODEL, chat("KEY=seven"), asking(top_k=4))
     await strict.close()
 
@@ -163,13 +164,13 @@ async def test_what_is_of_no_account_is_left_out_elsewhere(harness: NativeStand)
 async def test_what_a_provider_cannot_do_is_refused_by_name(harness: NativeStand) -> None:
     refused = {"n": 2, "tools": TOOLS, "logprobs": True, "logit_bias": {"5": 1}, "guided_choice": ["a"]}
     for name, value in refused.items():
-        with pytest.raises(engine.RequestRefused, match=f"takes no {name} here"):
+        with pytest.raises(RequestRefused, match=f"takes no {name} here"):
             await harness.ask(sampling=asking(**{name: value}))
     assert not harness.server.asked
 
 
 async def test_image_is_refused_where_only_text_goes(harness: NativeStand) -> None:
-    with pytest.raises(engine.RequestRefused, match="Message 1 of the line holds an image"):
+    with pytest.raises(RequestRefused, match="Message 1 of the line holds an image"):
         await harness.asked.generate(harness.model, with_fields("What?", {"content": IMAGE}), OPEN)
     parts = [{"type": "text", "text": "KEY=seven"}]
     await harness.asked.generate(harness.model, with_fields("KEY=seven", {"content": parts}), OPEN)
@@ -205,13 +206,13 @@ async def test_anthropic_gets_a_limit_since_it_takes_no_request_without_one() ->
         await harness.ask(sampling=OPEN)
         assert harness.server.last_body["max_tokens"] == 4096
         assert "temperature" not in harness.server.last_body
-        with pytest.raises(engine.RequestRefused, match="Anthropic takes no response_format here"):
+        with pytest.raises(RequestRefused, match="Anthropic takes no response_format here"):
             await harness.ask(sampling=asking(response_format=JSON_SCHEMA))
 
 
 @pytest.mark.parametrize("temperature", [0, 0.7])
 async def test_anthropic_samples_in_its_own_way_so_a_row_with_another_is_refused(temperature: float) -> None:
     async with native_stand(ANTHROPIC) as harness:
-        with pytest.raises(engine.RequestRefused, match="takes no temperature; leave it out of the line"):
+        with pytest.raises(RequestRefused, match="takes no temperature; leave it out of the line"):
             await harness.ask(sampling=asking(temperature=temperature))
         await harness.ask(sampling=asking(temperature=1))

@@ -12,10 +12,12 @@ from proctor.values.outcome import FailureClass
 from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
+from services.worker.engines.errors import EngineFailure
 from services.worker.engines.http import responses as http_stream
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
+from services.worker.engines.ports import Engine
 from tests.fakes.eventually import eventually
 from tests.fakes.providers import anthropic_server, model_server
 from tests.fakes.providers.model_server import Fault, ModelServer
@@ -34,7 +36,7 @@ class Stand:
 
     name: str
     server: ProviderServer | ModelServer
-    asked: engine.Engine
+    asked: Engine
 
     async def ask(self, sampling: engine.Sampling = STREAMED) -> engine.Generated:
         return await self.asked.generate(f"{self.name}/fake", self.prompt, sampling)
@@ -44,8 +46,8 @@ class Stand:
         question = "What follows? KEY=seven"
         return Prompt(question) if self.name == "completions" else chat(question)
 
-    async def failure(self) -> engine.EngineFailure:
-        with pytest.raises(engine.EngineFailure) as caught:
+    async def failure(self) -> EngineFailure:
+        with pytest.raises(EngineFailure) as caught:
             await self.ask()
         assert SECRET not in str(caught.value)
         return caught.value

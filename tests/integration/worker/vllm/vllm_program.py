@@ -19,6 +19,7 @@ from proctor.starter.make_model import Recipe, build
 from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
+from services.worker.engines.errors import EngineFailure
 from services.worker.engines.vllm.engine import VllmEngine
 from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.eventually import eventually
@@ -66,7 +67,7 @@ async def failure_of(asking: Awaitable[object]) -> Seen:
     started = time.monotonic()
     try:
         await asking
-    except engine.EngineFailure as failure:
+    except EngineFailure as failure:
         seconds = time.monotonic() - started
         return {"type": type(failure).__name__, "says": str(failure), "seconds": seconds}
     return {"type": "none"}

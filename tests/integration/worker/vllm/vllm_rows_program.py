@@ -13,6 +13,7 @@ from typing import Any
 
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
+from services.worker.engines.errors import RequestRefused
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from tests.integration.worker.vllm.vllm_program import (
     CHAT,
@@ -48,7 +49,7 @@ REFUSED: Mapping[str, Mapping[str, Any]] = {
 def asked(**params: object) -> engine.Sampling:
     read = read_row_params(json.dumps(params))
     if read.refusal:
-        raise engine.RequestRefused(read.refusal)
+        raise RequestRefused(read.refusal)
     return apply_row_params(read, OPEN, 0)
 
 

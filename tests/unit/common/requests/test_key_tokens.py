@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.checked_fields import InvalidPageToken
+from services.common.errors import InvalidPageToken
 from services.common.requests.page_tokens import key_token, read_key_token
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from services.common.checked_fields import InvalidPageToken, write_page_token
+from services.common.checked_fields import write_page_token
+from services.common.errors import InvalidPageToken
 from services.common.requests.page_tokens import list_token, read_list_token
 
 drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)

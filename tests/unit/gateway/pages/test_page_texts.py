@@ -7,8 +7,9 @@ from starlette.datastructures import ImmutableMultiDict
 
 from services.gateway.pages import text
 from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.orders.errors import FormFaults
 from services.gateway.pages.orders.fields import fields_of
-from services.gateway.pages.orders.form import FormFaults, OrderForm
+from services.gateway.pages.orders.form import OrderForm
 
 
 def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from proctor.values.run import RunState
-from services.common.checked_fields import InvalidPageToken, InvalidParameter
+from services.common.errors import InvalidPageToken, InvalidParameter
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns

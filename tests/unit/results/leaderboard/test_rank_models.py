@@ -7,7 +7,7 @@ import pytest
 from proctor.values.comparison import TrendDirection
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.results.leaderboard.leaderboard import (
     Leaderboard,
     PValues,

@@ -7,8 +7,8 @@ import pytest
 
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
-from services.common.checked_fields import InvalidParameter
 from services.common.clock import SystemClock
+from services.common.errors import InvalidParameter
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes import page_bytes
 from services.results.outcomes.list_missing import WINDOW_SAMPLES, ListMissing

@@ -6,13 +6,14 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
-from services.results.scoring.answer import Score, ScoringImpossible, ScoringTarget
+from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.compiled_scoring import (
     CompiledMetric,
     CompiledScoring,
     compile_scoring,
     metric_names,
 )
+from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.recorded_run import logprob_answer
 

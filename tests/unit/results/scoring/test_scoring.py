@@ -7,15 +7,15 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import ScoringImpossible, ScoringTarget
+from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import (
     CompiledMetric,
     CompiledScoring,
-    InvalidScoring,
     metric_names,
     read_filters,
     read_metric,
 )
+from services.results.scoring.errors import InvalidScoring, ScoringImpossible
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import TimedRegex

@@ -9,7 +9,7 @@ from proctor.values.outcome import Answer, OutcomeStatus
 from proctor.values.run import RunState
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.results.comparison.errors import NothingToCompare
 from services.results.comparison.metric_choice import all_metrics, chosen_metrics, main_metrics
 from services.results.leaderboard.add_baselines import AddBaselines

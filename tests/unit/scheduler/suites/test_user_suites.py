@@ -8,8 +8,7 @@ import pytest
 
 from proctor.values.run import Principal
 from proctor.values.sample import LAST_PREVIEWED_ROW
-from services.common.checked_fields import InvalidParameter
-from services.common.errors import BelongsToAnother, DomainError, ErrorKind
+from services.common.errors import BelongsToAnother, DomainError, ErrorKind, InvalidParameter
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.errors import (
     DatasetUnavailable,
@@ -28,7 +27,7 @@ from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
-from services.scheduler.suites.rows.row_source import FirstAvailableSource
+from services.scheduler.suites.rows.first_available_source import FirstAvailableSource
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.principals import OPERATOR

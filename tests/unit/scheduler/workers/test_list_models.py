@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.values.providers.models import ModelInfo
+from services.scheduler.workers.errors import UnknownProvider
 from services.scheduler.workers.list_models import (
     ListingRules,
     ListModels,
@@ -15,7 +16,6 @@ from services.scheduler.workers.list_models import (
     ModelSource,
     PoolListing,
 )
-from services.scheduler.workers.pool import UnknownProvider
 from services.scheduler.workers.proto import models_to_proto
 from services.scheduler.workers.worker import Worker
 from tests.fakes.eventually import eventually

@@ -13,7 +13,8 @@ from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShar
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
-from services.worker.engines.engine import EngineCache, EngineDied, ModelCannotLoad, ModelRefused
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.errors import EngineDied, ModelCannotLoad, ModelRefused
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates

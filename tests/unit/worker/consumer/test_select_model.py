@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 
 from proctor.values.priority import Priority
-from services.worker.consumer.in_flight import ShardMessage
-from services.worker.consumer.ports import Backlog, PeerWorker
+from services.worker.consumer.ports import Backlog, PeerWorker, ShardMessage
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.models.model_loader import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine

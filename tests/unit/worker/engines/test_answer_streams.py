@@ -10,10 +10,12 @@ from services.worker.engines import engine
 from services.worker.engines.anthropic import responses as anthropic_answers
 from services.worker.engines.anthropic.responses import AnthropicStream
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS
+from services.worker.engines.errors import EngineFailure, ProviderFailed
 from services.worker.engines.gemini import responses as gemini_answers
 from services.worker.engines.gemini.responses import GeminiStream
+from services.worker.engines.http.errors import StreamError
 from services.worker.engines.http.event_stream import StreamEvent
-from services.worker.engines.http.responses import AnswerStream, StreamError
+from services.worker.engines.http.ports import AnswerStream
 from services.worker.engines.ollama import responses as ollama_answers
 from services.worker.engines.ollama.responses import OllamaStream
 from services.worker.engines.openai import responses as openai_answers
@@ -135,7 +137,7 @@ ANSWERS = {
 def outcome_of(read: Callable[[Json], engine.Generated], document: Json) -> object:
     try:
         return read(document)
-    except engine.EngineFailure as failure:
+    except EngineFailure as failure:
         return type(failure), str(failure)
 
 
@@ -214,7 +216,7 @@ def test_error_in_the_middle_stands_for_a_status(protocol: Protocol, body: bytes
 @pytest.mark.parametrize("protocol", [CHAT, COMPLETION, ANTHROPIC, GEMINI, OLLAMA_CHAT, OLLAMA_COMPLETION])
 @pytest.mark.parametrize("data", [b'{"choices": [', b"[]", b"Service Unavailable"])
 def test_event_that_cannot_be_read_is_the_servers_failure(protocol: Protocol, data: bytes) -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         added(protocol, [StreamEvent(data)])
 
 

@@ -12,7 +12,7 @@ from services.worker.engines.chat_messages import (
     templated_objects,
     text_objects,
 )
-from services.worker.engines.engine import RequestRefused
+from services.worker.engines.errors import RequestRefused
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]

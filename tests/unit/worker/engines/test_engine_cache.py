@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.worker.engines.engine import EngineCache, UnsupportedRequest
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.errors import UnsupportedRequest
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from services.worker.engines.http.errors import ErrorMeaning
+from services.worker.engines.http.error_responses import ErrorMeaning
 from services.worker.engines.openai.responses import parse_error
 
 

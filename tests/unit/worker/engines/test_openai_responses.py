@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proctor.values.outcome import ChoiceScore
-from services.worker.engines import engine
+from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
 from services.worker.engines.openai.responses import (
     read_choice_score,
     read_generated,
@@ -33,13 +33,13 @@ def test_answer_without_text_is_an_empty_answer() -> None:
 
 @pytest.mark.parametrize("text", [None, "", "To build one, first"])
 def test_withheld_answer_is_a_refusal_whatever_text_precedes(text: str | None) -> None:
-    with pytest.raises(engine.RequestRefused):
+    with pytest.raises(RequestRefused):
         read_generated(chat_document({"content": text}, "content_filter"), is_chat=True)
 
 
 @pytest.mark.parametrize("reason", ["error", "abort", "timeout", "cancelled", "insufficient_system_resource"])
 def test_an_answer_that_the_server_broke_off_is_no_answer(reason: str) -> None:
-    with pytest.raises(engine.ProviderFailed, match=rf"broke off its answer \({reason}\)"):
+    with pytest.raises(ProviderFailed, match=rf"broke off its answer \({reason}\)"):
         read_generated(chat_document({"content": "To build one, first"}, reason), is_chat=True)
 
 
@@ -54,18 +54,18 @@ def test_finish_reason_is_cut_to_fit_a_message() -> None:
     "document", [{}, {"choices": []}, {"choices": [None]}, chat_document(None), chat_document({"content": 3})]
 )
 def test_document_without_an_answer_may_be_asked_for_again(document: dict[str, Any]) -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         read_generated(document, is_chat=True)
 
 
 def test_half_a_message_is_no_empty_answer() -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         read_generated(chat_document({"content": None}, ""), is_chat=True)
 
 
 @pytest.mark.parametrize("choice", [{"index": 0}, {"index": 0, "text": None, "finish_reason": "stop"}])
 def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         read_generated({"choices": [choice]}, is_chat=False)
 
 
@@ -86,19 +86,19 @@ def test_score_is_not_greedy_when_another_token_is_likelier() -> None:
 
 
 def test_server_without_logprobs_is_distinguished_from_a_bad_answer() -> None:
-    with pytest.raises(engine.UnsupportedRequest):
+    with pytest.raises(UnsupportedRequest):
         read_choice_score({"logprobs": None}, range(3))
 
 
 @pytest.mark.parametrize("tops", [[["a", -1.0]] * 4, {"a": -1.0}, "none"])
 def test_odd_top_logprobs_are_a_failure(tops: Any) -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         read_choice_score(echoed([None, -1.0, -2.0, -4.0], tops), range(3, 9))
 
 
 @pytest.mark.parametrize("odd", [12.5, 1, True, False, "-1.0"])
 def test_what_is_no_log_probability_is_a_failure(odd: Any) -> None:
-    with pytest.raises(engine.ProviderFailed, match="log-probabilit"):
+    with pytest.raises(ProviderFailed, match="log-probabilit"):
         read_choice_score(echoed([None, -1.0, odd, -4.0], [None] * 4), range(3, 9))
 
 
@@ -108,5 +108,5 @@ def test_log_probability_may_be_rounded_a_little_above_nothing() -> None:
 
 @pytest.mark.parametrize("span", [range(3), range(20, 30)])
 def test_logprobs_that_do_not_cover_the_choice_are_a_failure(span: range) -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         read_choice_score(echoed([None, -1.0, -2.0, -4.0], [None, None, None, None]), span)

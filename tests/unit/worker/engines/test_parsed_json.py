@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.worker.engines import engine
+from services.worker.engines.errors import ProviderFailed
 from services.worker.engines.parsed_json import (
     MAX_TOKENS,
     choice_schema,
@@ -20,7 +20,7 @@ from services.worker.engines.parsed_json import (
 
 @pytest.mark.parametrize("body", [b"", b'{"choices": [', b"[]"])
 def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
-    with pytest.raises(engine.ProviderFailed):
+    with pytest.raises(ProviderFailed):
         read_document(body)
 
 
@@ -73,5 +73,5 @@ def test_choice_is_read_out_of_what_its_schema_asks_for() -> None:
 
 @pytest.mark.parametrize("said", ["yes", '"yes"', '{"other": "yes"}', '{"answer": 1}', ""])
 def test_answer_in_another_form_than_was_asked_for_is_a_failure_of_the_server(said: str) -> None:
-    with pytest.raises(engine.ProviderFailed, match="JSON format"):
+    with pytest.raises(ProviderFailed, match="JSON format"):
         read_choice(said)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from services.worker.engines.engine import RequestRefused, Sampling
+from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import RequestRefused
 from services.worker.engines.row_params import (
     RowParams,
     apply_row_params,

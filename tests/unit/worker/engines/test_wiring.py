@@ -5,7 +5,8 @@ import pytest
 from proctor.values.providers.pool import Pool, Provider
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.clock import SystemClock
-from services.worker.engines.engine import ModelRefused, Sampling, UnsupportedRequest
+from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import ModelRefused, UnsupportedRequest
 from services.worker.engines.wiring import engines_by_url, make_engine, make_rate_limiters
 from services.worker.settings import WorkerSettings
 

@@ -3,7 +3,8 @@
 import pytest
 
 from proctor.values.sample import ChatMessage, Prompt
-from services.worker.engines.engine import RequestRefused, Sampling
+from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import RequestRefused
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 
 CHOICES = (" negative", " positive")

@@ -11,17 +11,14 @@ from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure, FailureClass
 from proctor.values.sample import Prompt
 from services.common.clock import Clock
-from services.worker.engines.engine import (
-    MAX_ANSWER_CHARACTERS,
-    EngineCache,
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, Generated, Sampling, ScoredChoices
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.errors import (
     EngineDied,
     EngineFailure,
-    Generated,
     ProviderFailed,
     RateLimited,
     RequestRefused,
-    Sampling,
-    ScoredChoices,
 )
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.worker.engines.engine import ProviderFailed, RequestRefused
+from services.worker.engines.errors import ProviderFailed, RequestRefused
 from services.worker.execution.execute_sample import RetryPolicy
 from services.worker.rate_limits.waits import MAX_RETRY_AFTER_SECONDS, Backoff
 

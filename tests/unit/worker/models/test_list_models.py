@@ -3,7 +3,7 @@
 import asyncio
 
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
-from services.worker.engines.engine import RequestRefused
+from services.worker.engines.errors import RequestRefused
 from services.worker.models.nats import ListEngineModels, listing_to_proto
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from services.worker.engines.engine import ModelCannotLoad
+from services.worker.engines.errors import ModelCannotLoad
 from services.worker.models.model_loader import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 

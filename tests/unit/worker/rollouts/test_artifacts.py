@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from services.worker.rollouts.artifacts import ArtifactNotStored, Artifacts
+from services.worker.rollouts.artifacts import Artifacts
+from services.worker.rollouts.errors import ArtifactNotStored
 from services.worker.rollouts.transcript import Transcript
 
 MIB = 1024 * 1024

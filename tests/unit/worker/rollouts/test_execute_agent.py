@@ -8,7 +8,8 @@ from proctor.values.rollout import Rollout, RolloutAgent, RolloutLimits, Rollout
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
-from services.worker.engines.engine import EngineFailure, Generated
+from services.worker.engines.engine import Generated
+from services.worker.engines.errors import EngineFailure
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import AgentWork, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd

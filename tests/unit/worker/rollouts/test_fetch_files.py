@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import Bundle, BundleKind, Rollout, RolloutTask, VerifierKind
-from services.worker.rollouts.fetch_files import FetchFiles, FilesNotFetched
-from services.worker.rollouts.file_cache import FileBundleCache
+from services.worker.rollouts.errors import FilesNotFetched
+from services.worker.rollouts.task_files.fetch_files import FetchFiles
+from services.worker.rollouts.task_files.file_cache import FileBundleCache
 
 PART = 1000
 CONTENT = os.urandom(3 * PART + 7)

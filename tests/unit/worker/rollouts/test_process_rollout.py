@@ -9,13 +9,16 @@ import pytest
 from proctor.values.outcome import Failure, FailureClass
 from proctor.values.rollout import AgentKind, BudgetUse, Rollout, RolloutAgent, RolloutTask, VerifierKind
 from services.common.clock import SystemClock
-from services.worker.engines.engine import EngineCache, EngineDied, Generated
+from services.worker.engines.engine import Generated
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.engines.errors import EngineDied
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Outcome
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
-from services.worker.rollouts.budget import BudgetLost, BudgetNotRecorded, EarlierUse
+from services.worker.rollouts.errors import BudgetLost, BudgetNotRecorded
+from services.worker.rollouts.ports import EarlierUse
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits

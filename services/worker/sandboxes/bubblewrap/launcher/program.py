@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.box import Box, BoxFailed, open_box
+from services.worker.sandboxes.bubblewrap.launcher.box import Box, open_box
 from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
     Group,
     GroupLimits,
@@ -29,6 +29,7 @@ from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
     group_name,
 )
 from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside, run_command
+from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
 from services.worker.sandboxes.bubblewrap.launcher.memory_watch import LOOK_SECONDS, can_look, excess
 from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
 

@@ -6,8 +6,9 @@ import pytest
 
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
-from services.common.checked_fields import InvalidParameter
-from services.scheduler.pricing.prices import NoPrice, NoPriceElsewhere, PriceList
+from services.common.errors import InvalidParameter
+from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
+from services.scheduler.pricing.prices import PriceList
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run

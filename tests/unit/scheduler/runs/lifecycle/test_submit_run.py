@@ -10,12 +10,11 @@ from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import PromptForm, ScoringMethod, Truncation
-from services.common.checked_fields import InvalidParameter
-from services.common.errors import DomainError
+from services.common.errors import DomainError, InvalidParameter
 from services.scheduler.runs.lifecycle.errors import QueueFull
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
-from services.scheduler.runs.orders.provider_rules import (
+from services.scheduler.runs.orders.errors import (
     BaseUrlNotAllowed,
     CannotComplete,
     CannotTruncate,
@@ -23,7 +22,7 @@ from services.scheduler.runs.orders.provider_rules import (
 )
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, UnknownTask
-from services.scheduler.workers.pool import UnknownModel, UnknownProvider
+from services.scheduler.workers.errors import UnknownModel, UnknownProvider
 from tests.fakes.pools import provider_pool
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 

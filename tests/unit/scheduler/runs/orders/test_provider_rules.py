@@ -7,8 +7,9 @@ import pytest
 
 from proctor.values.generation import GenerationParams
 from proctor.values.providers.base_urls import parse_allowed
-from services.common.checked_fields import InvalidParameter
-from services.scheduler.runs.orders.provider_rules import BaseUrlNotAllowed, CannotAskElsewhere, refuse_unfit
+from services.common.errors import InvalidParameter
+from services.scheduler.runs.orders.errors import BaseUrlNotAllowed, CannotAskElsewhere
+from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation, TaskDefinition
 from tests.fakes.pools import model_pool, provider_pool

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from proctor.values.priority import Priority
-from services.common.checked_fields import InvalidParameter
+from services.common.errors import InvalidParameter
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.admission.run_queue import RunWait

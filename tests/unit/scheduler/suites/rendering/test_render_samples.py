@@ -16,7 +16,8 @@ from services.scheduler.suites.rendering.render_task import (
     render_task,
 )
 from services.scheduler.suites.rendering.sample import Question, encode_question
-from services.scheduler.suites.rows.row_source import Provenance, SourceRow, UnreadableRow
+from services.scheduler.suites.rows.errors import UnreadableRow
+from services.scheduler.suites.rows.row_source import Provenance, SourceRow
 from tests.fakes.suites.suite_folder import RowsInMemory, load_one
 
 ROWS = [{"thing": "grass", "label": 1}, {"thing": "blood", "label": 0}, {"thing": "moss", "label": 1}]

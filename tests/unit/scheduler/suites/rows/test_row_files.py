@@ -17,10 +17,10 @@ import pytest
 from pyarrow import parquet
 
 from services.scheduler.suites.rows import parquet_process
+from services.scheduler.suites.rows.errors import LargeGroup, RowsMissing, UnreadableRow, UnreadableValue
 from services.scheduler.suites.rows.file_rows import open_rows
-from services.scheduler.suites.rows.parquet_process import UnreadableValue
 from services.scheduler.suites.rows.parquet_rows import _Values
-from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, RowsMissing, SourceRow, UnreadableRow
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow
 
 BOM = "\ufeff"
 
@@ -197,7 +197,7 @@ def test_parquet_that_would_have_to_be_held_whole_is_refused(
 ) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * 1000] * 100}))
     monkeypatch.setattr(parquet_process, "MAX_GROUP_BYTES", 10)
-    with pytest.raises(parquet_process.LargeGroup, match="a row group has more than 0 MiB"):
+    with pytest.raises(LargeGroup, match="a row group has more than 0 MiB"):
         parquet_process._check_groups(parquet.ParquetFile(file))
 
 

@@ -7,14 +7,10 @@ import pytest
 
 from services.scheduler.suites.errors import DatasetUnavailable
 from services.scheduler.suites.rows import hub_rows
+from services.scheduler.suites.rows.errors import RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
-from services.scheduler.suites.rows.row_source import (
-    FirstAvailableSource,
-    RowSet,
-    RowsMissing,
-    RowsReference,
-    UnreadableRow,
-)
+from services.scheduler.suites.rows.first_available_source import FirstAvailableSource
+from services.scheduler.suites.rows.row_source import RowSet, RowsReference
 
 LINES = '{"text": "a\\u2028b", "label": 1}\n\n{"text": "c", "label": 0}'
 HUB = RowsReference("glue", dataset_id="org/set", config="one", split="validation")

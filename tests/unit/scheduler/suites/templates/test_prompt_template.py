@@ -2,11 +2,8 @@
 
 import pytest
 
-from services.scheduler.suites.templates.prompt_template import (
-    InvalidTemplate,
-    RowProblem,
-    compile_template,
-)
+from services.scheduler.suites.templates.errors import InvalidTemplate, RowProblem
+from services.scheduler.suites.templates.prompt_template import compile_template
 
 
 def test_a_column_is_taken_as_it_is() -> None:

@@ -3,11 +3,8 @@
 import pytest
 
 from services.scheduler.suites.templates.budget import MAX_CHARACTERS, Budget
-from services.scheduler.suites.templates.prompt_template import (
-    InvalidTemplate,
-    RowProblem,
-    compile_template,
-)
+from services.scheduler.suites.templates.errors import InvalidTemplate, RowProblem
+from services.scheduler.suites.templates.prompt_template import compile_template
 
 STEPS = "takes more than 1,000,000 steps"
 CHARACTERS = "handles more than 33,554,432 characters"

@@ -16,8 +16,7 @@ import pytest
 from services.scheduler.suites.rows.parquet_process import value_bytes, value_count
 from services.scheduler.uploads.checking.parquet_reader import read_parquet
 from services.scheduler.uploads.dataset import RowFacts
-from services.scheduler.uploads.errors import DatasetTooLarge
-from services.scheduler.uploads.faults import BrokenFile
+from services.scheduler.uploads.errors import BrokenFile, DatasetTooLarge
 from tests.fakes.storage.checked_files import (
     NO_LIMITS,
     CheckedFiles,

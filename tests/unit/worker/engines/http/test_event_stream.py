@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from services.worker.engines.engine import ProviderFailed
+from services.worker.engines.errors import ProviderFailed
 from services.worker.engines.http.event_stream import (
     END_OF_STREAM,
     MAX_EVENT_BYTES,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from services.worker.engines.http.errors import parse_plain_error
+from services.worker.engines.http.error_responses import parse_plain_error
 from services.worker.engines.http.key_redaction import KeyRedactor
 from services.worker.engines.parsed_json import read_document
 

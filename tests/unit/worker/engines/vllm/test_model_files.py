@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines.engine import ModelCannotLoad
+from services.worker.engines.errors import ModelCannotLoad
 from services.worker.engines.vllm.model_files import VllmSettings, cpu_engine_args, read_model_config
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 512}

@@ -3,7 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DECISIONS = ROOT / "docs/decisions"
 DECISION_OF = {
     "proctor.v1.SchedulerService.WatchRun": "0005-unary-by-default",

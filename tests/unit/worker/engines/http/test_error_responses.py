@@ -3,8 +3,8 @@
 import pytest
 
 from proctor.values.outcome import FailureClass
-from services.worker.engines.engine import ModelRefused, RequestRefused
-from services.worker.engines.http.errors import (
+from services.worker.engines.errors import ModelRefused, RequestRefused
+from services.worker.engines.http.error_responses import (
     ErrorMeaning,
     ErrorResponse,
     ProviderError,

@@ -9,14 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from proctor.values.rollout import Bundle, Rollout
-from services.worker.sandboxes.errors import SandboxError
+from services.worker.rollouts.errors import FilesNotFetched
 
 # Larger than any bundle that the scheduler stores.
 MAX_BUNDLE_BYTES = 80 * 1024 * 1024
-
-
-class FilesNotFetched(SandboxError):
-    """The files of the task cannot be fetched: {problem}"""
 
 
 class BundleSource(Protocol):

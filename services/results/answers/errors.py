@@ -1,0 +1,24 @@
+"""Errors of marked answers."""
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class NoSuchAnswer(DomainError):
+    """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "ROW_NOT_FOUND"
+
+
+class NoRowToMark(DomainError):
+    """Run {run_id} has no row {row_id!r}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "ROW_NOT_FOUND"
+
+
+class FailureNotGolden(DomainError):
+    """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"

@@ -1,0 +1,33 @@
+"""The port by which answers are scored beside the event loop."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from proctor.values.outcome import Answer
+from proctor.values.scoring import ScoringMethod, TaskScoring
+from services.results.scoring.answer import Score, ScoringTarget
+from services.results.scoring.errors import ScoringImpossible
+
+# The score of an answer, or why it has none.
+Scored = Score | ScoringImpossible
+
+
+AnswerToScore = tuple[ScoringTarget, Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRecipe:
+    """How answers are scored, uncompiled. What is `shared_by` one name shares the time for slow answers."""
+
+    task: TaskScoring
+    method: ScoringMethod | None
+    shared_by: str
+
+
+class AnswerScorer(Protocol):
+    """Scores texts beside the event loop, with a bound per answer."""
+
+    async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
+        """One for each answer, in their order."""
+        ...

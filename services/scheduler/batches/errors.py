@@ -1,0 +1,24 @@
+"""Errors of batches."""
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class BatchNotFound(DomainError):
+    """There is no batch {batch_id}. List the batches to see those there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "BATCH_NOT_FOUND"
+
+
+class BatchAlreadyEnded(DomainError):
+    """The batch {batch_id} is {state}, so it can no longer be cancelled."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "BATCH_ALREADY_ENDED"
+
+
+class BatchRequestTaken(DomainError):
+    """This request_id (Idempotency-Key) stands for another batch, {batch_id}. Give each an id of its own."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "REQUEST_ID_TAKEN"

@@ -1,0 +1,17 @@
+"""Errors of prices."""
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class NoPrice(DomainError):
+    """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_PRICE"
+
+
+class NoPriceElsewhere(DomainError):
+    """No price is known of the server {base_url}, so max_cost cannot be kept. Leave one of the two out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_PRICE"

@@ -1,0 +1,14 @@
+"""The port by which the storage of users is summed."""
+
+from typing import Protocol
+
+from services.scheduler.uploads.quotas.storage_use import UserStorage
+
+
+class StorageSource(Protocol):
+    async def of(self, user: str) -> UserStorage:
+        """The storage, to show and to refuse early.
+
+        The store that adds something checks in its transaction.
+        """
+        ...

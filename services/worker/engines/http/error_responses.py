@@ -1,0 +1,181 @@
+"""Maps an error response of a model server to the worker's classes of failure."""
+
+import email.utils
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+import orjson
+
+from proctor.values.plain import Json
+from services.worker.engines.errors import (
+    EngineFailure,
+    ModelRefused,
+    PromptTooLong,
+    ProviderFailed,
+    RateLimited,
+    RequestRefused,
+    RequestTimedOut,
+)
+from services.worker.engines.parsed_json import count_of, object_of, objects_of
+
+_TOO_LONG_TEXT = re.compile(
+    r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"
+    r"|prompt (is )?too long|max_model_len|longer than the maximum|input token count.* exceeds",
+    re.IGNORECASE,
+)
+_TIMEOUT_STATUSES = frozenset({408, 504})
+# The key, the account, the model or the path is refused, so every request would be.
+_MODEL_STATUSES = frozenset({401, 402, 403, 404})
+# Some servers refuse a key by 403, others a prompt.
+_FILTERED_TEXT = re.compile(
+    r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
+    re.IGNORECASE,
+)
+_KEY_TEXT = re.compile(
+    r"\bkey\b|credential|permission|authori[sz]|access|account|organi[sz]ation|project|region|country|billing",
+    re.IGNORECASE,
+)
+_STATUS_TEXT = re.compile(r"[45][0-9]{2}")
+# Limits are per day at the longest; a larger number is a mistake or an attack.
+_MAX_RETRY_AFTER_SECONDS = 86400.0
+_ADVICE = {
+    400: "check the parameters of the run or of the line",
+    402: "check the provider's plan and billing",
+    404: "check the model's name and the base URL",
+}
+_NO_HELP = "asking again will not help"
+
+
+class ErrorMeaning(StrEnum):
+    """The meaning that the body of an error adds to its status."""
+
+    TOO_LONG = auto()
+    FILTERED = auto()
+    WRONG_KEY = auto()
+    NO_CREDIT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """The body of an error: one line of text, and the meaning of the provider's own codes."""
+
+    message: str
+    meaning: ErrorMeaning | None = None
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """`key_variable` is the environment variable with the key; empty where the pool names none."""
+
+    status: int
+    error: ProviderError
+    key_variable: str = ""
+    retry_after_seconds: float | None = None
+    # It came in the middle of a stream, so the status is the one that its code stands for.
+    is_midway: bool = False
+
+
+def failure_of(response: ErrorResponse) -> EngineFailure:
+    """The class of failure for a status of 300 or more."""
+    status, error = response.status, response.error
+    answered = "broke off its answer with" if response.is_midway else "answered"
+    sentence = f"The server {answered} {status}" + (f" and said: {error.message}" if error.message else "")
+    wait = response.retry_after_seconds if error.retry_after_seconds is None else error.retry_after_seconds
+    # Before 429, by which OpenAI reports it: waiting would not help.
+    if error.meaning is ErrorMeaning.NO_CREDIT:
+        return ModelRefused(f"{sentence} ({_ADVICE[402]}).")
+    if status == 429:
+        return RateLimited(sentence, retry_after_seconds=wait)
+    if status in _TIMEOUT_STATUSES:
+        return RequestTimedOut(sentence, retry_after_seconds=wait)
+    if error.meaning is ErrorMeaning.TOO_LONG or status == 413:
+        return PromptTooLong(sentence)
+    if status >= 500:
+        return ProviderFailed(sentence, retry_after_seconds=wait)
+    if error.meaning is ErrorMeaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(error.message)):
+        return RequestRefused(f"The server's content filter refused the prompt: {error.message}")
+    advised = f"{sentence} ({_advice(response)})."
+    if not _is_about_model(response):
+        return RequestRefused(advised)
+    return ModelRefused(advised, is_certain=status != 403 or bool(_KEY_TEXT.search(error.message)))
+
+
+def _is_about_model(response: ErrorResponse) -> bool:
+    """Redirects count as well: they are not followed, so the base URL is wrong for every request."""
+    is_status = response.status < 400 or response.status in _MODEL_STATUSES
+    return is_status or response.error.meaning is ErrorMeaning.WRONG_KEY
+
+
+def _advice(response: ErrorResponse) -> str:
+    where = f" in {response.key_variable}" if response.key_variable else " of the provider"
+    if response.status == 401 or response.error.meaning is ErrorMeaning.WRONG_KEY:
+        return f"check the API key{where}"
+    if response.status == 403:
+        return f"check what the API key{where} may use"
+    return "check the base URL" if response.status < 400 else _ADVICE.get(response.status, _NO_HELP)
+
+
+def parse_plain_error(body: bytes) -> ProviderError:
+    """An error without codes of its own."""
+    message = parse_error_body(body)[1]
+    return ProviderError(message, ErrorMeaning.TOO_LONG if is_too_long(message) else None)
+
+
+def is_too_long(message: str) -> bool:
+    return _TOO_LONG_TEXT.search(message) is not None
+
+
+def parse_error_body(body: bytes) -> tuple[Json, str]:
+    """Fields and message of `{"error": {...}}`, `{"error": "..."}`, `{"message": ...}` or plain text.
+
+    Of a list, as Google sends it, the first item is used.
+    """
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}, _short(body.decode("utf-8", "replace"))
+    if isinstance(document, list):
+        document = next(iter(objects_of(document)), None)
+    error = object_of(document).get("error", document)
+    if isinstance(error, str):
+        return {}, _short(error)
+    fields = object_of(error)
+    return fields, _short(str(fields.get("message") or ""))
+
+
+def parse_status(code: object) -> int | None:
+    """The HTTP status that an error event names, as a number or in digits."""
+    status = count_of(int(code) if isinstance(code, str) and _STATUS_TEXT.fullmatch(code) else code)
+    return status if 400 <= status < 600 else None
+
+
+def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds, or the seconds until an HTTP date, from 0 to a day. `now` is in seconds since 1970."""
+    return within_a_day(_parse_seconds(headers.get("Retry-After", "").strip(), now))
+
+
+def within_a_day(seconds: float | None) -> float | None:
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    return min(max(0.0, seconds), _MAX_RETRY_AFTER_SECONDS)
+
+
+def _parse_seconds(value: str, now: float) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return email.utils.parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+
+
+def _short(text: str) -> str:
+    """One line, cut to a length that leaves out pages of HTML."""
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:299] + "…"

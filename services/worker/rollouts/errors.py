@@ -1,0 +1,27 @@
+"""Errors of rollouts."""
+
+from services.worker.sandboxes.errors import SandboxError
+
+
+class ArtifactNotStored(Exception):
+    """`is_final`: what comes later would not be stored either."""
+
+    def __init__(self, problem: str, *, is_final: bool) -> None:
+        super().__init__(problem)
+        self.is_final = is_final
+
+
+class FilesNotFetched(SandboxError):
+    """The files of the task cannot be fetched: {problem}"""
+
+
+class ContextFull(Exception):
+    """The conversation is longer than the model's context window."""
+
+
+class BudgetNotRecorded(Exception):
+    """The scheduler did not record the use of a budget, so nothing more may be used."""
+
+
+class BudgetLost(SandboxError):
+    """Executions that were lost with their worker ({executions}) used up its {budget}. Retry the run."""
