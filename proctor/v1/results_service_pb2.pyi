@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from proctor.v1 import outcome_pb2 as _outcome_pb2
 from proctor.v1 import summary_pb2 as _summary_pb2
 import builtins as _builtins
@@ -19,6 +20,38 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _OutcomeSort:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OutcomeSortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutcomeSort.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OUTCOME_SORT_UNSPECIFIED: _OutcomeSort.ValueType  # 0
+    """By sample and rollout."""
+    OUTCOME_SORT_SAMPLE: _OutcomeSort.ValueType  # 1
+    """By sample, then rollout; unlike OUTCOME_SORT_UNSPECIFIED also descending."""
+    OUTCOME_SORT_SCORE: _OutcomeSort.ValueType  # 2
+    """By the score in filter.metric, or else in the main metric of the task."""
+    OUTCOME_SORT_LENGTH: _OutcomeSort.ValueType  # 3
+    """By the length of the answer in characters."""
+    OUTCOME_SORT_TIME: _OutcomeSort.ValueType  # 4
+    """By the seconds the answer took. Reused answers have none."""
+
+class OutcomeSort(_OutcomeSort, metaclass=_OutcomeSortEnumTypeWrapper):
+    """Value that outcomes are sorted by. Outcomes without the value are left out."""
+
+OUTCOME_SORT_UNSPECIFIED: OutcomeSort.ValueType  # 0
+"""By sample and rollout."""
+OUTCOME_SORT_SAMPLE: OutcomeSort.ValueType  # 1
+"""By sample, then rollout; unlike OUTCOME_SORT_UNSPECIFIED also descending."""
+OUTCOME_SORT_SCORE: OutcomeSort.ValueType  # 2
+"""By the score in filter.metric, or else in the main metric of the task."""
+OUTCOME_SORT_LENGTH: OutcomeSort.ValueType  # 3
+"""By the length of the answer in characters."""
+OUTCOME_SORT_TIME: OutcomeSort.ValueType  # 4
+"""By the seconds the answer took. Reused answers have none."""
+Global___OutcomeSort: _TypeAlias = OutcomeSort  # noqa: Y015
 
 @_typing.final
 class GetSummaryRequest(_message.Message):
@@ -80,6 +113,7 @@ class OutcomeFilter(_message.Message):
     MIN_CHARACTERS_FIELD_NUMBER: _builtins.int
     MAX_CHARACTERS_FIELD_NUMBER: _builtins.int
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
+    FAILURE_CLASS_FIELD_NUMBER: _builtins.int
     row_id: _builtins.str
     """Substring of the row's id, case-insensitive; empty means any."""
     text: _builtins.str
@@ -98,6 +132,8 @@ class OutcomeFilter(_message.Message):
     """Maximum length of the answer in characters. Failures never match."""
     is_golden: _builtins.bool
     """Only golden answers."""
+    failure_class: _outcome_pb2.FailureClass.ValueType
+    """Only failures of this class; unspecified means any."""
     def __init__(
         self,
         *,
@@ -109,10 +145,11 @@ class OutcomeFilter(_message.Message):
         min_characters: _builtins.int | None = ...,
         max_characters: _builtins.int | None = ...,
         is_golden: _builtins.bool = ...,
+        failure_class: _outcome_pb2.FailureClass.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "max_characters", b"max_characters", "max_score", b"max_score", "min_characters", b"min_characters", "min_score", b"min_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "is_golden", b"is_golden", "max_characters", b"max_characters", "max_score", b"max_score", "metric", b"metric", "min_characters", b"min_characters", "min_score", b"min_score", "row_id", b"row_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "failure_class", b"failure_class", "is_golden", b"is_golden", "max_characters", b"max_characters", "max_score", b"max_score", "metric", b"metric", "min_characters", b"min_characters", "min_score", b"min_score", "row_id", b"row_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_characters: _TypeAlias = _typing.Literal["max_characters"]  # noqa: Y015
     _WhichOneofArgType__max_characters: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters"]  # noqa: Y015
@@ -148,6 +185,8 @@ class ListOutcomesRequest(_message.Message):
     FIRST_SAMPLE_FIELD_NUMBER: _builtins.int
     FIRST_ROLLOUT_FIELD_NUMBER: _builtins.int
     IS_BRIEF_FIELD_NUMBER: _builtins.int
+    SORT_FIELD_NUMBER: _builtins.int
+    IS_DESCENDING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
@@ -166,6 +205,10 @@ class ListOutcomesRequest(_message.Message):
     """Begins at this rollout of first_sample."""
     is_brief: _builtins.bool
     """Without prompts, choices, targets, and the texts and bodies of answers; predictions and messages of failures are cut."""
+    sort: Global___OutcomeSort.ValueType
+    """The call reads all outcomes of the run or task, so it is refused if there can be more than 1,500,000."""
+    is_descending: _builtins.bool
+    """Largest values first; equal values by sample and rollout. Ignored without a sort."""
     @_builtins.property
     def filter(self) -> Global___OutcomeFilter:
         """Only matching outcomes; unset means all."""
@@ -182,10 +225,12 @@ class ListOutcomesRequest(_message.Message):
         first_sample: _builtins.int = ...,
         first_rollout: _builtins.int = ...,
         is_brief: _builtins.bool = ...,
+        sort: Global___OutcomeSort.ValueType = ...,
+        is_descending: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_rollout", b"first_rollout", "first_sample", b"first_sample", "is_brief", b"is_brief", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_rollout", b"first_rollout", "first_sample", b"first_sample", "is_brief", b"is_brief", "is_descending", b"is_descending", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "sort", b"sort", "status", b"status", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -203,7 +248,7 @@ class ListOutcomesResponse(_message.Message):
     """Empty on the last page."""
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.RecordedOutcome]:
-        """Ordered by sample and rollout."""
+        """Ordered by sample and rollout, or as requested."""
 
     def __init__(
         self,

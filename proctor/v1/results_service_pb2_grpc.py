@@ -59,7 +59,7 @@ class ResultsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """Lists recorded outcomes, ordered by sample and rollout; keyset pages.
+        """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,7 +36,7 @@ class ResultsServiceStub:
     GetSummary: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetSummaryRequest, _results_service_pb2.GetSummaryResponse]
     """Returns the stored summary of a closed run, or the current figures of an open one."""
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]
-    """Lists recorded outcomes, ordered by sample and rollout; keyset pages."""
+    """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
 @_typing.type_check_only
 class ResultsServiceAsyncStub(ResultsServiceStub):
@@ -46,7 +46,7 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     GetSummary: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetSummaryRequest, _results_service_pb2.GetSummaryResponse]  # type: ignore[assignment]
     """Returns the stored summary of a closed run, or the current figures of an open one."""
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
-    """Lists recorded outcomes, ordered by sample and rollout; keyset pages."""
+    """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
 class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Returns summaries and recorded outcomes."""
@@ -65,6 +65,6 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.ListOutcomesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.ListOutcomesResponse, _abc.Awaitable[_results_service_pb2.ListOutcomesResponse]]:
-        """Lists recorded outcomes, ordered by sample and rollout; keyset pages."""
+        """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
 def add_ResultsServiceServicer_to_server(servicer: ResultsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -81,6 +81,8 @@ class ResultsOptions:
     status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = ""
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20
     page: PageOption = ""
+    sort: Annotated[str, typer.Option(help="Order by score, length or time, the smallest first.")] = ""
+    descending: Annotated[bool, typer.Option("--descending", help="The largest first.")] = False
 
 
 async def results(
@@ -94,8 +96,10 @@ async def results(
         task=options.task,
         filter=chosen.message(),
         status=option_value(outcome_pb2.OutcomeStatus, options.status, "--status"),
+        sort=option_value(results_service_pb2.OutcomeSort, options.sort, "--sort"),
+        is_descending=options.descending,
     )
-    is_filtered = options.task or options.status or chosen != AnswerOptions()
+    is_filtered = options.task or options.status or options.sort or chosen != AnswerOptions()
     has_answers = bool(options.outcomes or options.page or is_filtered)
     client, terminal = session.client, session.terminal
     run = await client.get_run(run_id)

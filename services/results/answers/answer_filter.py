@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.outcome import OutcomeStatus
+from proctor.values.contract_enum import ContractEnum
+from proctor.values.outcome import FailureClass, OutcomeStatus
 from services.common.checked_fields import invalid_field
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
@@ -31,6 +32,7 @@ class AnswerFilter:
     min_characters: int | None = None
     max_characters: int | None = None
     is_golden: bool = False
+    failure_class: FailureClass | None = None
 
     @property
     def is_set(self) -> bool:
@@ -44,6 +46,21 @@ class AnswerMatch:
     filter: AnswerFilter
     metrics: Sequence[str | None]
     status: OutcomeStatus | None = None
+
+
+class SortValue(ContractEnum):
+    """What answers are sorted by. Those without the value are left out: failures have only a sample."""
+
+    SAMPLE = "sample", 1
+    SCORE = "score", 2
+    LENGTH = "length", 3
+    TIME = "time", 4
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSort:
+    value: SortValue
+    is_descending: bool = False
 
 
 NO_FILTER = AnswerFilter()
@@ -72,14 +89,17 @@ def check_filter(wanted: AnswerFilter) -> None:
         raise invalid_field("min_characters", f"({least}) must not be above max_characters ({most})")
 
 
-def score_keys(plans: Sequence[RunPlan], wanted: AnswerFilter) -> list[list[str | None]]:
+def score_keys(
+    plans: Sequence[RunPlan], wanted: AnswerFilter, sort: AnswerSort | None = None
+) -> list[list[str | None]]:
     """Keys by run and task: what the score of an answer is kept as.
 
     Raises UnknownMetric where no task has it.
     """
     keys = [[_key(plan, index, wanted.metric) for index in range(len(plan.tasks))] for plan in plans]
     has_bounds = wanted.min_score is not None or wanted.max_score is not None
-    if (wanted.metric or has_bounds) and not any(key for of_run in keys for key in of_run):
+    is_by_score = sort is not None and sort.value is SortValue.SCORE
+    if (wanted.metric or has_bounds or is_by_score) and not any(key for of_run in keys for key in of_run):
         known = dict.fromkeys(key for plan in plans for key in _known_keys(plan))
         raise UnknownMetric(
             metric=wanted.metric, supported=", ".join(known) or "none; the run keeps answers without a score"

@@ -22,3 +22,10 @@ class FailureNotGolden(DomainError):
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
+
+
+class TooManyToSort(DomainError):
+    """Run {run_id} can have more than {limit} outcomes, too many to sort: choose one task, or only filter."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"

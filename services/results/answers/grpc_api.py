@@ -9,7 +9,8 @@ import grpc
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import answer_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
-from services.common.checked_fields import checked_id, checked_number, checked_text
+from proctor.values.outcome import FailureClass
+from services.common.checked_fields import checked_choice, checked_id, checked_number, checked_text
 from services.common.grpc.server import RpcContext
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import MarkChange
@@ -92,6 +93,11 @@ def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:
         min_characters=message.min_characters if message.HasField("min_characters") else None,
         max_characters=message.max_characters if message.HasField("max_characters") else None,
         is_golden=message.is_golden,
+        failure_class=(
+            checked_choice("filter.failure_class", FailureClass, message.failure_class)
+            if message.failure_class
+            else None
+        ),
     )
 
 

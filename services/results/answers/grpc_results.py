@@ -11,6 +11,7 @@ from proctor.v1 import results_service_pb2_grpc as pb_grpc
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_choice, checked_id, checked_text
 from services.common.grpc.server import RpcContext
+from services.results.answers.answer_filter import AnswerSort, SortValue
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
@@ -45,8 +46,15 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             filter_from_proto(request.filter),
             (request.first_sample, request.first_rollout),
             request.is_brief,
+            _sort(request),
         )
         page = await self.list_outcomes.list_page(query)
         to_proto = brief_to_proto if query.is_brief else recorded_to_proto
         outcomes = [to_proto(outcome) for outcome in page.outcomes]
         return pb.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)
+
+
+def _sort(request: pb.ListOutcomesRequest) -> AnswerSort | None:
+    if not request.sort:
+        return None
+    return AnswerSort(checked_choice("sort", SortValue, request.sort), request.is_descending)

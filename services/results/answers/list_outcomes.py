@@ -1,11 +1,12 @@
 """Lists what is recorded of a run, sample by sample, with what was asked and expected."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.outcome import OutcomeStatus
-from services.common.checked_fields import checked_number
+from services.common.checked_fields import checked_number, read_page_token, write_page_token
 from services.common.clock import Clock
 from services.common.requests.page_tokens import MAX_NUMBER, key_token, read_key_token
 from services.results.answers.answer_filter import (
@@ -15,11 +16,13 @@ from services.results.answers.answer_filter import (
     WINDOW_GROWTH,
     AnswerFilter,
     AnswerMatch,
+    AnswerSort,
     check_filter,
     score_keys,
     task_index,
 )
-from services.results.answers.ports import AnswerStore, KeyScan
+from services.results.answers.errors import TooManyToSort
+from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
@@ -36,6 +39,10 @@ DEFAULT_PER_PAGE = 100
 FIRST_WINDOW = 512
 # Bounds one statement: between statements the time is looked at.
 MAX_WINDOW = 8192
+# Read in about a second.
+MAX_SORTED = 1_500_000
+# Of texts that are looked through for one sorted page.
+_SORTED_WINDOW_BYTES = 4 * WINDOW_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,8 @@ class ListedPage:
 class OutcomeQuery:
     """A page of a run's outcomes: of one task or status where given, and of what matches a filter.
 
-    It begins at `first`, a sample and a rollout, unless a token says where. `is_brief`: without the texts of
-    answers.
+    It begins at `first`, a sample and a rollout, unless a token says where or the page is sorted. `is_brief`:
+    without the texts of answers.
     """
 
     run_id: str
@@ -62,6 +69,7 @@ class OutcomeQuery:
     filter: AnswerFilter = NO_FILTER
     first: OutcomeKey = (0, 0)
     is_brief: bool = False
+    sort: AnswerSort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +86,17 @@ class ListOutcomes:
         check_filter(query.filter)
         for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
             checked_number(name, number, most=MAX_NUMBER - 1, usual=0)
-        page = _page(record.plan, query, most)
-        found, after = await self._found(record.plan, page, query.filter)
-        fitting = found if query.is_brief else await self._fitting(record.plan, found)
-        if len(fitting) < len(found):
-            after = fitting[-1]
+        if query.sort:
+            ranked, after = await self._sorted(record.plan, query, query.sort, most)
+        else:
+            found, last = await self._found(record.plan, _page(record.plan, query, most), query.filter)
+            ranked, after = [(0.0, key) for key in found], None if last is None else (0.0, last)
+        keys = [key for _, key in ranked]
+        fitting = keys if query.is_brief else await self._fitting(record.plan, keys)
+        if len(fitting) < len(keys):
+            after = ranked[len(fitting) - 1]
         scored = await self.answers.read(query.run_id, fitting, is_brief=query.is_brief)
-        token = "" if after is None else key_token(_LIST, after)
+        token = "" if after is None else _token(query.sort, after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
     async def _found(
@@ -119,6 +131,32 @@ class ListOutcomes:
                 return found, None if is_end else last
             window = replace(window, after=last, most=_next_size(window.most, matched.judged))
 
+    async def _sorted(
+        self, plan: RunPlan, query: OutcomeQuery, sort: AnswerSort, most: int
+    ) -> tuple[Sequence[SortedKey], SortedKey | None]:
+        """The page in the order of a value, and after which of them the next one begins, as `_found`.
+
+        Texts are looked for in the order too: one read of all values gives as many keys as can be judged.
+        """
+        samples = _samples(plan, query.task)
+        if len(samples) * plan.rollouts > MAX_SORTED:
+            raise TooManyToSort(run_id=plan.run_id, limit=MAX_SORTED)
+        wanted = AnswerMatch(query.filter, score_keys([plan], query.filter, sort)[0], query.status)
+        has_texts = bool(query.filter.row_id or query.filter.text)
+        size = MAX_WINDOW if has_texts else most
+        after = read_page_token(_list(sort), query.page_token, _sorted_key) if query.page_token else None
+        scan = SortedScan(plan.run_id, samples, sort, after, size)
+        ranked = await self.answers.sorted_keys(scan, wanted)
+        if not has_texts:
+            return ranked, ranked[-1] if len(ranked) == size else None
+        keys = [key for _, key in ranked]
+        matched = await self.answers.match(plan.run_id, keys, wanted, _SORTED_WINDOW_BYTES)
+        found = [ranked[index] for index in matched.indexes]
+        if len(found) > most:
+            return found[:most], found[most - 1]
+        is_end = len(ranked) < size and matched.judged == len(ranked)
+        return found, None if is_end else ranked[matched.judged - 1]
+
     async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
         """The first outcomes that with their samples make one message: at least one, however large."""
         outcomes = await self.answers.weights(plan.run_id, found)
@@ -146,15 +184,37 @@ class ListOutcomes:
 
 
 def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
-    first, before = 0, plan.end_sample
-    if query.task:
-        task = plan.tasks[task_index(plan, query.task)]
-        first, before = task.first_sample, task.end_sample
+    samples = _samples(plan, query.task)
     sample, rollout = query.first
     # The key before the first one. Rollouts start at 0, so -1 comes before all outcomes of a sample.
-    start = (sample, rollout - 1) if sample >= first else (first, -1)
+    start = (sample, rollout - 1) if sample >= samples.start else (samples.start, -1)
     after = read_key_token(_LIST, query.page_token, first=start)
-    return OutcomePage(query.run_id, after, before, most, query.status)
+    return OutcomePage(query.run_id, after, samples.stop, most, query.status)
+
+
+def _samples(plan: RunPlan, task: str) -> range:
+    """The samples of a task; "" for all of the run."""
+    if not task:
+        return range(plan.end_sample)
+    chosen = plan.tasks[task_index(plan, task)]
+    return range(chosen.first_sample, chosen.end_sample)
+
+
+def _token(sort: AnswerSort | None, after: SortedKey) -> str:
+    value, key = after
+    return write_page_token(_list(sort), repr(value), *key) if sort else key_token(_LIST, key)
+
+
+def _list(sort: AnswerSort) -> str:
+    """The name of the list in page tokens: a token of another order is refused."""
+    return f"{_LIST} by {sort.value}{' down' if sort.is_descending else ''}"
+
+
+def _sorted_key(parts: list[str]) -> SortedKey:
+    value, sample, rollout = float(parts[0]), *map(int, parts[1:])
+    if not (math.isfinite(value) and 0 <= sample < MAX_NUMBER and 0 <= rollout < MAX_NUMBER):
+        raise ValueError("no list has such a key")
+    return value, (sample, rollout)
 
 
 def _located(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.results.answers.answer_filter import AnswerMatch
+from services.results.answers.answer_filter import AnswerMatch, AnswerSort
 from services.results.answers.golden import GoldenAnswer, MarkChange
 from services.results.answers.side_by_side import Placed, SamePosition
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -22,6 +22,21 @@ class KeyScan:
     is_golden: bool = False
 
 
+# The value that an outcome is sorted by, negative where the largest come first, and its key.
+SortedKey = tuple[float, OutcomeKey]
+
+
+@dataclass(frozen=True, slots=True)
+class SortedScan:
+    """Outcomes of a range of samples in the order of a value, after one of them; None begins at the first."""
+
+    run_id: str
+    samples: range
+    sort: AnswerSort
+    after: SortedKey | None
+    most: int
+
+
 @dataclass(frozen=True, slots=True)
 class Matched:
     """Indexes in a list of keys that match; only the first `judged` of the list were looked at."""
@@ -35,6 +50,13 @@ class AnswerStore(Protocol):
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
         """Keys in order, also of outcomes that count no more."""
+        ...
+
+    async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
+        """Those in order that count and match, whatever their texts and the ids of their rows are.
+
+        Reads the range as a whole, so what a call costs grows with it.
+        """
         ...
 
     async def match(

@@ -1,5 +1,6 @@
 """Recorded answers in Postgres: searched, read beside their samples, and marked as golden."""
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 
 import asyncpg
@@ -8,7 +9,7 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
 from services.results.answers.errors import FailureNotGolden, NoSuchAnswer
 from services.results.answers.golden import GoldenAnswer, MarkChange
-from services.results.answers.ports import KeyScan, Matched
+from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import Placed, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
@@ -31,6 +32,29 @@ class PostgresAnswers:
         rows = await self._session.fetch(name, scan.run_id, *scan.after, scan.before_sample, scan.most)
         return [(row["sample"], row["rollout"]) for row in rows]
 
+    async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
+        chosen, (value, key) = wanted.filter, scan.after or (-math.inf, (0, 0))
+        rows = await self._session.fetch(
+            "sort_outcomes",
+            scan.run_id,
+            scan.samples.start,
+            scan.samples.stop,
+            scan.sort.value,
+            -1.0 if scan.sort.is_descending else 1.0,
+            value,
+            *key,
+            scan.most,
+            wanted.status,
+            chosen.failure_class,
+            wanted.metrics,
+            chosen.min_score,
+            chosen.max_score,
+            chosen.min_characters,
+            chosen.max_characters,
+            chosen.is_golden,
+        )
+        return [(row["value"], (row["sample"], row["rollout"])) for row in rows]
+
     async def match(
         self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
     ) -> Matched:
@@ -49,6 +73,7 @@ class PostgresAnswers:
             chosen.min_characters,
             chosen.max_characters,
             chosen.is_golden,
+            chosen.failure_class,
         )
         return Matched(row["indexes"], row["judged"]) if row else Matched((), 0)
 

@@ -12,7 +12,50 @@ WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sa
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden)
+-- name: sort_outcomes: Return keys of outcomes in the order of a value, with the value ($1 run, $2 first sample, $3 end, exclusive, $4 sample, score, length or time, $5 1, or -1 for the largest first, $6 to $8 value, sample and rollout that they come after, $9 rows, $10 status or null, $11 failure class or null, $12 metric of each task, $13 least score, $14 most, $15 least characters, $16 most, $17 whether golden)
+-- No index: each would make every recorded outcome cost more, for a list that is seldom looked at. All outcomes of the range are
+-- read, and the first rows of the order are kept.
+SELECT sample, rollout, value
+FROM (
+    SELECT
+        sample, rollout, $5::double precision * CASE $4::text
+            WHEN 'score' THEN score WHEN 'length' THEN characters WHEN 'time' THEN seconds ELSE sample
+        END AS value
+    FROM (
+        SELECT
+            sample, rollout,
+            CASE
+                WHEN jsonb_typeof(scores -> ($12::text[])[task_index + 1]) = 'number'
+                    THEN (scores ->> ($12::text[])[task_index + 1])::double precision
+            END AS score,
+            CASE
+                WHEN status <> 'failed' OR failure_class = 'scoring'
+                    THEN char_length(CASE WHEN answer_text = '' THEN prediction ELSE answer_text END)
+            END AS characters,
+            CASE WHEN status <> 'failed' AND NOT is_reused THEN total_seconds END AS seconds
+        FROM current_outcomes AS o
+        WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint
+            AND ($10::outcome_status IS NULL OR status = $10::outcome_status)
+            AND ($11::failure_class IS NULL OR failure_class = $11::failure_class)
+            AND (NOT $17::boolean OR EXISTS (
+                SELECT FROM golden_answers AS g WHERE g.run_id = $1::uuid AND g.sample = o.sample AND g.rollout = o.rollout
+            ))
+    ) AS known
+    WHERE (
+            ($13::double precision IS NULL AND $14::double precision IS NULL)
+            OR score BETWEEN coalesce($13::double precision, '-infinity') AND coalesce($14::double precision, 'infinity')
+        )
+        AND (
+            ($15::integer IS NULL AND $16::integer IS NULL)
+            OR characters BETWEEN coalesce($15::integer, 0) AND coalesce($16::integer, 2147483647)
+        )
+) AS ranked
+-- Outcomes without the value have a null here.
+WHERE (value, sample, rollout) > ($6::double precision, $7::bigint, $8::integer)
+ORDER BY value, sample, rollout
+LIMIT $9::integer;
+
+-- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden, $14 failure class or null)
 SELECT
     coalesce(array_agg(ordinal - 1 ORDER BY ordinal) FILTER (WHERE is_match), '{}') AS indexes,
     count(is_match) AS judged
@@ -22,6 +65,7 @@ FROM (
         CASE WHEN bytes_before < $4::bigint THEN coalesce(
             (status <> 'failed' OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
             AND ($5::outcome_status IS NULL OR status = $5::outcome_status)
+            AND ($14::failure_class IS NULL OR failure_class = $14::failure_class)
             AND (
                 ($9::double precision IS NULL AND $10::double precision IS NULL)
                 OR score BETWEEN coalesce($9::double precision, '-infinity') AND coalesce($10::double precision, 'infinity')
@@ -52,7 +96,7 @@ FROM (
         ) END AS is_match
     FROM (
         SELECT
-            asked.ordinal, asked.sample, asked.rollout, o.status, o.epoch,
+            asked.ordinal, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch,
             o.status <> 'failed' OR o.failure_class = 'scoring' AS is_answered, s.row_id, s.doc_id,
             s.prompt_text, s.prompt_messages, o.body_json,
             CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,

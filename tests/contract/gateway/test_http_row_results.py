@@ -7,6 +7,7 @@ import pytest
 
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from tests.fakes.gateway.dataset_runs import recorded, shown_id, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
@@ -127,15 +128,18 @@ async def test_filters_reach_results_as_they_are(harness: GatewayHarness) -> Non
         "min_length": "1",
         "max_length": "9",
         "golden": "true",
+        "sort": "time",
+        "descending": "true",
     }
     assert (await call(harness, "GET", f"{API}/{shown_id(run)}/results", params=query))[0] == 200
     [asked] = harness.results.outcomes_asked
     assert asked.status == outcome_pb2.OUTCOME_STATUS_SCORED
+    assert (asked.sort, asked.is_descending) == (results_pb2.OUTCOME_SORT_TIME, True)
     chosen = asked.filter
     assert (chosen.row_id, chosen.text, chosen.metric) == ("r1", "50%_é", "rouge")
     assert (chosen.HasField("min_score"), chosen.min_score, chosen.max_score) == (True, 0.0, 0.5)
     assert (chosen.min_characters, chosen.max_characters, chosen.is_golden) == (1, 9, True)
-    for wrong in ("min_score=nan", "min_length=-1", "limit=1001", "status=lost", "nonsense=1"):
+    for wrong in ("min_score=nan", "min_length=-1", "limit=1001", "status=lost", "sort=size", "nonsense=1"):
         assert (await call(harness, "GET", f"{API}/{shown_id(run)}/results?{wrong}"))[0] == 422
 
 

@@ -33,7 +33,7 @@ HOT = {
     "list_golden_keys": f"{RUN}, 5000, 0, 20000, 512",
     "find_golden": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1000000, NULL, 'i', 'p', '{{a}}', 0, 1, 0, 9, true",
+    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', '{{a}}', 0, 1, 0, 9, true, NULL",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes_briefly": f"{RUN}, {POSITIONS}, {POSITIONS}",

@@ -62,3 +62,23 @@ async def test_filter_is_in_the_address_and_back_restores_the_list(site: Site) -
         await page.get_by_role("radio", name="failed", exact=True).check()
         await page.wait_for_url("**/results?status=failed")
         assert opened.complaints == []
+
+
+async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(f"/runs/{site.runs[0]}/results?task=sentiment")
+        outcomes = page.locator("table.answers td .outcome")
+        await page.get_by_role("link", name="Outcome").click()
+        await page.wait_for_url("**/results?task=sentiment&sort=score")
+        await expect(outcomes.first).to_have_text("wrong")
+        await expect(page.locator("th[aria-sort='ascending']")).to_contain_text("Outcome")
+        await page.get_by_role("link", name="Outcome").click()
+        await page.wait_for_url("**sort=-score")
+        await expect(outcomes.first).to_have_text("right")
+        await page.locator("select[name=sort]").select_option("-time")
+        await page.wait_for_url("**sort=-time")
+        await expect(page.locator("th[aria-sort='descending']")).to_contain_text("Time")
+        assert opened.complaints == []
+    path = f"/runs/{site.runs[0]}/results?sort=-time"
+    await site.check_in_every_look(path, "answers-sorted", until="table.answers a")

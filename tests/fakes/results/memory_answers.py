@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from proctor.values.outcome import Answer, Failure
-from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
-from services.results.answers.ports import KeyScan, Matched
+from proctor.values.outcome import Answer, Failure, FailureClass
+from services.results.answers.answer_filter import AnswerFilter, AnswerMatch, SortValue
+from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.samples.sample import StoredSample
 from tests.fakes.results.memory_results import MemoryRows
@@ -29,6 +29,17 @@ class MemoryAnswers:
             and (not scan.is_golden or one.key in self.marked)
         ]
         return keys[: scan.most]
+
+    async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
+        keyed = AnswerMatch(replace(wanted.filter, row_id="", text=""), wanted.metrics, wanted.status)
+        ranked = [
+            (-value if scan.sort.is_descending else value, one.key[1:])
+            for one in self._rows.counted(scan.run_id)
+            if one.outcome.sample in scan.samples
+            and self._matches(keyed, one, self._sample(one))
+            and (value := _value(scan.sort.value, one, wanted)) is not None
+        ]
+        return [one for one in sorted(ranked) if scan.after is None or one > scan.after][: scan.most]
 
     async def match(
         self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
@@ -74,12 +85,29 @@ class MemoryAnswers:
         texts = [text.casefold() for text in (_said(one), *_reported(one), *_asked(sample))]
         return (
             wanted.status in (None, one.status)
+            and chosen.failure_class in (None, _failure_class(one))
             and (not chosen.is_golden or one.key in self.marked)
             and chosen.row_id.casefold() in (sample.row_id or str(sample.doc_id)).casefold()
             and any(chosen.text.casefold() in text for text in texts)
             and _has_score(chosen, one.scores.get(wanted.metrics[one.task_index] or ""))
             and _has_length(chosen, one)
         )
+
+
+def _value(sort: SortValue, one: ScoredOutcome, wanted: AnswerMatch) -> float | None:
+    score = one.scores.get(wanted.metrics[one.task_index] or "")
+    has_time = isinstance(one.outcome.result, Answer) and not one.is_reused
+    values: dict[SortValue, float | None] = {
+        SortValue.SAMPLE: float(one.outcome.sample),
+        SortValue.SCORE: score if isinstance(score, float) else None,
+        SortValue.LENGTH: float(len(_said(one))) if one.outcome.answer else None,
+        SortValue.TIME: one.outcome.timing.total_seconds if has_time else None,
+    }
+    return values[sort]
+
+
+def _failure_class(one: ScoredOutcome) -> FailureClass | None:
+    return one.outcome.result.failure_class if isinstance(one.outcome.result, Failure) else None
 
 
 def _said(one: ScoredOutcome) -> str:

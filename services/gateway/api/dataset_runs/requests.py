@@ -196,6 +196,11 @@ class AnswerParameters:
     status: Literal["answered", "scored", "unparsed", "failed"] | None = None
     limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100
     cursor: Cursor = ""
+    sort: Annotated[
+        Literal["score", "length", "time"] | None,
+        Query(description="Answers without the value are left out; refused for over 1,500,000 answers"),
+    ] = None
+    descending: bool = False
 
     def to_proto(self, run_id: str) -> results_pb2.ListOutcomesRequest:
         return results_pb2.ListOutcomesRequest(
@@ -204,9 +209,11 @@ class AnswerParameters:
             page_token=self.cursor,
             status=_STATUSES[self.status] if self.status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED,
             filter=self.conditions.filter,
+            sort=value_of(results_pb2.OutcomeSort, self.sort or "", unset=""),
+            is_descending=self.descending,
         )
 
     def check_none(self) -> None:
         """Raises `FileIsWhole`: a filtered file could be mistaken for all answers."""
-        if self.status or self.cursor or self.conditions.filter:
-            raise FileIsWhole(parameters="cursor and the filters")
+        if self.status or self.cursor or self.sort or self.conditions.filter:
+            raise FileIsWhole(parameters="cursor, sort and the filters")

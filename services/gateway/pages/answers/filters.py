@@ -8,6 +8,7 @@ from fastapi import Query
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.wire.enums import value_of, words_of
 
 PAGE_SIZE = 50
 _INT32_MAX = 2**31 - 1
@@ -17,6 +18,25 @@ _STATUSES = {
     "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
     "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
 }
+_SORTS = {
+    "id": results_pb2.OUTCOME_SORT_SAMPLE,
+    "score": results_pb2.OUTCOME_SORT_SCORE,
+    "length": results_pb2.OUTCOME_SORT_LENGTH,
+    "time": results_pb2.OUTCOME_SORT_TIME,
+}
+# Orders that are offered, by their names in the address; a minus puts the largest first.
+SORTS = {
+    "": "rows in their order",
+    "-id": "last row first",
+    "score": "lowest score first",
+    "-score": "highest score first",
+    "-length": "longest answer first",
+    "length": "shortest answer first",
+    "-time": "slowest first",
+    "time": "fastest first",
+}
+_KNOWN_SORTS = frozenset({*SORTS, "id"})
+FAILURES = tuple(words_of(outcome_pb2.FailureClass))
 # Bounds of the score that have a name, beside those that are entered.
 _RIGHT, _WRONG = "right", "wrong"
 
@@ -27,8 +47,8 @@ _Text = Annotated[str, Query(max_length=_LONGEST)]
 class AnswerFilters:
     """Values that cannot be read are ignored, so that old links stay valid.
 
-    `row_id` and `text` are substrings. `golden` is "1" for only golden answers. `after` is a page token, and
-    `row` the key of the answer that is shown in full.
+    `row_id` and `text` are substrings. `golden` is "1" for only golden answers, `failure` a class. `after`
+    is a page token, and `row` the key of the answer that is shown in full.
     """
 
     status: _Text = ""
@@ -42,6 +62,8 @@ class AnswerFilters:
     min_length: _Text = ""
     max_length: _Text = ""
     golden: _Text = ""
+    failure: _Text = ""
+    sort: _Text = ""
     after: _Text = ""
     row: _Text = ""
     # A sample where the list begins: links to one answer have it.
@@ -60,6 +82,8 @@ class AnswerFilters:
             "min_length": self.min_length if _length(self.min_length) is not None else "",
             "max_length": self.max_length if _length(self.max_length) is not None else "",
             "golden": "1" if self.golden == "1" else "",
+            "failure": self.failure if self.failure in FAILURES else "",
+            "sort": self.sort if self.sort in _KNOWN_SORTS else "",
             "after": self.after,
             "row": self.row,
             "from": self.begin if _length(self.begin) is not None else "",
@@ -75,6 +99,8 @@ class AnswerFilters:
             status=_STATUSES.get(self.status, outcome_pb2.OUTCOME_STATUS_UNSPECIFIED),
             filter=self._filter(),
             first_sample=_length(self.begin) or 0,
+            sort=_SORTS.get(self.sort.removeprefix("-"), results_pb2.OUTCOME_SORT_UNSPECIFIED),
+            is_descending=self.sort.startswith("-"),
         )
 
     def _filter(self) -> results_pb2.OutcomeFilter | None:
@@ -93,6 +119,9 @@ class AnswerFilters:
             min_characters=_length(self.min_length),
             max_characters=_length(self.max_length),
             is_golden=self.golden == "1",
+            failure_class=value_of(
+                outcome_pb2.FailureClass, self.failure if self.failure in FAILURES else "", unset=""
+            ),
         )
         return chosen if chosen.ListFields() else None
 

@@ -10,11 +10,12 @@ from proctor.wire.values import USAGE
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.http.presentation import optional
 from services.gateway.pages.answer_marks import GoldenView, outcome_mark
+from services.gateway.pages.answers.filters import FAILURES, SORTS
 from services.gateway.pages.runs_table import RunRow
 
 _GLIMPSE = 120
 # Filters that the form shows folded.
-_RARE = frozenset({"metric", "min_score", "max_score", "min_length", "max_length", "golden"})
+_RARE = frozenset({"metric", "min_score", "max_score", "min_length", "max_length", "golden", "failure"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,31 @@ class AnswersView:
         return self.get("task") or (self.tasks[0] if len(self.tasks) == 1 else "")
 
     @property
+    def sorts(self) -> Mapping[str, str]:
+        """The orders that are offered, in words."""
+        return SORTS
+
+    @property
+    def failures(self) -> Sequence[str]:
+        return FAILURES
+
+    @property
+    def leaves_out(self) -> bool:
+        """Answers without the value that the list is sorted by are not on it."""
+        return self.get("sort").removeprefix("-") in {"score", "length", "time"}
+
+    def sort_link(self, name: str, first: str) -> str:
+        """The list sorted by a column: `first` is the order of the first click, and the second turns it."""
+        turned = name if first.startswith("-") else f"-{name}"
+        return self.link(sort=turned if self.get("sort") == first else first)
+
+    def aria_sort(self, name: str) -> str:
+        """The direction in which the list is sorted by a column, as ARIA names it."""
+        return {name: "ascending", f"-{name}": "descending"}.get(self.get("sort"), "none")
+
+    @property
     def is_filtered(self) -> bool:
-        return bool(self.filters.keys() - {"after", "row", "from"})
+        return bool(self.filters.keys() - {"after", "row", "from", "sort"})
 
     @property
     def has_rare_filters(self) -> bool:

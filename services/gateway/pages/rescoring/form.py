@@ -9,6 +9,7 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2, summary_pb2
 from services.common.errors import DomainError
 from services.gateway.http.presentation import json_text
+from services.gateway.pages.rescoring.errors import RescoreFaults
 
 OWN = "own"
 _NONE = "none"
@@ -55,14 +56,6 @@ _TEXT_METRICS = (
     "pearson",
     "spearman",
 )
-
-
-class RescoreFaults(Exception):
-    """Sentences by field; "" has those of the whole form."""
-
-    def __init__(self, faults: Mapping[str, str]) -> None:
-        super().__init__("; ".join(faults.values()))
-        self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)

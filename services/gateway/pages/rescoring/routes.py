@@ -11,7 +11,8 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import BackendCalls, Backends
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.rescoring.form import RescoreFaults, RescoreForm, faults_of_refusal
+from services.gateway.pages.rescoring.errors import RescoreFaults
+from services.gateway.pages.rescoring.form import RescoreForm, faults_of_refusal
 from services.gateway.pages.rescoring.view import chosen_task, rescore_view
 from services.gateway.pages.runs_table import run_row
 
