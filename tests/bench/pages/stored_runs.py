@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import asyncpg
-
 from services.results.postgres import SCHEMA as RESULTS
 from services.scheduler.postgres import SCHEMA as SCHEDULER
+from tests.bench.pages.copied_rows import FILL_SECONDS, connected, copy_of
+from tests.bench.pages.stored_rollouts import StoredRollouts, store_rollouts
 from tests.bench.results.exporting import fill
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
@@ -18,7 +18,6 @@ from tests.harness.stack_harness import StackHarness
 RUNS = int(os.environ.get("PROCTOR_PAGES_RUNS", "10000"))
 SAMPLES = int(os.environ.get("PROCTOR_PAGES_SAMPLES", "1000000"))
 MODELS = 100
-FILL_SECONDS = 900.0
 
 # $RUNS copies of a run: newer ones have smaller numbers. Both databases make the same ids.
 COPIES = f"""
@@ -60,6 +59,7 @@ class StoredRuns:
 
     pair: tuple[str, str]
     large: str
+    rollouts: StoredRollouts
 
 
 async def store_runs(stack: StackHarness, pair: tuple[str, str]) -> StoredRuns:
@@ -68,7 +68,7 @@ async def store_runs(stack: StackHarness, pair: tuple[str, str]) -> StoredRuns:
     await _copied(stack, RESULTS, OF_RESULTS, pair[0])
     await _copied(stack, SCHEDULER, OF_SCHEDULER, pair[0])
     large = await fill(stack, SAMPLES)
-    connection = await _connected(stack, RESULTS)
+    connection = await connected(stack, RESULTS)
     await connection.execute(
         """
         INSERT INTO run_summaries (run_id, epoch, summary)
@@ -79,17 +79,18 @@ async def store_runs(stack: StackHarness, pair: tuple[str, str]) -> StoredRuns:
         large.run_id,
     )
     await connection.close()
-    connection = await _connected(stack, SCHEDULER)
+    connection = await connected(stack, SCHEDULER)
     changes = {"run_id": f"'{large.run_id}'::uuid", "request_id": "NULL", "total": str(SAMPLES)}
-    await connection.execute(await _copy(connection, SCHEDULER, "runs", changes, pair[0], "(SELECT) AS c"))
+    source = pair[0], "(SELECT) AS c"
+    await connection.execute(await copy_of(connection, SCHEDULER, "runs", changes, source))
     await connection.execute("VACUUM ANALYZE", timeout=FILL_SECONDS)
     await connection.close()
-    return StoredRuns(pair, large.run_id)
+    return StoredRuns(pair, large.run_id, await store_rollouts(stack, pair[0]))
 
 
 async def _worked_on(stack: StackHarness, pair: tuple[str, str]) -> None:
     async def is_done() -> bool:
-        connection = await _connected(stack, RESULTS)
+        connection = await connected(stack, RESULTS)
         left = await connection.fetchval(
             """
             SELECT count(*) FROM run_records AS r JOIN closed_runs AS c USING (run_id)
@@ -106,39 +107,10 @@ async def _worked_on(stack: StackHarness, pair: tuple[str, str]) -> None:
 async def _copied(
     stack: StackHarness, schema: str, tables: Mapping[str, Mapping[str, str]], run_id: str
 ) -> None:
-    connection = await _connected(stack, schema)
+    connection = await connected(stack, schema)
     await connection.execute(COPIES)
     for table, changes in tables.items():
-        statement = await _copy(connection, schema, table, changes, run_id, "copies AS c")
+        statement = await copy_of(connection, schema, table, changes, (run_id, "copies AS c"))
         await connection.execute(statement, timeout=FILL_SECONDS)
     await connection.execute("VACUUM ANALYZE", timeout=FILL_SECONDS)
     await connection.close()
-
-
-async def _copy(  # noqa: PLR0917  # parts of one statement
-    connection: asyncpg.Connection,
-    schema: str,
-    table: str,
-    changes: Mapping[str, str],
-    run_id: str,
-    copies: str,
-) -> str:
-    columns = [
-        row["column_name"]
-        for row in await connection.fetch(
-            """
-            SELECT column_name FROM information_schema.columns
-            WHERE table_schema = $1 AND table_name = $2 AND is_generated = 'NEVER'
-            """,
-            schema,
-            table,
-        )
-    ]
-    values = ", ".join(changes.get(column, f't."{column}"') for column in columns)
-    named = ", ".join(f'"{column}"' for column in columns)
-    source = f"{table} AS t, {copies}"
-    return f"INSERT INTO {table} ({named}) SELECT {values} FROM {source} WHERE t.run_id = '{run_id}'"
-
-
-async def _connected(stack: StackHarness, schema: str) -> asyncpg.Connection:
-    return await asyncpg.connect(stack.stack.postgres_dsn, server_settings={"search_path": schema})
