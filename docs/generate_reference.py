@@ -23,7 +23,7 @@ from proctor.stack.pools import REMOTE_PROVIDERS  # noqa: E402
 from services.common.errors import DomainError, ErrorKind  # noqa: E402
 from services.common.grpc.errors import CODES  # noqa: E402
 from services.common.metrics import BatchHistogram  # noqa: E402
-from services.gateway.errors.http_handlers import http_status  # noqa: E402
+from services.gateway.http.error_handlers import http_status  # noqa: E402
 from services.gateway.settings import GatewaySettings  # noqa: E402
 from services.results.settings import ResultsSettings  # noqa: E402
 from services.scheduler.settings import SchedulerSettings  # noqa: E402

@@ -15,10 +15,7 @@ from services.gateway.backends.calls import RESULTS, SCHEDULER, SENT_ONCE, Resul
 from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
-from services.gateway.pages.asset_files import Assets
-from services.gateway.pages.html import Html
-from services.gateway.pages.runs.live import LiveRuns
-from services.gateway.paths import (
+from services.gateway.http.paths import (
     DATASETS_PAGE,
     FILES,
     ROLLOUT_TASKS,
@@ -27,6 +24,9 @@ from services.gateway.paths import (
     SUITES,
     UPLOADS,
 )
+from services.gateway.pages.asset_files import Assets
+from services.gateway.pages.html import Html
+from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.app import HttpParts, PageParts, http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.server.middleware import BodyLimit

@@ -1,9 +1,11 @@
-"""Ports stand in the `ports.py` of their topic, errors in its `errors.py`, where a reader looks for them."""
+"""Ports stand in the `ports.py` of their topic, errors in its `errors.py`; the tops of services are alike."""
 
 import ast
 import builtins
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import pytest
 
 from tests.contract.test_code_budgets import ROOT, SOURCE, own_files, parsed
 
@@ -12,6 +14,9 @@ BUILT_IN_ERRORS = frozenset(
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, BaseException)
 )
+# What stands at the top of each service beside topics. `postgres` names the schema and loads its queries.
+TOP = {"__main__", "settings", "wiring", "metrics"}
+TOP_OF_SCHEMA = TOP | {"postgres"}
 # They have no use cases and so no ports: a protocol stands beside the function that takes it, that of a clock
 # beside the clocks.
 LIBRARIES = ("proctor", "services/common")
@@ -83,6 +88,13 @@ def test_an_error_stands_in_errors_unless_it_is_private_to_its_module() -> None:
         if each.name in errors and not each.name.startswith("_")
     ]
     assert misplaced == []
+
+
+@pytest.mark.parametrize("service", ["gateway", "scheduler", "worker", "results"])
+def test_the_top_of_a_service_has_the_same_files_as_the_others(service: str) -> None:
+    folder = ROOT / "services" / service
+    expected = TOP_OF_SCHEMA if (folder / "migrations").is_dir() else TOP
+    assert {path.stem for path in folder.glob("*.py")} == expected
 
 
 def test_a_private_class_is_taken_by_no_other_module() -> None:

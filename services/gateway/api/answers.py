@@ -25,13 +25,13 @@ from services.gateway.api.dataset_runs.schemas import (
 )
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
-from services.gateway.errors.api_errors import benchmark_id, run_id_of, with_parameter_names
-from services.gateway.errors.gateway_errors import DatasetRunNotPlanned, EmptyId
-from services.gateway.errors.http_problem import Described, problems
+from services.gateway.http.api_errors import benchmark_id, run_id_of, with_parameter_names
 from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
+from services.gateway.http.errors import DatasetRunNotPlanned, EmptyId
 from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.paths import DATASET_RUNS
 from services.gateway.http.presentation import json_value, present
-from services.gateway.paths import DATASET_RUNS
+from services.gateway.http.problem import Described, problems
 
 # Six ids of 35 characters each, with room for spaces.
 _MAX_IDS_CHARACTERS = 1024

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import attachment
 from services.gateway.http.parameters import JSON_INT_MAX, Text
+from services.gateway.http.paths import ARTIFACTS
 from services.gateway.http.presentation import present
-from services.gateway.paths import ARTIFACTS
+from services.gateway.http.problem import Described, problems
 
 router = APIRouter(tags=["rollouts"])
 _CONTENT: Described = {200: {"description": "The artifact", "content": {"application/octet-stream": {}}}}

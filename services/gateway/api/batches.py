@@ -15,9 +15,9 @@ from services.gateway.api.openai import (
 )
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import openai_problems
 from services.gateway.http.parameters import Text
-from services.gateway.paths import BATCHES
+from services.gateway.http.paths import BATCHES
+from services.gateway.http.problem import openai_problems
 
 BatchIdPath = Annotated[Text, Path(description='"batch_…"', max_length=255)]
 BatchPageSize = Annotated[int, Query(ge=1, le=100)]

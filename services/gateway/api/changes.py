@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from proctor.v1 import change_pb2, run_pb2
 from proctor.v1 import change_service_pb2 as messages
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
+from services.gateway.http.paths import CHANGES
 from services.gateway.http.presentation import present
-from services.gateway.paths import CHANGES
+from services.gateway.http.problem import problems
 
 PageSize = Annotated[int, Query(ge=1, le=500)]
 Cursor = Annotated[Text, Query(description="next_cursor of the previous page")]

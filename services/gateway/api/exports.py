@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.wire.enums import value_of
 from services.gateway.backends.calls import Results, ResultsCalls
-from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import (
     ContentConditions,
     Download,
@@ -23,7 +22,8 @@ from services.gateway.http.downloads import (
     file_response,
 )
 from services.gateway.http.parameters import JobId
-from services.gateway.paths import BENCHMARKING
+from services.gateway.http.paths import BENCHMARKING
+from services.gateway.http.problem import Described, problems
 
 ExportFormatName = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
 _MEDIA_TYPES = (

@@ -18,10 +18,10 @@ from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
 from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
+from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional, present
-from services.gateway.paths import BENCHMARKING
+from services.gateway.http.problem import problems
 
 _METRIC = (
     "accuracy, score (the mean of each task's main metric), or any metric of the suite; "

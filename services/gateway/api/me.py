@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from services.gateway.auth.identity import Caller
-from services.gateway.paths import ME
+from services.gateway.http.paths import ME
 
 
 class Me(BaseModel):

@@ -14,11 +14,11 @@ from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from proctor.values.names.model_name import name_of, provider_of, split_model
 from services.gateway.api.openai import ModelObject, ModelObjects
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.errors.gateway_errors import AmbiguousModel, NoSuchModel
-from services.gateway.errors.http_problem import openai_problems, problems
+from services.gateway.http.errors import AmbiguousModel, NoSuchModel
 from services.gateway.http.parameters import Text
+from services.gateway.http.paths import ADMIN, MODELS, OPENAI_MODELS
 from services.gateway.http.presentation import optional, present
-from services.gateway.paths import ADMIN, MODELS, OPENAI_MODELS
+from services.gateway.http.problem import openai_problems, problems
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 ProviderQuery = Annotated[

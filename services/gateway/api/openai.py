@@ -12,7 +12,7 @@ from proctor.values.openai import BatchUsage
 from proctor.values.run import WINDOW_PATTERN
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
-from services.gateway.errors.gateway_errors import FileFault, fault_count_text
+from services.gateway.http.errors import FileFault, fault_count_text
 from services.gateway.http.parameters import NO_NUL, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present
 

@@ -16,10 +16,10 @@ from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
+from services.gateway.http.paths import QUEUE
 from services.gateway.http.presentation import benchmark_of, condition_of, present
-from services.gateway.paths import QUEUE
+from services.gateway.http.problem import problems
 
 # The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
 _MAX_STORED = 2**50

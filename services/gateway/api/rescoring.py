@@ -10,10 +10,10 @@ from proctor.v1 import sample_pb2
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends.calls import ResultsCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId, RequestBody, Text
+from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import json_text, present
-from services.gateway.paths import BENCHMARKING
+from services.gateway.http.problem import problems
 
 router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 

@@ -12,10 +12,10 @@ from starlette.requests import Request
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
+from services.gateway.http.paths import ROLLOUT_TASKS
+from services.gateway.http.problem import problems
 from services.gateway.http.uploads import body_chunks, cut, media_type_of
-from services.gateway.paths import ROLLOUT_TASKS
 
 router = APIRouter(tags=["rollouts"])
 

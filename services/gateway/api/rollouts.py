@@ -21,10 +21,10 @@ from services.gateway.api.runs.requests import MaxCost, ModelFilter, Params, Pro
 from services.gateway.api.runs.schemas import JobListed
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.paths import ROLLOUTS
 from services.gateway.http.presentation import json_text, present
-from services.gateway.paths import ROLLOUTS
+from services.gateway.http.problem import problems
 
 router = APIRouter(prefix=ROLLOUTS, tags=["rollouts"])
 

@@ -7,10 +7,10 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import storage_service_pb2 as messages
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import Text
+from services.gateway.http.paths import STORAGE
 from services.gateway.http.presentation import present
-from services.gateway.paths import STORAGE
+from services.gateway.http.problem import problems
 
 UserName = Annotated[Text, Query(max_length=128, description="Name of a user; left out: the caller")]
 

@@ -14,7 +14,7 @@ from services.gateway.auth.identity import Identity
 from services.gateway.auth.permissions import Permission
 from services.gateway.auth.request_counts import Counted, RequestCounts
 from services.gateway.backends.calls import Scheduler
-from services.gateway.errors.gateway_errors import (
+from services.gateway.http.errors import (
     GatewayFull,
     GatewayHoldsTooMuch,
     NotForUsers,

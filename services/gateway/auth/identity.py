@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from proctor.values.run import LOCAL_USER, Principal, is_user_name
 from services.common.clock import Clock
-from services.gateway.errors.gateway_errors import (
+from services.gateway.http.errors import (
     InvalidUserName,
     KeyMissing,
     KeyUnknown,

@@ -6,7 +6,7 @@ A REST operation has the permission of the gRPC method that does its work.
 from collections.abc import Mapping
 from enum import StrEnum
 
-from services.gateway.paths import (
+from services.gateway.http.paths import (
     ARTIFACTS,
     ASSETS,
     BATCHES,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from services.gateway.errors.gateway_errors import MessageMissing, MessageTooSlow
+from services.gateway.http.errors import MessageMissing, MessageTooSlow
 
 # A suite with its data files is the largest; uploads come in chunks of 1 MiB.
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024

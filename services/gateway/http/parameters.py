@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from services.common.errors import RunNotFound
-from services.gateway.errors.api_errors import run_id_of
+from services.gateway.http.api_errors import run_id_of
 
 # Counts are int32 in the contract: protobuf refuses larger ones without naming the field.
 INT32_MAX = 2**31 - 1

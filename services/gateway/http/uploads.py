@@ -7,7 +7,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from services.gateway.errors.gateway_errors import BodyCutOff, MalformedForm
+from services.gateway.http.errors import BodyCutOff, MalformedForm
 
 FORM = "multipart/form-data"
 # RFC 2046, section 5.1.1.

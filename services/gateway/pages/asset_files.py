@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from services.gateway.paths import ASSETS
+from services.gateway.http.paths import ASSETS
 
 _FOLDER = Path(__file__).with_name("assets")
 _MEDIA_TYPES = {

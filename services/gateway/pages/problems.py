@@ -13,10 +13,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.errors.http_handlers import MEDIA_TYPE
+from services.gateway.http.error_handlers import MEDIA_TYPE
+from services.gateway.http.paths import is_page
 from services.gateway.pages.html import Html
 from services.gateway.pages.page import Page
-from services.gateway.paths import is_page
 
 # No inline scripts or styles: text of a model that slipped into a page as it is could not run.
 CONTENT_SECURITY_POLICY = (

@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from services.common.errors import DomainError
 from services.gateway.auth.identity import Identity
+from services.gateway.http.paths import KEY_COOKIE
 from services.gateway.pages.page import Notice, PageOf
-from services.gateway.paths import KEY_COOKIE
 
 # A key has no end of its own, so the browser forgets it after a month.
 _KEPT_SECONDS = 30 * 24 * 3600

@@ -34,9 +34,9 @@ from services.gateway.api.suites import routes as suites
 from services.gateway.auth.admission import Admission
 from services.gateway.backends.calls import Results, Scheduler
 from services.gateway.backends.health import BackendHealth, is_ready
-from services.gateway.errors.http_handlers import handle_problems
-from services.gateway.errors.http_problem import openai_problems, problems
+from services.gateway.http.error_handlers import handle_problems
 from services.gateway.http.parameters import known_parameters
+from services.gateway.http.problem import openai_problems, problems
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.problems import PageResponses

@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.errors.http_handlers import MEDIA_TYPE
-from services.gateway.paths import OPENAI, PROBES
+from services.gateway.http.error_handlers import MEDIA_TYPE
+from services.gateway.http.paths import OPENAI, PROBES
 
 _JSON = "application/json"
 _PROBLEM = {"$ref": "#/components/schemas/ProblemDetails"}

@@ -19,9 +19,9 @@ from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.permissions import Permission, route_permission
 from services.gateway.backends.calls import calling_for
-from services.gateway.errors.http_handlers import problem_of, problem_response
+from services.gateway.http.error_handlers import problem_of, problem_response
+from services.gateway.http.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
-from services.gateway.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 
 log = get_logger()
 

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.gateway.errors.http_handlers import plain_problem, problem_response
-from services.gateway.paths import PROBES, READING_METHODS, is_page
+from services.gateway.http.error_handlers import plain_problem, problem_response
+from services.gateway.http.paths import PROBES, READING_METHODS, is_page
 
 _ANY = "*"
 _CHECKED = ("http", "websocket")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from services.gateway.paths import KEY_COOKIE
+from services.gateway.http.paths import KEY_COOKIE
 from tests.contract.pages.shown_pages import show
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 

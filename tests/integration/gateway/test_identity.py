@@ -29,7 +29,7 @@ from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from services.common.grpc.principal import principal_of
 from services.gateway.auth.identity import Identity
-from services.gateway.errors.gateway_errors import InvalidUserName
+from services.gateway.http.errors import InvalidUserName
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call

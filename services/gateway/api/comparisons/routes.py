@@ -21,10 +21,10 @@ from services.gateway.api.comparisons.conclusions import (
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.suites.schemas import SuiteName
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import RequestBody, Text
+from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, present
-from services.gateway.paths import BENCHMARKING
+from services.gateway.http.problem import problems
 
 router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
 

@@ -22,7 +22,7 @@ from services.gateway.api.runs.requests import (
     StreamAnswers,
     check_nesting,
 )
-from services.gateway.errors.gateway_errors import FileIsWhole
+from services.gateway.http.errors import FileIsWhole
 from services.gateway.http.parameters import INT32_MAX, Count, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text
 

@@ -36,10 +36,10 @@ from services.gateway.api.exports import (
 )
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
-from services.gateway.errors.http_problem import problems
+from services.gateway.http.api_errors import benchmark_id, with_parameter_names
 from services.gateway.http.downloads import ContentConditions
-from services.gateway.paths import DATASET_RUNS
+from services.gateway.http.paths import DATASET_RUNS
+from services.gateway.http.problem import problems
 
 RequestKey = Annotated[
     uuid.UUID | None,

@@ -17,8 +17,8 @@ from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds,
 from services.gateway.api.runs.routes import duration_text
 from services.gateway.api.runs.schemas import EstimateShown, FigureShown, JobWait, TimingShown
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.errors.api_errors import benchmark_id
-from services.gateway.errors.gateway_errors import DatasetRunNotFound
+from services.gateway.http.api_errors import benchmark_id
+from services.gateway.http.errors import DatasetRunNotFound
 from services.gateway.http.parameters import BenchmarkRunId
 from services.gateway.http.presentation import json_value, moment, optional, present
 

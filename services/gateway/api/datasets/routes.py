@@ -15,11 +15,11 @@ from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.gateway_errors import DatasetRefused, FileFault
-from services.gateway.errors.http_problem import problems
+from services.gateway.http.errors import DatasetRefused, FileFault
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
+from services.gateway.http.paths import DATASETS, UPLOADS
 from services.gateway.http.presentation import Done, json_value, present
-from services.gateway.paths import DATASETS, UPLOADS
+from services.gateway.http.problem import problems
 
 DatasetFormatName = Literal["jsonl", "csv", "parquet"]
 _CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from services.gateway.errors.gateway_errors import MalformedForm, NoUploadName
+from services.gateway.http.errors import MalformedForm, NoUploadName
 from services.gateway.http.uploads import (
     FORM,
     FormPart,

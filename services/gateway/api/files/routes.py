@@ -23,7 +23,6 @@ from services.gateway.api.openai import (
 )
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.errors.http_problem import Described, openai_problems
 from services.gateway.http.downloads import (
     ContentConditions,
     FileHeaders,
@@ -33,7 +32,8 @@ from services.gateway.http.downloads import (
     file_response,
 )
 from services.gateway.http.parameters import Text
-from services.gateway.paths import FILES
+from services.gateway.http.paths import FILES
+from services.gateway.http.problem import Described, openai_problems
 
 # FastAPI cannot derive the description of a streamed body.
 _BODY = {

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.api.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
-from services.gateway.errors.gateway_errors import MalformedForm
+from services.gateway.http.errors import MalformedForm
 from services.gateway.http.uploads import (
     FORM,
     FormPart,

@@ -16,10 +16,10 @@ from services.gateway.api.runs.schemas import EstimateShown, JobPage, JobResults
 from services.gateway.api.suites.schemas import check_known_suite
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.errors.http_problem import problems
 from services.gateway.http.parameters import JobId
+from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import Done, optional, present
-from services.gateway.paths import BENCHMARKING
+from services.gateway.http.problem import problems
 
 _DURATIONS = (
     (60.0, "under 1 minute"),

@@ -24,12 +24,12 @@ from services.gateway.api.suites.schemas import (
 )
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
-from services.gateway.errors.http_problem import Described, problems
+from services.gateway.http.errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
 from services.gateway.http.parameters import INT32_MAX
+from services.gateway.http.paths import SUITES
 from services.gateway.http.presentation import Done, present
+from services.gateway.http.problem import Described, problems
 from services.gateway.http.uploads import media_type_of
-from services.gateway.paths import SUITES
 
 _JSON = "application/json"
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})

@@ -11,7 +11,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.names.suite_name import split_name
 from services.gateway.backends.calls import Scheduler
-from services.gateway.errors.gateway_errors import NoSuchSuite, SuiteVersionNamed
+from services.gateway.http.errors import NoSuchSuite, SuiteVersionNamed
 from services.gateway.http.parameters import Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_value, present
 

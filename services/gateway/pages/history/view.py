@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
 from proctor.wire.enums import word_of
+from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional
 from services.gateway.pages.filters import FilterChoices
-from services.gateway.paths import BENCHMARKING
 
 DAYS = 30
 MAX_DAYS = 3650

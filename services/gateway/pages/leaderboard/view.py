@@ -10,12 +10,12 @@ from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
+from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import moment
 from services.gateway.pages.filters import FilterChoices
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.leaderboard.pareto import ParetoView
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows, scale_of
-from services.gateway.paths import BENCHMARKING
 
 SCORINGS = words_of(run_pb2.ScoringMethod)
 # Models on the page, and those where all are asked for: as many as results lists.

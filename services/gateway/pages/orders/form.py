@@ -13,7 +13,7 @@ from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.names.model_name import split_model
 from services.common.errors import DomainError
 from services.gateway.api.runs.requests import RunRequest
-from services.gateway.pages.orders.errors import Faults, FormFaults
+from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.pages.orders.fields import NAMES
 from services.gateway.pages.text import entered
 

@@ -13,9 +13,9 @@ from proctor.v1.queue_service_pb2 import GetQueueRequest
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import optional
 from services.gateway.pages import text
-from services.gateway.pages.orders.errors import FormFaults
 from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
 from services.gateway.pages.orders.view import EarlierRun, Estimate, Listed, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf

@@ -8,8 +8,8 @@ from proctor.v1 import dataset_service_pb2, model_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority
+from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import moment, optional
-from services.gateway.pages.orders.errors import Faults
 from services.gateway.pages.orders.fields import ParameterField, fields_of, others_of
 from services.gateway.pages.orders.form import OrderForm
 

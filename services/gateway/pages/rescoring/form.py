@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2, summary_pb2
 from services.common.errors import DomainError
+from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import json_text
-from services.gateway.pages.rescoring.errors import RescoreFaults
 
 OWN = "own"
 _NONE = "none"
@@ -75,14 +75,14 @@ class RescoreForm:
         return f"{path}?{urlencode(kept)}" if kept else path
 
     def to_proto(self, run_id: str, task: str) -> rescore_pb2.RescoreTaskRequest:
-        """Raises RescoreFaults."""
+        """Raises FormFaults."""
         faults: dict[str, str] = {}
         options = _object(self.options, faults)
         filters = self._filters(faults)
         if options and not self.metric:
             faults["options"] = "Choose the metric that these options are for."
         if faults:
-            raise RescoreFaults(faults)
+            raise FormFaults(faults)
         metric = sample_pb2.MetricUse(name=self.metric, options_json=json_text(options) if options else "")
         return rescore_pb2.RescoreTaskRequest(
             run_id=run_id,

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from proctor.v1 import run_pb2, summary_pb2
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import BackendCalls, Backends
+from services.gateway.http.errors import FormFaults
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.rescoring.errors import RescoreFaults
 from services.gateway.pages.rescoring.form import RescoreForm, faults_of_refusal
 from services.gateway.pages.rescoring.view import chosen_task, rescore_view
 from services.gateway.pages.runs_table import run_row
@@ -58,7 +58,7 @@ async def rescore(  # noqa: PLR0913, PLR0917  # the fields of the form
         # All answers of the task are scored again before it returns.
         results = backends.results
         response = await results.rescoring.RescoreTask(request, timeout=results.long_call_seconds)
-    except RescoreFaults as error:
+    except FormFaults as error:
         faults, status = dict(error.faults), 422
     except DomainError as error:
         if error.kind not in _REFUSED:

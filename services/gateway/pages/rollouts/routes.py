@@ -22,7 +22,7 @@ from services.gateway.backends.calls import (
     Scheduler,
     SchedulerCalls,
 )
-from services.gateway.errors.gateway_errors import NoSuchRollout, NotOfRollouts
+from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import INT32_MAX, JobId
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.rollouts.grid_view import RunPart, grid_view, tasks_per_page

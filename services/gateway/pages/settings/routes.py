@@ -14,9 +14,9 @@ from proctor.v1 import storage_service_pb2 as storage_pb2
 from services.gateway.auth.identity import Caller, Identity, Member, Now
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.backends.health import BackendHealth
+from services.gateway.http.paths import KEY_COOKIE
 from services.gateway.http.presentation import moment
 from services.gateway.pages.page import PageOf, theme_of
-from services.gateway.paths import KEY_COOKIE
 
 _KINDS = {
     "datasets": "Data sets",

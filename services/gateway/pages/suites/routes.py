@@ -13,7 +13,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import SampleShown, sample_shown
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.errors.gateway_errors import NoSuchSuite
+from services.gateway.http.errors import NoSuchSuite
 from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (

@@ -3,7 +3,7 @@
 import pytest
 
 from services.gateway.auth.admission import CallSlots
-from services.gateway.errors.gateway_errors import GatewayFull, GatewayHoldsTooMuch, TooManyCalls
+from services.gateway.http.errors import GatewayFull, GatewayHoldsTooMuch, TooManyCalls
 
 
 def slots(**given: int) -> CallSlots:

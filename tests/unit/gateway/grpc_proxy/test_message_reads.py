@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from services.gateway.errors.gateway_errors import MessageMissing, MessageTooSlow
 from services.gateway.grpc_proxy.message_reads import UNREAD_BYTES, MessageReads
+from services.gateway.http.errors import MessageMissing, MessageTooSlow
 
 LARGE = bytes(UNREAD_BYTES + 1)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from services.gateway.errors.gateway_errors import MalformedForm
+from services.gateway.http.errors import MalformedForm
 from services.gateway.http.uploads import FormItem, FormPart, form_parts
 
 CONTENT_TYPE = 'multipart/form-data; charset=utf-8; boundary="a b"'

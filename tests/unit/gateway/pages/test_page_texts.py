@@ -5,9 +5,9 @@ import math
 import pytest
 from starlette.datastructures import ImmutableMultiDict
 
+from services.gateway.http.errors import FormFaults
 from services.gateway.pages import text
 from services.gateway.pages.interval_plot import Scale
-from services.gateway.pages.orders.errors import FormFaults
 from services.gateway.pages.orders.fields import fields_of
 from services.gateway.pages.orders.form import OrderForm
 

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from services.common.errors import ErrorKind, RemoteError
-from services.gateway.errors.http_handlers import problem_of
+from services.gateway.http.error_handlers import problem_of
 
 RUN, OTHER, STRANGE = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 DIGITS, OTHER_DIGITS = (uuid.UUID(run).hex for run in (RUN, OTHER))

@@ -1,6 +1,6 @@
 """Errors that the gateway raises itself; all others come from the service that a request is for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.common.errors import DomainError, ErrorKind
@@ -236,3 +236,14 @@ def fault_sentence(file: str, line: int | None, key: str, problem: str) -> str:
 
 def fault_count_text(count: int) -> str:
     return "1 fault" if count == 1 else f"{count} faults"
+
+
+Faults = Mapping[str, str]
+
+
+class FormFaults(Exception):
+    """Sentences by field; "" has those of the whole form."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__("; ".join(faults.values()))
+        self.faults = faults

@@ -5,8 +5,8 @@ import uuid
 from collections.abc import Callable
 
 from services.common.errors import DomainError, RemoteError
-from services.gateway.errors.gateway_errors import DatasetRunNotFound
-from services.gateway.paths import ADMIN, BATCHES, OPENAI
+from services.gateway.http.errors import DatasetRunNotFound
+from services.gateway.http.paths import ADMIN, BATCHES, OPENAI
 
 _PREFIX = "bm_"
 _FORM = re.compile(f"{_PREFIX}[0-9a-f]{{32}}")

@@ -9,8 +9,8 @@ from http import HTTPStatus
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from services.gateway.errors.gateway_errors import FileFault, SuiteFault
-from services.gateway.paths import BATCHES, FILES
+from services.gateway.http.errors import FileFault, SuiteFault
+from services.gateway.http.paths import BATCHES, FILES
 
 Described = dict[int | str, dict[str, object]]
 # Codes that clients know; other reasons are their own code.

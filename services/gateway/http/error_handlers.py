@@ -28,15 +28,15 @@ from starlette.routing import Route
 from services.common.errors import DomainError, ErrorKind
 from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
-from services.gateway.errors.api_errors import with_client_ids
-from services.gateway.errors.gateway_errors import GatewayError
-from services.gateway.errors.http_problem import (
+from services.gateway.http.api_errors import with_client_ids
+from services.gateway.http.errors import GatewayError
+from services.gateway.http.paths import FILES, OPENAI, UPLOADS
+from services.gateway.http.problem import (
     ProblemDetails,
     RefusedField,
     openai_response,
     problem_headers,
 )
-from services.gateway.paths import FILES, OPENAI, UPLOADS
 
 MEDIA_TYPE = "application/problem+json"
 
