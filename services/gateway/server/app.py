@@ -1,12 +1,14 @@
 """The HTTP application: pages, APIs, health checks, and the description of the APIs, as a page."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from fastapi import Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from services.common.clock import Clock
@@ -126,22 +128,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.state.assets, app.state.html, app.state.live_runs = pages.assets, pages.html, pages.live_runs
     handle_problems(app)
     describe_errors(app)
-    for router in _ROUTERS:
-        app.include_router(
-            router, dependencies=[Depends(known_parameters)], responses=problems(401, 403, 429)
-        )
-    for router in _OPENAI_ROUTERS:
-        dependencies = [Depends(known_parameters)]
-        app.include_router(router, dependencies=dependencies, responses=openai_problems(401, 403, 429))
-    app.get("/healthz", tags=["health"], summary="The process responds")(_alive)
-    not_ready: dict[int | str, dict[str, Any]] = {
-        503: {"model": Readiness, "description": "A backend is away"}
-    }
-    app.get("/readyz", tags=["health"], summary="Scheduler and results respond", responses=not_ready)(
-        _readiness(parts.health)
-    )
-    for router in PAGE_ROUTERS:
-        app.include_router(router)
+    app.router.routes.extend(_routes())
     # The last added is outermost: the log sees all, and a foreign page is refused before it is counted.
     app.add_middleware(HeadRequests)
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
@@ -152,15 +139,34 @@ def routed_app(parts: HttpParts) -> FastAPI:
     return app
 
 
+@cache
+def _routes() -> Sequence[BaseRoute]:
+    """FastAPI reads the types of all handlers, which takes a quarter of a second: once in a process."""
+    known = [Depends(known_parameters)]
+    served = APIRouter()
+    for router in _ROUTERS:
+        served.include_router(router, dependencies=known, responses=problems(401, 403, 429))
+    for router in _OPENAI_ROUTERS:
+        served.include_router(router, dependencies=known, responses=openai_problems(401, 403, 429))
+    served.get("/healthz", tags=["health"], summary="The process responds")(_alive)
+    not_ready: dict[int | str, dict[str, Any]] = {
+        503: {"model": Readiness, "description": "A backend is away"}
+    }
+    served.get("/readyz", tags=["health"], summary="Scheduler and results respond", responses=not_ready)(
+        _readiness
+    )
+    for router in PAGE_ROUTERS:
+        served.include_router(router)
+    return served.routes
+
+
 async def _alive() -> Liveness:
     return Liveness(status="ok")
 
 
-def _readiness(health: BackendHealth) -> Callable[[Response], Awaitable[Readiness]]:
-    async def readiness(response: Response) -> Readiness:
-        dependencies = await health.check()
-        ready = is_ready(dependencies)
-        response.status_code = 200 if ready else 503
-        return Readiness(status="ready" if ready else "not ready", dependencies=dependencies)
-
-    return readiness
+async def _readiness(request: Request, response: Response) -> Readiness:
+    health: BackendHealth = request.app.state.health
+    dependencies = await health.check()
+    ready = is_ready(dependencies)
+    response.status_code = 200 if ready else 503
+    return Readiness(status="ready" if ready else "not ready", dependencies=dependencies)

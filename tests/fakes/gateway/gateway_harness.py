@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import RunningGateway, running_gateway
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
-from tests.fakes.gateway.described_answers import Description
 
 
 @dataclass
@@ -18,8 +17,6 @@ class GatewayHarness:
     results: FakeResults = field(default_factory=FakeResults)
     backends: AsyncExitStack = field(default_factory=AsyncExitStack)
     gateway: RunningGateway | None = None
-    # Of its API, once a call was compared with it.
-    description: Description | None = None
 
     @property
     def http(self) -> str:

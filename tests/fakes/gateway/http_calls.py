@@ -8,6 +8,8 @@ import aiohttp
 from tests.fakes.gateway.described_answers import Answer, Description
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
+_descriptions: list[Description] = []
+
 
 async def call(
     harness: GatewayHarness, method: str, path: str, **more: Any
@@ -22,8 +24,8 @@ async def call(
 
 
 async def _description(harness: GatewayHarness, session: aiohttp.ClientSession) -> Description:
-    """Read once of each gateway."""
-    if harness.description is None:
+    """Read once in a process: it is made of the handlers' types, whatever the settings of a gateway are."""
+    if not _descriptions:
         async with session.get(f"{harness.http}/openapi.json") as response:
-            harness.description = Description(json.loads(await response.text()))
-    return harness.description
+            _descriptions.append(Description(json.loads(await response.text())))
+    return _descriptions[0]
