@@ -6,13 +6,13 @@ from typing import Annotated, Self
 from urllib.parse import urlencode
 
 from fastapi import Query
+from pydantic import BaseModel, Field
 
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 
 FEWEST, MOST = 2, 6
 SHOWN = ("", "gained", "lost", "all")
-_Text = Annotated[str, Query(max_length=512)]
-_Texts = Annotated[list[str], Query()]
+_Text = Annotated[str, Field(max_length=512)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +78,35 @@ class CompareAddress:
         )
 
 
-async def compare_address(  # noqa: PLR0913, PLR0917  # the parameters of the query
-    run: _Texts = [],  # noqa: B006  # FastAPI copies it
-    model: _Texts = [],  # noqa: B006  # FastAPI copies it
-    suite: _Text = "",
-    metric: _Text = "",
-    force: _Text = "",
-    task: _Text = "",
-    show: _Text = "",
-    against: _Text = "",
-    after: _Text = "",
-) -> CompareAddress:
+class CompareQuery(BaseModel):
+    """The parameters of the page, as its address has them."""
+
+    run: list[str] = []
+    model: list[str] = []
+    suite: _Text = ""
+    metric: _Text = ""
+    force: _Text = ""
+    task: _Text = ""
+    show: _Text = ""
+    against: _Text = ""
+    after: _Text = ""
+
+
+async def compare_address(query: Annotated[CompareQuery, Query()]) -> CompareAddress:
     """A dependency of handlers. What cannot be read is ignored, so that old links stay valid."""
-    runs = [each.strip().lower() for each in dict.fromkeys(run) if each.strip()]
-    models = [] if runs else [each.strip() for each in dict.fromkeys(model) if each.strip()]
+    runs = [each.strip().lower() for each in dict.fromkeys(query.run) if each.strip()]
+    models = [] if runs else [each.strip() for each in dict.fromkeys(query.model) if each.strip()]
     sides = len(runs or models)
+    against = query.against
     index = int(against) if against.isascii() and against.isdecimal() and len(against) < 2 else 1
     return CompareAddress(
         runs=runs,
         models=models,
-        suite=suite,
-        metric=metric.strip(),
-        is_forced=force == "1",
-        task=task,
-        show=show if show in SHOWN else "",
+        suite=query.suite,
+        metric=query.metric.strip(),
+        is_forced=query.force == "1",
+        task=query.task,
+        show=query.show if query.show in SHOWN else "",
         against=index if 0 < index < max(sides, FEWEST) else 1,
-        after=after,
+        after=query.after,
     )
