@@ -3,8 +3,12 @@
 import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
+
+from google.protobuf.message import DecodeError
 
 from proctor.v1 import work_messages_pb2
+from proctor.values.run import RunId
 
 # What workers send about a rollout.
 RolloutMessage = work_messages_pb2.PutArtifactRequest | work_messages_pb2.ReportBudgetUseRequest
@@ -63,6 +67,14 @@ def is_dispatched(sent: RolloutMessage, key: str) -> bool:
     dispatched = DispatchedShard(sent.run_id, sent.epoch, proof.shard, proof.attempt, proof.rollout, ranges)
     is_proved = hmac.compare_digest(proof.dispatch_proof, dispatched.dispatch_proof(key))
     return is_proved and any(sent.sample in samples for samples in ranges)
+
+
+def run_of(sent: RolloutMessage) -> RunId:
+    """Raises DecodeError where the message has no id of a run."""
+    try:
+        return RunId(str(UUID(sent.run_id)))
+    except ValueError as error:
+        raise DecodeError("run_id is no UUID") from error
 
 
 def proved_samples(

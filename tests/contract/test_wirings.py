@@ -33,7 +33,7 @@ def test_wirings_name_the_arguments_of_our_classes() -> None:
         for path in WIRINGS
         for name, call in calls(path)
         if name.partition(".")[0] in own_classes(path) and name.rpartition(".")[2][0].isupper()
-        if len(call.args) > 1
+        if call.args
     ]
     assert WIRINGS
     assert unnamed == []

@@ -11,7 +11,6 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
-from proctor.wire.dispatch_proofs import ranges_to_proto
 from proctor.wire.values import ANSWER, CODE_RESULT, FAILURE, TIMING, USAGE
 from services.common.clock import ServerClock
 from services.common.nats import streams
@@ -21,6 +20,7 @@ from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.execution.outcome_counts import count_outcomes
+from services.worker.execution.proto import proof_to_proto
 from services.worker.execution.run_states import RunControl, RunStates
 from services.worker.execution.shard import Outcome, OutcomeBatch
 
@@ -44,17 +44,7 @@ def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str
         worker_id=worker_id,
         outcomes=[_outcome_or_failure(outcome) for outcome in batch.outcomes],
         environment=environment,
-        dispatch_proofs=[
-            work_messages_pb2.DispatchProof(
-                shard=each.number,
-                attempt=each.attempt,
-                rollout=each.rollout,
-                samples=ranges_to_proto(each.dispatched_samples),
-                dispatch_proof=each.dispatch_proof,
-            )
-            for each in shards.values()
-            if each.dispatch_proof
-        ],
+        dispatch_proofs=[proof_to_proto(each) for each in shards.values() if each.dispatch_proof],
     ).SerializeToString()
 
 

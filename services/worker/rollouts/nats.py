@@ -10,10 +10,10 @@ from nats.aio.client import Client
 from proctor.v1 import work_messages_pb2 as messages
 from proctor.values import messaging
 from proctor.values.rollout import BudgetUse
-from proctor.wire.dispatch_proofs import ranges_to_proto
 from proctor.wire.values import BUDGET_USE, PRICE
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
+from services.worker.execution.proto import proof_to_proto
 from services.worker.execution.shard import Shard
 from services.worker.rollouts.errors import ArtifactNotStored, BudgetNotRecorded, FilesNotFetched
 from services.worker.rollouts.ports import EarlierUse
@@ -87,7 +87,7 @@ class NatsExecution:
         request = messages.PutArtifactRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
-            proof=self._proof(),
+            proof=proof_to_proto(self._shard),
             sample=self._sample,
             execution=self.execution,
             name=name,
@@ -102,7 +102,7 @@ class NatsExecution:
         request = messages.ReportBudgetUseRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
-            proof=self._proof(),
+            proof=proof_to_proto(self._shard),
             sample=self._sample,
             execution=self.execution,
             used=BUDGET_USE.to_proto(used),
@@ -114,16 +114,6 @@ class NatsExecution:
             used=BUDGET_USE.from_proto(response.earlier),
             executions=response.earlier_executions,
             price=PRICE.from_proto(response.price) if response.HasField("price") else None,
-        )
-
-    def _proof(self) -> messages.DispatchProof:
-        shard = self._shard
-        return messages.DispatchProof(
-            shard=shard.number,
-            attempt=shard.attempt,
-            dispatch_proof=shard.dispatch_proof,
-            rollout=shard.rollout,
-            samples=ranges_to_proto(shard.dispatched_samples),
         )
 
 

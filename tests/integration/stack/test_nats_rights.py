@@ -17,6 +17,7 @@ from proctor.stack.servers.nats_rights import authorization_block, password_vari
 from proctor.stack.supervision.addresses import choose_addresses, split_address
 from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
 from proctor.stack.supervision.process import Program
+from proctor.v1.work_messages_pb2 import ReadBundleResponse
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.clock import SystemClock
@@ -280,6 +281,17 @@ async def test_who_is_asked_may_answer_and_only_then(server: NatsServer) -> None
         await each.client.close()
 
 
+class FileOfRequest:
+    async def respond(self, data: bytes) -> ReadBundleResponse:
+        return ReadBundleResponse(content=data)
+
+    def refuse(self, problem: str, error: Exception) -> ReadBundleResponse:
+        raise AssertionError(problem) from error
+
+
+FILE = ReadBundleResponse(content=b"it").SerializeToString()
+
+
 @pytest.mark.parametrize("subject", [messaging.ALL_BUNDLES, messaging.ALL_ARTIFACTS, messaging.ALL_BUDGETS])
 async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
     server: NatsServer, subject: str
@@ -289,12 +301,9 @@ async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
     connection = await connect_nats(server.url("scheduler"), "scheduler")
     asked = subject.replace("*", "a")
 
-    async def respond(data: bytes) -> bytes:
-        return b"answer to " + data
-
-    answering = asyncio.create_task(WorkerRequests(connection, subject, "scheduler").answer(respond))
+    answering = asyncio.create_task(WorkerRequests(connection, subject, "scheduler").answer(FileOfRequest()))
     try:
-        assert await eventually_answered(thief.client, asked) == b"answer to it"
+        assert await eventually_answered(thief.client, asked) == FILE
         await scheduler.client.jetstream().publish("work.b.m.high.r", b"of pool b")
         before = await scheduler.client.jetstream().stream_info(OTHERS)
         forged = ("work.b.m.high.r", "$KV.RUNS.r", f"$JS.API.STREAM.PURGE.{OTHERS}", "_INBOX_worker-b.x.y")
@@ -302,7 +311,7 @@ async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
         for reply in ("changes.r", *forged, f"$JS.API.STREAM.DELETE.{OTHERS}"):
             await thief.client.publish(asked, b"it", reply=reply)
         # The answer to a later request shows that these are dropped.
-        assert await eventually_answered(thief.client, asked) == b"answer to it"
+        assert await eventually_answered(thief.client, asked) == FILE
         await connection.flush()
         after = await scheduler.client.jetstream().stream_info(OTHERS)
         assert (after.state.messages, after.state.last_seq) == (before.state.messages, before.state.last_seq)

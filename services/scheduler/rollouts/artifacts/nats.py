@@ -1,23 +1,17 @@
 """Parts of artifacts from workers over NATS, each with the proof that its rollout was dispatched to them."""
 
 from typing import NoReturn
-from uuid import UUID
 
 from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from proctor.values.run import RunId
-from proctor.wire.dispatch_proofs import is_dispatched
-from services.common.errors import DomainError
+from proctor.wire.dispatch_proofs import is_dispatched, run_of
 from services.common.nats.answers import WorkerRequests
-from services.common.structured_logs import get_logger
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
 from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
 from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
-
-log = get_logger()
 
 _QUEUE = "scheduler"
 
@@ -31,29 +25,20 @@ class NatsArtifacts:
         self._shard_key = shard_key
 
     async def answer(self) -> NoReturn:
-        await self._requests.answer(self._respond)
+        await self._requests.answer(self)
 
-    async def _respond(self, data: bytes) -> bytes:
-        try:
-            sent = work_messages_pb2.PutArtifactRequest.FromString(data)
-            await self._storing.store(self._part(sent), sent.epoch, sent.content)
-            response = work_messages_pb2.PutArtifactResponse()
-        except (DecodeError, ValueError):
-            problem = "The request cannot be read."
-            response = work_messages_pb2.PutArtifactResponse(problem=problem, is_refused=True)
-        except DomainError as error:
-            is_refused = isinstance(error, ArtifactRefused)
-            response = work_messages_pb2.PutArtifactResponse(problem=str(error), is_refused=is_refused)
-        except Exception:  # an edge: one request that fails ends no other
-            log.exception("an artifact cannot be stored")
-            response = work_messages_pb2.PutArtifactResponse(
-                problem="The scheduler failed; its log says why."
-            )
-        return response.SerializeToString()
+    async def respond(self, data: bytes) -> work_messages_pb2.PutArtifactResponse:
+        sent = work_messages_pb2.PutArtifactRequest.FromString(data)
+        await self._storing.store(self._part(sent), sent.epoch, sent.content)
+        return work_messages_pb2.PutArtifactResponse()
+
+    def refuse(self, problem: str, error: Exception) -> work_messages_pb2.PutArtifactResponse:
+        is_refused = isinstance(error, ArtifactRefused | DecodeError)
+        return work_messages_pb2.PutArtifactResponse(problem=problem, is_refused=is_refused)
 
     def _part(self, sent: work_messages_pb2.PutArtifactRequest) -> ArtifactPart:
-        """Raises `ArtifactRefused` where the worker was not sent the rollout, ValueError for no run's id."""
+        """Raises `ArtifactRefused` where the worker was not sent the rollout, DecodeError for no run's id."""
         if not is_dispatched(sent, self._shard_key):
             raise ArtifactRefused(problem="the worker was not sent this rollout.")
-        run_id = RunId(str(UUID(sent.run_id)))
-        return ArtifactPart(run_id, sent.sample, sent.proof.rollout, sent.execution, sent.name, sent.part)
+        rollout = sent.proof.rollout
+        return ArtifactPart(run_of(sent), sent.sample, rollout, sent.execution, sent.name, sent.part)

@@ -2,18 +2,13 @@
 
 from typing import NoReturn
 
-from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from services.common.errors import DomainError
 from services.common.nats.answers import WorkerRequests
-from services.common.structured_logs import get_logger
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.task_sets.find_bundle import FindBundle
-
-log = get_logger()
 
 _QUEUE = "scheduler"
 
@@ -24,19 +19,13 @@ class NatsBundleAnswers:
         self._bundles = bundles
 
     async def answer(self) -> NoReturn:
-        await self._requests.answer(self._respond)
+        await self._requests.answer(self)
 
-    async def _respond(self, data: bytes) -> bytes:
-        try:
-            wanted = work_messages_pb2.ReadBundleRequest.FromString(data)
-            content = await self._bundles.find(wanted.digest, max(wanted.first_byte, 0))
-            response = work_messages_pb2.ReadBundleResponse(content=content)
-        except DecodeError:
-            response = work_messages_pb2.ReadBundleResponse(problem="The request cannot be read.")
-        except DomainError as error:
-            is_missing = isinstance(error, TasksNotFound)
-            response = work_messages_pb2.ReadBundleResponse(problem=str(error), is_missing=is_missing)
-        except Exception:  # an edge: one request that fails ends no other
-            log.exception("files of a task cannot be read")
-            response = work_messages_pb2.ReadBundleResponse(problem="The scheduler failed; its log says why.")
-        return response.SerializeToString()
+    async def respond(self, data: bytes) -> work_messages_pb2.ReadBundleResponse:
+        wanted = work_messages_pb2.ReadBundleRequest.FromString(data)
+        content = await self._bundles.find(wanted.digest, max(wanted.first_byte, 0))
+        return work_messages_pb2.ReadBundleResponse(content=content)
+
+    def refuse(self, problem: str, error: Exception) -> work_messages_pb2.ReadBundleResponse:
+        is_missing = isinstance(error, TasksNotFound)
+        return work_messages_pb2.ReadBundleResponse(problem=problem, is_missing=is_missing)
