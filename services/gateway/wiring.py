@@ -49,7 +49,7 @@ class RunningGateway:
         self._drain_seconds = drain_seconds
         self._is_ready = False
         self._loops = BackgroundLoops(
-            {
+            loops={
                 "http server": http.wait_failed(),
                 "backend health": every(_HEALTH_SECONDS, self.check_backends, name="backend health"),
             }
@@ -85,9 +85,9 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         AsyncExitStack() as opened,
     ):
         timeout_seconds = settings.call_timeout_seconds
-        scheduler = Scheduler(scheduler_channel, timeout_seconds=timeout_seconds)
-        results = Results(results_channel, timeout_seconds=timeout_seconds)
-        health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
+        scheduler = Scheduler(channel=scheduler_channel, timeout_seconds=timeout_seconds)
+        results = Results(channel=results_channel, timeout_seconds=timeout_seconds)
+        health = BackendHealth(channels={SCHEDULER: scheduler_channel, RESULTS: results_channel})
         admission = Admission(
             identity=Identity(api_keys=settings.api_keys, operators=settings.operators),
             limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
@@ -136,7 +136,7 @@ def _call_slots(settings: GatewaySettings) -> CallSlots:
 
 def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
     assets = Assets.load()
-    html = Html(assets)
+    html = Html(assets=assets)
     render = html.renderer("runs/live_part")
     live_runs = LiveRuns(scheduler=scheduler, results=results, clock=SystemClock(), render=render)
     return PageParts(assets=assets, html=html, live_runs=live_runs)

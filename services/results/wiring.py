@@ -119,7 +119,7 @@ class RunningResults:
         self._unused_sets = parts.unused_sets
         self._drain_seconds = drain_seconds
         self._loops = BackgroundLoops(
-            {
+            loops={
                 _CONSUMING: parts.consumer.run(),
                 "sweep sample sets": every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"),
                 "add baselines": every(BASELINE_SECONDS, parts.add_baselines.add, name="add baselines"),
@@ -161,7 +161,8 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         nats = await connect_nats(NatsAccess.of(settings), "results")
         opened.push_async_callback(nats.close)
         processes = Processes(
-            scorer=ScorerPool(settings.scoring_processes), calls=BoundedCalls(CALL_PROCESSES)
+            scorer=ScorerPool(max_processes=settings.scoring_processes),
+            calls=BoundedCalls(max_processes=CALL_PROCESSES),
         )
         opened.push_async_callback(processes.scorer.close)
         opened.push_async_callback(processes.calls.close)
@@ -206,7 +207,7 @@ async def _parts(
         records=recording.records,
         sample_sets=recording.sample_sets,
         outcomes=recording.outcomes,
-        progress=NatsProgressPublisher(nats),
+        progress=NatsProgressPublisher(connection=nats),
         scorer=processes.scorer,
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)
@@ -233,9 +234,9 @@ async def _parts(
 
 def _stores(session: PostgresSession) -> Stores:
     return Stores(
-        records=PostgresRunRecords(session),
-        sample_sets=PostgresSampleSets(session),
-        outcomes=PostgresOutcomes(session),
+        records=PostgresRunRecords(session=session),
+        sample_sets=PostgresSampleSets(session=session),
+        outcomes=PostgresOutcomes(session=session),
         summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
     )
 
@@ -245,7 +246,7 @@ def _record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcR
     records, outcomes = stores.records, stores.outcomes
     return GrpcRecordApi(
         store_sample_set=StoreSampleSet(sample_sets=stores.sample_sets),
-        read_samples=ReadSamples(samples=PostgresSampleMessages(session)),
+        read_samples=ReadSamples(samples=PostgresSampleMessages(session=session)),
         open_run=OpenRun(records=records),
         records=records,
         list_missing=ListMissing(records=records, outcomes=outcomes),
@@ -254,7 +255,9 @@ def _record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcR
             summaries=stores.summaries,
             summarize_run=SummarizeRun(stores=stores, clock=clock),
         ),
-        reuse_answers=ReuseAnswers(records=records, outcomes=outcomes, answers=PostgresReuse(session)),
+        reuse_answers=ReuseAnswers(
+            records=records, outcomes=outcomes, answers=PostgresReuse(session=session)
+        ),
         delete_run=DeleteRunRecord(records=records, outcomes=outcomes),
     )
 
@@ -276,14 +279,14 @@ def _read_apis(
         rescore_task=RescoreTask(
             records=stores.records,
             sample_sets=stores.sample_sets,
-            answers=PostgresListedOutcomes(session),
+            answers=PostgresListedOutcomes(session=session),
             show_summary=show_summary,
             scorer=processes.scorer,
         )
     )
     store_comparison = make_store_comparison(session, stores, processes.calls)
     comparisons = make_comparison_api(
-        stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session)
+        stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session=session)
     )
     return {
         grpc_results.SERVICE_NAME: public.register,

@@ -16,7 +16,7 @@ def make_list_outcomes(session: PostgresSession, stores: Stores, clock: Clock) -
         records=stores.records,
         sample_sets=stores.sample_sets,
         outcomes=stores.outcomes,
-        answers=PostgresAnswers(session),
+        answers=PostgresAnswers(session=session),
         clock=clock,
     )
 
@@ -25,11 +25,11 @@ def make_answer_api(session: PostgresSession, stores: Stores, clock: Clock) -> G
     list_side_by_side = ListSideBySide(
         records=stores.records,
         sample_sets=stores.sample_sets,
-        answers=PostgresAnswers(session),
-        same_samples=PostgresSameSamples(session),
+        answers=PostgresAnswers(session=session),
+        same_samples=PostgresSameSamples(session=session),
         clock=clock,
     )
-    golden = PostgresGoldenAnswers(session)
+    golden = PostgresGoldenAnswers(session=session)
     return GrpcAnswerApi(
         list_side_by_side=list_side_by_side,
         mark_answers=MarkAnswers(records=stores.records, golden=golden),

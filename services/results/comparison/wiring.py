@@ -12,8 +12,10 @@ from services.results.summaries.ports import Stores
 def make_store_comparison(session: PostgresSession, stores: Stores, calls: Calls) -> StoreComparison:
     return StoreComparison(
         records=stores.records,
-        comparisons=PostgresComparisons(session),
-        compare_pair=ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session), calls=calls),
+        comparisons=PostgresComparisons(session=session),
+        compare_pair=ComparePair(
+            sample_sets=stores.sample_sets, pairs=PostgresPairs(session=session), calls=calls
+        ),
     )
 
 

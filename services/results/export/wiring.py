@@ -13,16 +13,16 @@ from services.results.summaries.show_summary import ShowSummary
 def make_export_api(session: PostgresSession, stores: Stores, show_summary: ShowSummary) -> GrpcExportApi:
     export_run = ExportRun(
         records=stores.records,
-        rows=PostgresExportRows(session),
-        outcomes=PostgresListedOutcomes(session),
-        marks=PostgresExportMarks(session),
+        rows=PostgresExportRows(session=session),
+        outcomes=PostgresListedOutcomes(session=session),
+        marks=PostgresExportMarks(session=session),
         show_summary=show_summary,
         formats=FORMATS,
     )
     export_golden_answers = ExportGoldenAnswers(
         records=stores.records,
         sample_sets=stores.sample_sets,
-        answers=PostgresAnswers(session),
-        golden=PostgresGoldenAnswers(session),
+        answers=PostgresAnswers(session=session),
+        golden=PostgresGoldenAnswers(session=session),
     )
     return GrpcExportApi(export_run=export_run, export_golden_answers=export_golden_answers)

@@ -24,9 +24,9 @@ from services.results.summaries.ports import Stores
 def make_leaderboard_api(
     session: PostgresSession, compare_pending: ComparePending, clock: Clock
 ) -> GrpcLeaderboardApi:
-    leaderboard = PostgresLeaderboard(session)
+    leaderboard = PostgresLeaderboard(session=session)
     rank_models = RankModels(
-        leaderboard=leaderboard, differences=PostgresComparisons(session), pending=compare_pending
+        leaderboard=leaderboard, differences=PostgresComparisons(session=session), pending=compare_pending
     )
     return GrpcLeaderboardApi(
         rank_models=rank_models, list_history=ListHistory(history=leaderboard, clock=clock)
@@ -39,8 +39,8 @@ def make_add_baselines(
     return AddBaselines(
         records=stores.records,
         sample_sets=stores.sample_sets,
-        baselines=PostgresBaselines(session),
-        claims=PostgresClaims(session),
+        baselines=PostgresBaselines(session=session),
+        claims=PostgresClaims(session=session),
         calls=calls,
         scorer=scorer,
     )
@@ -51,10 +51,10 @@ def make_compare_peers(
 ) -> ComparePeers:
     return ComparePeers(
         records=stores.records,
-        leaderboard=PostgresLeaderboard(session),
-        comparisons=PostgresComparisons(session),
-        peers=PostgresPeers(session),
-        claims=PostgresClaims(session),
+        leaderboard=PostgresLeaderboard(session=session),
+        comparisons=PostgresComparisons(session=session),
+        peers=PostgresPeers(session=session),
+        claims=PostgresClaims(session=session),
         store_comparison=store_comparison,
     )
 
@@ -63,5 +63,5 @@ def make_compare_pending(
     session: PostgresSession, store_comparison: StoreComparison, clock: Clock
 ) -> ComparePending:
     return ComparePending(
-        comparisons=PostgresComparisons(session), store_comparison=store_comparison, clock=clock
+        comparisons=PostgresComparisons(session=session), store_comparison=store_comparison, clock=clock
     )

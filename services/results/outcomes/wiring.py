@@ -14,7 +14,7 @@ def make_outcome_consumer(
     settings: ResultsSettings, nats: Client, record_outcomes: RecordOutcomes
 ) -> NatsOutcomeConsumer:
     return NatsOutcomeConsumer(
-        puller=Puller(jetstream=JetStream(nats), spec=outcome_consumer(settings.ack_wait_seconds)),
+        puller=Puller(jetstream=JetStream(connection=nats), spec=outcome_consumer(settings.ack_wait_seconds)),
         record=record_outcomes.record,
         limits=RecordingLimits(
             outcomes=settings.batch_outcomes,

@@ -1,10 +1,12 @@
 """Joins the parts of batches: making, showing and cancelling them, and writing their files at the end."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
+from services.common.grpc.server import Registration
 from services.scheduler.batches.finish_batch import FinishBatch, LeadBatches
-from services.scheduler.batches.grpc_api import GrpcBatchApi
+from services.scheduler.batches.grpc_api import SERVICE_NAME, GrpcBatchApi
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
@@ -19,7 +21,7 @@ from services.scheduler.uploads.wiring import UploadParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchParts:
-    api: GrpcBatchApi
+    apis: Mapping[str, Registration]
     leader: LeadBatches
 
 
@@ -31,7 +33,7 @@ def make_batches(
     uploads: UploadParts,
     storage: PostgresStorage,
 ) -> BatchParts:
-    batches = PostgresBatches(connections.postgres, runs=runs.store, storage=storage)
+    batches = PostgresBatches(session=connections.postgres, runs=runs.store, storage=storage)
     clock = connections.clock
     api = GrpcBatchApi(
         submit=SubmitBatch(
@@ -48,7 +50,7 @@ def make_batches(
     finishing = FinishBatch(
         batches=batches,
         files=uploads.files,
-        lines=GrpcBatchLines(connections.results),
+        lines=GrpcBatchLines(channel=connections.results),
         objects=uploads.objects,
         clock=clock,
         seconds=settings.max_upload_seconds,
@@ -56,4 +58,4 @@ def make_batches(
     leader = LeadBatches(
         batches=batches, finishing=finishing, clock=clock, new_file_id=lambda: FileId(f"file-{uuid4().hex}")
     )
-    return BatchParts(api=api, leader=leader)
+    return BatchParts(apis={SERVICE_NAME: api.register}, leader=leader)

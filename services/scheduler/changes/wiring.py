@@ -1,20 +1,28 @@
-"""Joins the parts of changes."""
+"""Joins the parts of changes: the API that lists them, and the removal of old ones."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from services.common.grpc.server import Registration
 from services.scheduler.changes.delete_old_changes import DeleteOldChanges
-from services.scheduler.changes.grpc_api import GrpcChangeApi
+from services.scheduler.changes.grpc_api import SERVICE_NAME, GrpcChangeApi
 from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 
 
-def make_change_api(connections: Connections) -> GrpcChangeApi:
-    return GrpcChangeApi(changes=PostgresChanges(connections.postgres))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeParts:
+    apis: Mapping[str, Registration]
+    cleanup: DeleteOldChanges
 
 
-def make_change_cleanup(settings: SchedulerSettings, connections: Connections) -> DeleteOldChanges:
-    return DeleteOldChanges(
-        changes=PostgresChanges(connections.postgres),
+def make_changes(settings: SchedulerSettings, connections: Connections) -> ChangeParts:
+    changes = PostgresChanges(session=connections.postgres)
+    cleanup = DeleteOldChanges(
+        changes=changes,
         clock=connections.clock,
         days=settings.keep_changes_days,
         most=settings.max_changes,
     )
+    return ChangeParts(apis={SERVICE_NAME: GrpcChangeApi(changes=changes).register}, cleanup=cleanup)

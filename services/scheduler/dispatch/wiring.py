@@ -1,10 +1,13 @@
 """Joins what leads the runs: planning, dispatching, reconciling and finishing them."""
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NoReturn
 
 from proctor.values.providers.pool import Pool
+from services.common.lifecycle import every
+from services.common.nats.streams import StreamLimits, StreamMaker
 from services.common.process import release
 from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
@@ -14,6 +17,7 @@ from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.plan_run import PlanRun
@@ -22,6 +26,12 @@ from services.scheduler.postgres import Connections
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns
 from services.scheduler.runs.wiring import RunParts, RunSignals
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.suites.wiring import SuiteParts
+from services.scheduler.uploads.storage.store_parts import LoadRows
+from services.scheduler.uploads.wiring import UploadParts
+
+# Workers wait until there are streams, at a first start and after a loss.
+MAKE_STREAMS_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +41,41 @@ class LedRuns:
     runs: RunParts
     signals: RunSignals
     pools: Sequence[Pool]
-    tasks: FindTasks
+    suites: SuiteParts
+    uploads: UploadParts
     record: GrpcRunRecord
 
 
-def make_run_leader(settings: SchedulerSettings, connections: Connections, led: LedRuns) -> LeadRuns:
-    led_runs = PostgresLedRuns(connections.postgres)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchParts:
+    settings: SchedulerSettings
+    connections: Connections
+    led: LedRuns
+    streams: StreamMaker
+
+    def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
+        """No other service makes streams or buckets."""
+        return {"make streams": every(MAKE_STREAMS_SECONDS, self.streams.make_missing, name="make streams")}
+
+    def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
+        """A new leader in each term: what it holds of runs is of that term."""
+        return {"lead runs": _make_run_leader(self.settings, self.connections, self.led).lead(token)}
+
+
+def make_dispatch(settings: SchedulerSettings, connections: Connections, *, led: LedRuns) -> DispatchParts:
+    limits = StreamLimits(
+        replicas=settings.stream_replicas,
+        work_bytes=settings.work_stream_bytes,
+        outcome_bytes=settings.outcome_stream_bytes,
+    )
+    streams = StreamMaker(
+        connection=connections.jetstream.connection, pools=[pool.name for pool in led.pools], limits=limits
+    )
+    return DispatchParts(settings=settings, connections=connections, led=led, streams=streams)
+
+
+def _make_run_leader(settings: SchedulerSettings, connections: Connections, led: LedRuns) -> LeadRuns:
+    led_runs = PostgresLedRuns(session=connections.postgres)
     stream = NatsShardStream(
         jetstream=connections.jetstream,
         samples=led.record,
@@ -67,14 +106,14 @@ def _driver_context(
 ) -> DriverContext:
     clock, record = connections.clock, led.record
     tracker, registry = led.signals.tracker, led.signals.registry
-    shards = PostgresShards(connections.postgres)
+    shards = PostgresShards(session=connections.postgres)
     return DriverContext(
         runs=led.runs.store,
         planner=PlanRun(
             runs=led_runs,
             shards=shards,
             record=record,
-            tasks=led.tasks,
+            tasks=_find_tasks(led),
             proctor_version=release(),
             clock=clock,
             registry=registry,
@@ -96,6 +135,15 @@ def _driver_context(
         tracker=tracker,
         clock=clock,
         timings=DriverTimings(quiet_seconds=settings.reconcile_quiet_seconds),
+    )
+
+
+def _find_tasks(led: LedRuns) -> FindTasks:
+    return FindTasks(
+        suites=led.suites.catalogue,
+        rows=led.suites.rows,
+        contents=led.uploads.datasets,
+        loading=LoadRows(objects=led.uploads.objects),
     )
 
 

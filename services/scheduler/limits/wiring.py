@@ -21,4 +21,4 @@ def make_limits(settings: SchedulerSettings, connections: Connections) -> Postgr
         max_stored_files_per_user=settings.max_stored_files_per_user,
         max_stored_rows_per_user=settings.max_stored_rows_per_user,
     )
-    return PostgresLimits(connections.postgres, settings=limits)
+    return PostgresLimits(session=connections.postgres, settings=limits)

@@ -21,7 +21,7 @@ class RateLimitParts:
 
 def make_rate_limits(settings: SchedulerSettings, connections: Connections) -> RateLimitParts:
     jetstream, clock = connections.jetstream, connections.clock
-    tracker, retry_budget = RateLimitTracker(), RetryBudget(settings.max_retried_share)
+    tracker, retry_budget = RateLimitTracker(), RetryBudget(share=settings.max_retried_share)
     return RateLimitParts(
         tracker=tracker,
         retry_budget=retry_budget,
@@ -30,7 +30,7 @@ def make_rate_limits(settings: SchedulerSettings, connections: Connections) -> R
         ),
         assign_quotas=AssignQuotas(
             tracker=tracker,
-            store=NatsQuotas(Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET)),
+            store=NatsQuotas(bucket=Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET)),
             clock=clock,
         ),
     )

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import NoReturn
 from uuid import uuid4
 
+from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
+from services.scheduler.rollouts import grpc_api
+from services.scheduler.rollouts.artifacts import grpc_api as artifacts_grpc_api
 from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifactsWithoutRun
-from services.scheduler.rollouts.artifacts.grpc_api import GrpcArtifactApi
 from services.scheduler.rollouts.artifacts.nats import NatsArtifacts
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
@@ -15,7 +17,6 @@ from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 from services.scheduler.rollouts.budgets.nats import NatsBudgets
 from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
 from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
-from services.scheduler.rollouts.grpc_api import GrpcRolloutApi
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.show_orders import ShowOrders
 from services.scheduler.rollouts.submit_rollouts import SubmitRollouts
@@ -39,8 +40,7 @@ from services.scheduler.uploads.wiring import UploadParts
 class RolloutParts:
     """`answers`, `artifacts` and `budgets` run in every scheduler, `cleanups` in the leader."""
 
-    api: GrpcRolloutApi
-    artifact_api: GrpcArtifactApi
+    apis: Mapping[str, Registration]
     answers: NatsBundleAnswers
     artifacts: NatsArtifacts
     budgets: NatsBudgets
@@ -64,20 +64,13 @@ class OrderParts:
     storage: PostgresStorage
 
 
-def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: OrderParts) -> RolloutParts:
+def make_rollouts(
+    settings: SchedulerSettings, connections: Connections, *, parts: OrderParts
+) -> RolloutParts:
     objects = parts.uploads.objects
-    orders = PostgresRolloutsOrders(connections.postgres)
-    sets = PostgresTaskSets(connections.postgres, storage=parts.storage, clock=connections.clock)
-    adding = AddTaskSet(
-        checking=CheckTasks(
-            read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
-        ),
-        sets=sets,
-        objects=objects,
-        uploads=parts.uploads.uploads,
-        storage=parts.storage,
-        new_id=lambda: uuid4().hex,
-    )
+    orders = PostgresRolloutsOrders(session=connections.postgres)
+    sets = PostgresTaskSets(session=connections.postgres, storage=parts.storage, clock=connections.clock)
+    adding = _make_adding(settings, parts, sets)
     submit = SubmitRollouts(
         adding=adding,
         finding=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
@@ -87,22 +80,27 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
         submitting=parts.runs.submit,
         limits=parts.runs.limits,
     )
-    stored = PostgresArtifacts(connections.postgres, clock=connections.clock)
+    stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
     storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)
+    api = grpc_api.GrpcRolloutApi(
+        adding=adding,
+        submit=submit,
+        show=parts.runs.reads.show_run,
+        orders=ShowOrders(orders=orders, listing=parts.runs.reads.list_runs),
+    )
     return RolloutParts(
-        artifact_api=GrpcArtifactApi(reading=ShowArtifacts(artifacts=stored, objects=objects)),
+        apis={
+            grpc_api.SERVICE_NAME: api.register,
+            artifacts_grpc_api.SERVICE_NAME: artifacts_grpc_api.GrpcArtifactApi(
+                reading=ShowArtifacts(artifacts=stored, objects=objects)
+            ).register,
+        },
         artifacts=NatsArtifacts(
             connection=connections.jetstream.connection,
             storing=storing,
             shard_key=settings.shard_key.get_secret_value(),
         ),
         budgets=_make_budgets(settings, connections),
-        api=GrpcRolloutApi(
-            adding=adding,
-            submit=submit,
-            show=parts.runs.reads.show_run,
-            orders=ShowOrders(orders=orders, listing=parts.runs.reads.list_runs),
-        ),
         answers=NatsBundleAnswers(
             connection=connections.jetstream.connection, bundles=FindBundle(sets=sets, objects=objects)
         ),
@@ -114,9 +112,24 @@ def make_rollouts(settings: SchedulerSettings, connections: Connections, parts: 
 
 
 def _make_budgets(settings: SchedulerSettings, connections: Connections) -> NatsBudgets:
-    stored = PostgresBudgets(connections.postgres, clock=connections.clock)
+    stored = PostgresBudgets(session=connections.postgres, clock=connections.clock)
     return NatsBudgets(
         connection=connections.jetstream.connection,
         recording=RecordBudgetUse(budgets=stored),
         shard_key=settings.shard_key.get_secret_value(),
+    )
+
+
+def _make_adding(settings: SchedulerSettings, parts: OrderParts, sets: PostgresTaskSets) -> AddTaskSet:
+    objects = parts.uploads.objects
+    checking = CheckTasks(
+        read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
+    )
+    return AddTaskSet(
+        checking=checking,
+        sets=sets,
+        objects=objects,
+        uploads=parts.uploads.uploads,
+        storage=parts.storage,
+        new_id=lambda: uuid4().hex,
     )

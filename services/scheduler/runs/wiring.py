@@ -1,11 +1,12 @@
 """Joins the parts of runs: submitting, changing, deleting and showing them, and the limits of the queue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pools_file import PoolsFile
+from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.scheduler.changes.postgres import PostgresChanges
@@ -18,6 +19,7 @@ from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBud
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
+from services.scheduler.runs.grpc_api import SERVICE_NAME, GrpcApi
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
@@ -25,7 +27,7 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.forecast_run import ForecastRun
-from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, RunReads
+from services.scheduler.runs.reads.grpc_api import SERVICE_NAMES, GrpcQueueApi, RunReads
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
@@ -33,6 +35,7 @@ from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.watch_run import WatchRun
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.uploads.ports import ContentSource
+from services.scheduler.workers.list_models import ListModels
 from services.scheduler.workers.ports import WorkerRegistry
 
 
@@ -42,11 +45,12 @@ class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSources:
-    """Sources that an order is checked against."""
+    """Sources that an order is checked against, and the models that it may name."""
 
     suites: SuiteCatalogue
     datasets: ContentSource
     pools: PoolsFile
+    models: ListModels
     pricing: ResolvePrice
     allowed_base_urls: Sequence[BaseUrl]
 
@@ -81,7 +85,7 @@ class RunParts:
     reads: RunReads
     report_queue: ReportQueue
     forecasts: ForecastQueue
-    queue_api: GrpcQueueApi
+    apis: Mapping[str, Registration]
 
 
 def make_runs(
@@ -92,45 +96,70 @@ def make_runs(
     signals: RunSignals,
     records: RunRecords,
 ) -> RunParts:
-    record = records.record
     session, clock = connections.postgres, connections.clock
-    store = PostgresRuns(session, limits=limits)
+    store = PostgresRuns(session=session, limits=limits)
     controls = NatsRunControls(
         connection=connections.jetstream.connection,
         bucket=Bucket(jetstream=connections.jetstream, spec=streams.RUNS_BUCKET),
         budget=signals.retry_budget,
         clock=clock,
     )
-    reads = _make_reads(connections, store=store, limits=limits, signals=signals, record=record)
+    reads = _make_reads(connections, store=store, limits=limits, signals=signals, record=records.record)
+    submit = _make_submit(connections, store=store, controls=controls, sources=sources)
+    change = ChangeState(runs=store, controls=controls, clock=clock)
+    delete = DeleteRun(runs=store, record=records.record, artifacts=records.artifacts, clock=clock)
+    api = GrpcApi(
+        submit=submit,
+        change=change,
+        delete=delete,
+        reads=reads,
+        suites=sources.suites,
+        models=sources.models,
+        aliases=sources.pools.aliases,
+        registry=signals.registry,
+    )
+    queue_api = _make_queue_api(connections, reads=reads, limits=limits, signals=signals)
     return RunParts(
         store=store,
-        slots=PostgresSlots(session, limits=limits),
+        slots=PostgresSlots(session=session, limits=limits),
         limits=limits,
         controls=controls,
-        submit=SubmitRun(
-            runs=store,
-            suites=sources.suites,
-            datasets=sources.datasets,
-            pools=sources.pools.pools,
-            controls=controls,
-            clock=clock,
-            pricing=sources.pricing,
-            aliases=sources.pools.aliases,
-            allowed_base_urls=sources.allowed_base_urls,
-        ),
-        change=ChangeState(runs=store, controls=controls, clock=clock),
-        delete=DeleteRun(runs=store, record=record, artifacts=records.artifacts, clock=clock),
+        submit=submit,
+        change=change,
+        delete=delete,
         reads=reads,
         forecasts=reads.show_run.forecasts,
-        report_queue=ReportQueue(depths=PostgresQueue(session), limits=limits, clock=clock),
-        queue_api=GrpcQueueApi(
-            list_runs=reads.list_runs,
-            rates=signals.rates,
-            change=ChangeLimits(limits),
-            limits=limits,
-            changes=reads.show_run.changes,
-            clock=clock,
-        ),
+        report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
+        apis={SERVICE_NAME: api.register, **dict.fromkeys(SERVICE_NAMES, queue_api.register)},
+    )
+
+
+def _make_queue_api(
+    connections: Connections, *, reads: RunReads, limits: PostgresLimits, signals: RunSignals
+) -> GrpcQueueApi:
+    return GrpcQueueApi(
+        list_runs=reads.list_runs,
+        rates=signals.rates,
+        change=ChangeLimits(limits=limits),
+        limits=limits,
+        changes=reads.show_run.changes,
+        clock=connections.clock,
+    )
+
+
+def _make_submit(
+    connections: Connections, *, store: PostgresRuns, controls: NatsRunControls, sources: OrderSources
+) -> SubmitRun:
+    return SubmitRun(
+        runs=store,
+        suites=sources.suites,
+        datasets=sources.datasets,
+        pools=sources.pools.pools,
+        controls=controls,
+        clock=connections.clock,
+        pricing=sources.pricing,
+        aliases=sources.pools.aliases,
+        allowed_base_urls=sources.allowed_base_urls,
     )
 
 
@@ -144,15 +173,15 @@ def _make_reads(
 ) -> RunReads:
     session, clock = connections.postgres, connections.clock
     forecasts = ForecastQueue(
-        store=PostgresQueue(session),
+        store=PostgresQueue(session=session),
         limits=limits,
         tracker=signals.tracker,
         registry=signals.registry,
         clock=clock,
     )
-    lists = PostgresRunLists(session)
+    lists = PostgresRunLists(session=session)
     count = CountRuns(record=record, tracker=signals.tracker, registry=signals.registry, clock=clock)
-    show = ShowRun(runs=store, counting=count, forecasts=forecasts, changes=PostgresChanges(session))
+    show = ShowRun(runs=store, counting=count, forecasts=forecasts, changes=PostgresChanges(session=session))
     return RunReads(
         count_runs=count,
         show_run=show,

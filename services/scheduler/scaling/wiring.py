@@ -1,12 +1,14 @@
 """Joins the parts of scaling: what the leader computes, and what every replica answers."""
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.providers.pool import Pool
+from services.common.grpc.server import Registration
+from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts, RunSignals
-from services.scheduler.scaling.grpc_api import GrpcExternalScaler
+from services.scheduler.scaling.grpc_api import SERVICE_NAME, GrpcExternalScaler
 from services.scheduler.scaling.kubernetes import KubernetesPodMarks
 from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.plan_workers import PlanWorkers
@@ -18,11 +20,17 @@ from services.scheduler.settings import SchedulerSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingParts:
-    api: GrpcExternalScaler
+    apis: Mapping[str, Registration]
     show: ShowDemand
     leader: PlanWorkers
     # None: pods are not marked.
     marks: MarkPods | None
+
+    def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
+        loops: dict[str, Coroutine[None, None, None]] = {"scale pools": self.leader.lead(token)}
+        if self.marks:
+            loops["mark pods"] = self.marks.lead()
+        return loops
 
 
 def make_scaling(
@@ -33,7 +41,7 @@ def make_scaling(
     runs: RunParts,
     signals: RunSignals,
 ) -> ScalingParts:
-    clock, store = connections.clock, PostgresDemands(connections.postgres)
+    clock, store = connections.clock, PostgresDemands(session=connections.postgres)
     show = ShowDemand(pools=pools, store=store, clock=clock)
     leader = PlanWorkers(
         pools=pools,
@@ -50,11 +58,11 @@ def make_scaling(
         pools=pools,
         registry=signals.registry,
         store=store,
-        marks=KubernetesPodMarks(settings.kubernetes_url),
+        marks=KubernetesPodMarks(url=settings.kubernetes_url),
     )
     return ScalingParts(
         marks=marks if settings.mark_pods else None,
-        api=GrpcExternalScaler(demand=show),
+        apis={SERVICE_NAME: GrpcExternalScaler(demand=show).register},
         show=show,
         leader=leader,
     )

@@ -1,14 +1,16 @@
 """Joins the parts of suites: those of the installation and those of users."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.yaml_suite_reader import read_document
-from services.scheduler.suites.grpc_api import GrpcSuiteApi
+from services.scheduler.suites.grpc_api import SERVICE_NAME, GrpcSuiteApi
 from services.scheduler.suites.ports import InstalledSuites, SuiteCatalogue
 from services.scheduler.suites.postgres import CheckStorage, PostgresUserSuites
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
@@ -23,22 +25,24 @@ class SuiteParts:
     catalogue: SuiteCatalogue
     rows: RowSource
     api: GrpcSuiteApi
+    apis: Mapping[str, Registration]
 
 
 def make_suites(
     settings: SchedulerSettings,
     connections: Connections,
+    *,
     installed: InstalledSuites,
     check_storage: CheckStorage,
 ) -> SuiteParts:
     of_users = PostgresUserSuites(session=connections.postgres, check_storage=check_storage)
-    cache = FileSuiteCache(settings.suite_cache_dir)
+    cache = FileSuiteCache(folder=settings.suite_cache_dir)
     hub = HubRows(
         token_datasets=settings.hub_token_datasets,
         max_bytes=settings.max_hub_bytes,
         cache_dir=settings.hub_cache_dir,
     )
-    rows = FirstAvailableSource(own_files=FileRows(), hub_sources=(MirrorRows(settings.data_dir), hub))
+    rows = FirstAvailableSource(own_files=FileRows(), hub_sources=(MirrorRows(folder=settings.data_dir), hub))
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)
     api = GrpcSuiteApi(
@@ -47,4 +51,4 @@ def make_suites(
         delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
         show=ShowSample(suites=catalogue, rows=rows),
     )
-    return SuiteParts(catalogue=catalogue, rows=rows, api=api)
+    return SuiteParts(catalogue=catalogue, rows=rows, api=api, apis={SERVICE_NAME: api.register})

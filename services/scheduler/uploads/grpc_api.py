@@ -36,10 +36,8 @@ from services.scheduler.uploads.proto import (
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePurpose
 
-SERVICE_NAMES = (
-    datasets.DESCRIPTOR.services_by_name["DatasetService"].full_name,
-    files.DESCRIPTOR.services_by_name["FileService"].full_name,
-)
+DATASET_SERVICE = datasets.DESCRIPTOR.services_by_name["DatasetService"].full_name
+FILE_SERVICE = files.DESCRIPTOR.services_by_name["FileService"].full_name
 DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100

@@ -1,10 +1,13 @@
 """Joins the parts of uploads: data sets and files, and the object store that both use."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.uploads import grpc_api
 from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.add_file import AddFile, CheckBatchFile
 from services.scheduler.uploads.checking.check_file import CheckFile, LineRules, SizeLimits
@@ -13,9 +16,8 @@ from services.scheduler.uploads.checking.text_readers import read_csv, read_json
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteDataset, DeleteFile
-from services.scheduler.uploads.grpc_api import GrpcDatasetApi, GrpcFileApi
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
-from services.scheduler.uploads.quotas.grpc_api import GrpcStorageApi
+from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
@@ -36,7 +38,7 @@ class UploadParts:
     files: PostgresFiles
     objects: ObstoreObjects
     uploads: Uploads
-    apis: tuple[GrpcDatasetApi, GrpcFileApi, GrpcStorageApi]
+    apis: Mapping[str, Registration]
     cleanups: tuple[CollectOrphanedObjects, DeleteFile]
 
 
@@ -49,12 +51,12 @@ def make_uploads(
     storage: PostgresStorage,
 ) -> UploadParts:
     session, clock = connections.postgres, connections.clock
-    datasets = PostgresDatasets(session, refuse_used=refuse_used_dataset, storage=storage)
-    files = PostgresFiles(session, refuse_used=refuse_used_file, storage=storage)
-    objects = ObstoreObjects(settings.object_store)
-    uploads = Uploads(_upload_limits(settings))
+    datasets = PostgresDatasets(session=session, refuse_used=refuse_used_dataset, storage=storage)
+    files = PostgresFiles(session=session, refuse_used=refuse_used_file, storage=storage)
+    objects = ObstoreObjects(url=settings.object_store)
+    uploads = Uploads(limits=_upload_limits(settings))
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
-    dataset_api = GrpcDatasetApi(
+    dataset_api = grpc_api.GrpcDatasetApi(
         add=AddDataset(
             checking=_dataset_check(settings, objects),
             datasets=datasets,
@@ -63,10 +65,10 @@ def make_uploads(
             uploads=uploads,
             storage=storage,
         ),
-        show=ShowDataset(datasets=datasets, loading=LoadRows(objects)),
+        show=ShowDataset(datasets=datasets, loading=LoadRows(objects=objects)),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
     )
-    file_api = GrpcFileApi(
+    file_api = grpc_api.GrpcFileApi(
         add=AddFile(
             checking=_file_check(settings, objects),
             files=files,
@@ -78,16 +80,31 @@ def make_uploads(
         show=ShowFile(files=files, objects=objects, clock=clock),
         delete=delete_file,
     )
-    collector = CollectOrphanedObjects(
-        datasets=datasets, objects=objects, clock=clock, upload_seconds=settings.max_upload_seconds
-    )
     return UploadParts(
         datasets=datasets,
         files=files,
         objects=objects,
         uploads=uploads,
-        apis=(dataset_api, file_api, GrpcStorageApi(storage=storage)),
-        cleanups=(collector, delete_file),
+        apis={
+            grpc_api.DATASET_SERVICE: dataset_api.register,
+            grpc_api.FILE_SERVICE: file_api.register,
+            quotas_grpc_api.SERVICE_NAME: quotas_grpc_api.GrpcStorageApi(storage=storage).register,
+        },
+        cleanups=(_make_collector(settings, connections, datasets, objects), delete_file),
+    )
+
+
+def _make_collector(
+    settings: SchedulerSettings,
+    connections: Connections,
+    datasets: PostgresDatasets,
+    objects: ObstoreObjects,
+) -> CollectOrphanedObjects:
+    return CollectOrphanedObjects(
+        datasets=datasets,
+        objects=objects,
+        clock=connections.clock,
+        upload_seconds=settings.max_upload_seconds,
     )
 
 

@@ -24,7 +24,11 @@ class WorkerParts:
 
 
 def make_workers(
-    settings: SchedulerSettings, connections: Connections, pools: Sequence[Pool], changed: Callable[[], None]
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    pools: Sequence[Pool],
+    changed: Callable[[], None],
 ) -> WorkerParts:
     """`changed` is called when a worker comes, goes or reports something new."""
     jetstream, clock = connections.jetstream, connections.clock
@@ -38,7 +42,7 @@ def make_workers(
             connection=jetstream.connection, clock=clock, limit_seconds=LIST_MODELS_SECONDS
         ),
         clock=clock,
-        rules=ListingRules(settings.list_models_wait_seconds),
+        rules=ListingRules(wait_seconds=settings.list_models_wait_seconds),
     )
     return WorkerParts(
         registry=registry,

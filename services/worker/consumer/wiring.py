@@ -80,7 +80,7 @@ class WorkerParts:
 def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimiters) -> WorkerParts:
     settings, identity, clock = resources.settings, resources.identity, resources.clock
     pool = identity.pool
-    jetstream = JetStream(resources.connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
+    jetstream = JetStream(connection=resources.connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -138,7 +138,7 @@ def _make_context(pool: Pool, clock: Clock, rollouts: int) -> WorkerContext:
         in_flight=InFlightShards(),
         prefetch=Prefetch(limits=PrefetchLimits.for_concurrency(pool.concurrency, rollouts), clock=clock),
         run_states=RunStates(),
-        refused_runs=RefusedRuns(clock),
+        refused_runs=RefusedRuns(clock=clock),
     )
 
 
@@ -201,7 +201,7 @@ def _make_selector(
 
 def start_loops(resources: WorkerResources, parts: WorkerParts, limiters: RateLimiters) -> BackgroundLoops:
     settings, identity, connection = resources.settings, resources.identity, resources.connection
-    jetstream = JetStream(connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
+    jetstream = JetStream(connection=connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
     consumer, context = parts.consumer, parts.context
     beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
     lister = ListEngineModels(engine=parts.engines.own, limit_seconds=settings.list_seconds)
@@ -228,4 +228,4 @@ def start_loops(resources: WorkerResources, parts: WorkerParts, limiters: RateLi
         )
         loops["report rates"] = every(CHECK_SECONDS, rates.report_due, name="report rates")
         loops["follow quotas"] = rates.follow_quotas()
-    return BackgroundLoops(loops)
+    return BackgroundLoops(loops=loops)

@@ -56,7 +56,9 @@ def engines_by_url(
 
     def make(base_url: str) -> Engine:
         if not may_ask(base_url, allowed):
-            raise UnsupportedRequest("This worker's PROCTOR_ALLOWED_BASE_URLS does not allow the base_url.")
+            raise UnsupportedRequest(
+                message="This worker's PROCTOR_ALLOWED_BASE_URLS does not allow the base_url."
+            )
         keyless = replace(provider, base_url=base_url, api_key_env="")
         return _make_remote(pool, keyless, settings, limiters)
 
@@ -67,7 +69,7 @@ def _make_vllm(pool: Pool) -> Engine:
     from services.worker.engines.vllm.engine import VllmEngine  # noqa: PLC0415  # other engines do not load it
     from services.worker.engines.vllm.model_files import VllmSettings  # noqa: PLC0415  # other engines do not load it
 
-    return VllmEngine(VllmSettings(pool.models))
+    return VllmEngine(settings=VllmSettings(models=pool.models))
 
 
 def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limiters: RateLimiters) -> Engine:

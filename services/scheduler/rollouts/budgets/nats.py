@@ -37,7 +37,7 @@ class NatsBudgets:
         return work_messages_pb2.ReportBudgetUseResponse(problem=problem, is_refused=is_refused)
 
     def _report(self, sent: work_messages_pb2.ReportBudgetUseRequest) -> BudgetReport:
-        """Raises `BudgetUseRefused` where the worker was not sent the rollout, DecodeError for no run's id."""
+        """Raises `BudgetUseRefused` for a rollout that was not sent, DecodeError for no run's id."""
         if not is_dispatched(sent, self._shard_key):
             raise BudgetUseRefused(problem="the worker was not sent this rollout.")
         used = BUDGET_USE.from_proto(sent.used)

@@ -1,0 +1,190 @@
+"""Connects the topics of the scheduler, from the lowest to the highest, and gathers what each one runs."""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from proctor.values.providers.base_urls import BaseUrl
+from proctor.values.providers.pools_file import PoolsFile
+from services.common.clock import Clock
+from services.common.grpc.server import Registration
+from services.common.lifecycle import every
+from services.scheduler.batches.postgres import refuse_used_file
+from services.scheduler.batches.wiring import BatchParts, make_batches
+from services.scheduler.changes.wiring import ChangeParts, make_changes
+from services.scheduler.dispatch.wiring import DispatchParts, LedRuns, make_dispatch
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.limits.wiring import make_limits
+from services.scheduler.planning.grpc_results import GrpcRunRecord
+from services.scheduler.postgres import Connections
+from services.scheduler.pricing.prices import ResolvePrice
+from services.scheduler.pricing.yaml_prices import YamlPrices
+from services.scheduler.progress.wiring import ProgressParts, make_progress
+from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits
+from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifacts
+from services.scheduler.rollouts.wiring import OrderParts, RolloutParts, make_rollouts
+from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
+from services.scheduler.runs.wiring import OrderSources, RunParts, RunRecords, RunSignals, make_runs
+from services.scheduler.scaling.wiring import ScalingParts, make_scaling
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.suites.wiring import SuiteParts, make_suites
+from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
+from services.scheduler.uploads.wiring import UploadParts, make_uploads
+from services.scheduler.workers.wiring import WorkerParts, make_workers
+from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
+
+FORGET_SECONDS = 60.0
+REPORT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """Files that operators write, read before anything is opened, since nothing works without them."""
+
+    pools: PoolsFile
+    allowed_base_urls: Sequence[BaseUrl]
+    suites: YamlInstalledSuites
+    prices: YamlPrices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    settings: SchedulerSettings
+    clock: Clock
+    suites: SuiteParts
+    uploads: UploadParts
+    rate_limits: RateLimitParts
+    progress: ProgressParts
+    workers: WorkerParts
+    changes: ChangeParts
+    runs: RunParts
+    dispatch: DispatchParts
+    batches: BatchParts
+    rollouts: RolloutParts
+    scaling: ScalingParts
+
+    def apis(self) -> Mapping[str, Registration]:
+        """The APIs by the names of their services."""
+        return {
+            **self.runs.apis,
+            **self.suites.apis,
+            **self.uploads.apis,
+            **self.batches.apis,
+            **self.changes.apis,
+            **self.scaling.apis,
+            **self.rollouts.apis,
+        }
+
+    def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
+        """Loops of every scheduler, leader or not."""
+        loops = {
+            **self.dispatch.loops(),
+            **self.rollouts.loops(),
+            "follow heartbeats": self.workers.registry.listen(),
+            "forget idle runs": every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
+        }
+        if self.settings.metrics_address:
+            loops["report metrics"] = every(REPORT_SECONDS, self._report, name="report metrics")
+        return loops
+
+    def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
+        """Loops of the leader, for one term."""
+        cleanups = (
+            *self.uploads.cleanups,
+            *self.rollouts.cleanups,
+            self.runs.delete,
+            self.changes.cleanup,
+        )
+        return {
+            **self.dispatch.leader_loops(token),
+            **self.scaling.leader_loops(token),
+            "assign quotas": self.rate_limits.assign_quotas.lead(),
+            "finish batches": self.batches.leader.lead(token),
+            **{type(cleanup).__name__: cleanup.lead() for cleanup in cleanups},
+        }
+
+    async def _report(self) -> None:
+        """Figures for the metrics."""
+        self.workers.report_workers.report()
+        await self.runs.report_queue.report()
+        await self.scaling.show.report()
+
+    async def _forget_idle(self) -> None:
+        self.progress.tracker.forget_idle(self.clock.monotonic())
+        self.rate_limits.tracker.forget_idle(self.clock.monotonic())
+        await self.runs.limits.forget_requests(self.clock.now())
+
+
+def read_definitions(settings: SchedulerSettings) -> Definitions:
+    return Definitions(
+        pools=read_pools(settings.pools_file),
+        allowed_base_urls=read_allowed_base_urls(settings.allowed_base_urls),
+        suites=YamlInstalledSuites(folder=settings.suites_dir),
+        prices=YamlPrices(file=settings.prices_file),
+    )
+
+
+def make_topics(settings: SchedulerSettings, connections: Connections, definitions: Definitions) -> Topics:
+    """Makes each topic of those before it."""
+    pools = definitions.pools.pools
+    limits = make_limits(settings, connections)
+    storage = PostgresStorage(session=connections.postgres, limits=limits)
+    suites = make_suites(
+        settings, connections, installed=definitions.suites, check_storage=storage.check_suite
+    )
+    uploads = make_uploads(
+        settings,
+        connections,
+        refuse_used_dataset=refuse_used_by_run,
+        refuse_used_file=refuse_used_file,
+        storage=storage,
+    )
+    rate_limits = make_rate_limits(settings, connections)
+    progress = make_progress(connections)
+    workers = make_workers(settings, connections, pools=pools, changed=progress.touch_all)
+    signals = RunSignals(
+        tracker=progress.tracker,
+        registry=workers.registry,
+        rates=rate_limits.tracker,
+        retry_budget=rate_limits.retry_budget,
+    )
+    sources = _order_sources(definitions, suites=suites, uploads=uploads, workers=workers)
+    record = GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share)
+    runs = make_runs(
+        connections,
+        limits=limits,
+        sources=sources,
+        signals=signals,
+        records=RunRecords(record=record, artifacts=DeleteArtifacts(objects=uploads.objects)),
+    )
+    led = LedRuns(runs=runs, signals=signals, pools=pools, suites=suites, uploads=uploads, record=record)
+    orders = OrderParts(suites=suites, uploads=uploads, runs=runs, storage=storage)
+    return Topics(
+        settings=settings,
+        clock=connections.clock,
+        suites=suites,
+        uploads=uploads,
+        rate_limits=rate_limits,
+        progress=progress,
+        workers=workers,
+        changes=make_changes(settings, connections),
+        runs=runs,
+        dispatch=make_dispatch(settings, connections, led=led),
+        batches=make_batches(settings, connections, runs=runs, uploads=uploads, storage=storage),
+        rollouts=make_rollouts(settings, connections, parts=orders),
+        scaling=make_scaling(settings, connections, pools=pools, runs=runs, signals=signals),
+    )
+
+
+def _order_sources(
+    definitions: Definitions, *, suites: SuiteParts, uploads: UploadParts, workers: WorkerParts
+) -> OrderSources:
+    return OrderSources(
+        suites=suites.catalogue,
+        datasets=uploads.datasets,
+        pools=definitions.pools,
+        models=workers.list_models,
+        pricing=ResolvePrice(prices=definitions.prices),
+        allowed_base_urls=definitions.allowed_base_urls,
+    )
