@@ -1,9 +1,9 @@
 """A real Postgres and a real nats-server for tests: each starts in a second and comes back when killed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.stack.servers.nats import prepare_nats
@@ -40,13 +40,18 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
 
 
 @asynccontextmanager
-async def nats_server(pools: Sequence[str] = POOLS) -> AsyncIterator[RunningServer]:
-    """With the streams and buckets that a scheduler makes."""
+async def nats_server(
+    pools: Sequence[str] = POOLS, *, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[RunningServer]:
+    """With the streams and buckets that a scheduler makes, and the small heap of a local stack by default."""
     with temporary_state_dir() as state_dir:
         state_dir.mkdir()
         [address] = choose_addresses(1)
         server = prepare_nats(state_dir, address, pools)
-        async with _running(server.child(), state_dir.with_name("nats.log")) as child:
+        spec = server.child()
+        if environment is not None:
+            spec = replace(spec, program=replace(spec.program, environment=environment))
+        async with _running(spec, state_dir.with_name("nats.log")) as child:
             connection = await connect_nats(server.url(), "streams")
             await StreamMaker(connection, pools).make_missing()
             await connection.close()

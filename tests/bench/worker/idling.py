@@ -32,6 +32,8 @@ COUNTS = tuple(map(int, os.environ.get("PROCTOR_IDLE_WORKERS", "100,1000").split
 SETTLING_SECONDS = 30.0
 MEASURED_SECONDS = 60.0
 START_LIMIT_SECONDS = 300.0
+# As in a cluster: a local stack bounds the heap of its NATS to 24 MiB, and 1,000 connections need more.
+SERVER_ENVIRONMENT = {"PATH": os.defpath}
 # In one process. As in an upgrade of a cluster, the next ones start once these have reported.
 WORKERS_PER_PROCESS = 50
 
@@ -88,7 +90,7 @@ async def workers(address: str, first: int, count: int) -> AsyncIterator[None]:
 
 async def measure(count: int) -> Cost:
     async with AsyncExitStack() as opened:
-        server = await opened.enter_async_context(nats_server())
+        server = await opened.enter_async_context(nats_server(environment=SERVER_ENVIRONMENT))
         connection = await connect_nats(server.address, "bench")
         opened.push_async_callback(connection.close)
         heartbeats = Bucket(JetStream(connection), streams.WORKERS_BUCKET)
