@@ -5,7 +5,7 @@ None, never NaN.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class Figure:
 
     `std` is the spread of the figure over rollouts where there are several, else its standard error;
     `within_std` is the standard deviation over the rollouts of one sample, averaged over samples.
+
+    The last two are for the groups of its summary and are not stored: the ends of Student's interval may be
+    cut at 0 and 1, and a group needs them whole. `is_fraction`: it cannot be below 0 or above 1.
     """
 
     mean: float | None = None
@@ -64,6 +67,8 @@ class Figure:
     n: int = 0
     interval_method: str = ""
     within_std: float | None = None
+    degrees_of_freedom: float | None = field(default=None, compare=False)
+    is_fraction: bool = field(default=False, compare=False)
 
 
 def figure_of(metric: str, columns: Columns, average: str = "binary", label_count: int = 0) -> Figure:
@@ -84,10 +89,12 @@ def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_
     if isinstance(columns, PairColumns) and name in NUMBER_FIGURES:
         return _number_figure(NUMBER_FIGURES[name], columns.only_read())
     if isinstance(columns, PairColumns):
-        return _label_figure(label_measure(name, average, label_count), columns)
+        figure = _label_figure(label_measure(name, average, label_count), columns)
+        return replace(figure, is_fraction=name == "f1")
     # pass@k is a metric of right and wrong whose estimates may lie between.
     figure = _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
-    return _within_one(figure) if is_right_or_wrong(name) or name == REWARD else figure
+    is_fraction = is_right_or_wrong(name) or name == REWARD
+    return within_bounds(replace(figure, is_fraction=is_fraction))
 
 
 def only_finite(figure: Figure) -> Figure:
@@ -135,7 +142,17 @@ def _mean_figure(scores: SampleScores, *, is_share: bool) -> Figure:
     interval = _interval_of_mean(scores, mean, stderr, is_share=is_share)
     if interval is None:
         return figure
-    return replace(figure, ci_low=interval.low, ci_high=interval.high, interval_method=interval.method)
+    return with_interval(figure, interval)
+
+
+def with_interval(figure: Figure, interval: Interval) -> Figure:
+    return replace(
+        figure,
+        ci_low=interval.low,
+        ci_high=interval.high,
+        interval_method=interval.method,
+        degrees_of_freedom=interval.degrees_of_freedom,
+    )
 
 
 def _interval_of_mean(scores: SampleScores, mean: float, stderr: float, *, is_share: bool) -> Interval | None:
@@ -147,9 +164,9 @@ def _interval_of_mean(scores: SampleScores, mean: float, stderr: float, *, is_sh
     return wilson_interval(mean, scores.count)
 
 
-def _within_one(figure: Figure) -> Figure:
-    """Student's t of few samples has ends beyond 0 and 1, where no such figure can be."""
-    if figure.ci_low is None or figure.ci_high is None:
+def within_bounds(figure: Figure) -> Figure:
+    """Student's t of few samples has ends beyond 0 and 1, where no fraction can be."""
+    if not figure.is_fraction or figure.ci_low is None or figure.ci_high is None:
         return figure
     return replace(figure, ci_low=max(0.0, figure.ci_low), ci_high=min(1.0, figure.ci_high))
 

@@ -21,9 +21,12 @@ _MIN_STRETCH = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Interval:
+    """`degrees_of_freedom` are those of Student's."""
+
     low: float
     high: float
     method: str
+    degrees_of_freedom: float | None = None
 
 
 def student_t_interval(mean: float, stderr: float, degrees_of_freedom: float) -> Interval | None:
@@ -31,7 +34,7 @@ def student_t_interval(mean: float, stderr: float, degrees_of_freedom: float) ->
     if stderr == 0:
         return None
     half = float(stdtrit(degrees_of_freedom, 0.975)) * stderr
-    return Interval(mean - half, mean + half, STUDENT_T)
+    return Interval(mean - half, mean + half, STUDENT_T, degrees_of_freedom)
 
 
 def wilson_interval(share: float, count: float, quantile: float = NORMAL_975) -> Interval:

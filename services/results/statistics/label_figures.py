@@ -144,7 +144,8 @@ def f1_weighted(tables: Tables) -> Array:
 
 def f1_micro(tables: Tables) -> Array:
     """Over all answers at once; one that could not be read is a miss, and no false alarm."""
-    right = tables.counts[:, tables.gold == tables.predicted].sum(axis=1)
+    is_right = (tables.gold == tables.predicted) & (tables.gold >= 0)
+    right = tables.counts[:, is_right].sum(axis=1)
     expected = tables.counts[:, tables.gold >= 0].sum(axis=1)
     predicted = tables.counts[:, tables.predicted >= 0].sum(axis=1)
     return _ratio(2 * right, expected + predicted)

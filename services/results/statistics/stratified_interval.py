@@ -4,10 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtridf, stdtrit
+from scipy.special import stdtrit
 
 from services.results.statistics.figure import Figure
-from services.results.statistics.intervals import NORMAL_975, STUDENT_T, WILSON, Interval, wilson_interval
+from services.results.statistics.intervals import (
+    NORMAL_975,
+    WILSON,
+    Interval,
+    student_t_interval,
+    wilson_interval,
+)
 
 MOVER = "mover"
 
@@ -29,15 +35,15 @@ class Stratum:
         return self.interval.method == WILSON
 
     @property
-    def quantile(self) -> float:
-        """The multiplier of the standard error."""
-        is_student_t = self.interval.method == STUDENT_T
-        return (self.interval.high - self.mean) / self.stderr if is_student_t else NORMAL_975
+    def degrees_of_freedom(self) -> float:
+        known = self.interval.degrees_of_freedom
+        return math.inf if known is None else known
 
     @property
-    def degrees_of_freedom(self) -> float:
-        is_student_t = self.interval.method == STUDENT_T
-        return float(stdtridf(0.975, self.quantile)) if is_student_t else math.inf
+    def quantile(self) -> float:
+        """The multiplier of the standard error."""
+        known = self.interval.degrees_of_freedom
+        return NORMAL_975 if known is None else float(stdtrit(known, 0.975))
 
 
 def stratum(figure: Figure, weight: float) -> Stratum | None:
@@ -45,6 +51,9 @@ def stratum(figure: Figure, weight: float) -> Stratum | None:
     if figure.mean is None or figure.stderr is None or figure.ci_low is None or figure.ci_high is None:
         return None
     interval = Interval(figure.ci_low, figure.ci_high, figure.interval_method)
+    if figure.degrees_of_freedom is not None:
+        # Anew, as the figure shows its ends cut at 0 and 1.
+        interval = student_t_interval(figure.mean, figure.stderr, figure.degrees_of_freedom) or interval
     return Stratum(figure.mean, figure.stderr, interval, weight)
 
 
@@ -69,7 +78,7 @@ def stratified_interval(strata: Sequence[Stratum]) -> Interval:
 
 def _reach(one: Stratum, student_quantile: float) -> tuple[float, float]:
     """How far its interval moves the ends of the whole: below and above the mean."""
-    scale = student_quantile / one.quantile if one.interval.method == STUDENT_T else 1.0
+    scale = student_quantile / one.quantile if one.interval.degrees_of_freedom is not None else 1.0
     factor = one.weight * scale
     return factor * (one.mean - one.interval.low), factor * (one.interval.high - one.mean)
 

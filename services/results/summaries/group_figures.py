@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.statistics.figure import Figure, only_finite
+from services.results.statistics.figure import Figure, only_finite, with_interval, within_bounds
 from services.results.statistics.metrics import SCORE
 from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
@@ -55,7 +54,8 @@ def _summed_up(figures: Sequence[Figure], *, is_weighted: bool) -> Figure:
     error_of = _pooled_error if is_weighted else _unweighted_error
     std = error_of([figure.std for figure in figures], sizes)
     stderr = error_of([figure.stderr for figure in figures], sizes)
-    whole = Figure(mean, std, stderr, n=sum(sizes))
+    is_fraction = all(figure.is_fraction for figure in figures)
+    whole = Figure(mean, std, stderr, n=sum(sizes), is_fraction=is_fraction)
     return only_finite(_with_interval(whole, figures, [count / sum(counts) for count in counts]))
 
 
@@ -65,8 +65,7 @@ def _with_interval(whole: Figure, figures: Sequence[Figure], weights: Sequence[f
     known = [one for one in strata if one is not None]
     if len(known) < len(strata):
         return whole
-    interval = stratified_interval(known)
-    return replace(whole, ci_low=interval.low, ci_high=interval.high, interval_method=interval.method)
+    return within_bounds(with_interval(whole, stratified_interval(known)))
 
 
 def _pooled_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float | None:

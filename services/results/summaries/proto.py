@@ -16,7 +16,7 @@ SUMMARY = Codec(
 )
 GROUP = Codec(GroupSummary, summary_pb2.GroupSummary, unpaired={"figures", "metrics"})
 TASK = Codec(TaskSummary, summary_pb2.TaskSummary, unpaired={"figures", "metrics"})
-FIGURE = Codec(Figure, summary_pb2.MetricFigure, unpaired={"metric"})
+FIGURE = Codec(Figure, summary_pb2.MetricFigure, unpaired={"metric", "degrees_of_freedom", "is_fraction"})
 
 
 def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:

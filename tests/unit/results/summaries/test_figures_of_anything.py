@@ -63,8 +63,8 @@ def keys(draw: st.DrawFn, rows: int) -> dict[str, Numbers | None]:
 @st.composite
 def columns(draw: st.DrawFn) -> tuple[str, Columns]:
     rows = draw(st.integers(0, 30))
-    metric = draw(st.sampled_from(["acc", "squad_f1", "f1", "mcc", "pearson", "spearman"]))
-    value = {"acc": st.sampled_from([0.0, 1.0]), "squad_f1": numbers}.get(metric, numbers)
+    metric = draw(st.sampled_from(["acc", "reward", "squad_f1", "f1", "mcc", "pearson", "spearman"]))
+    value = {"acc": st.sampled_from([0.0, 1.0]), "reward": st.floats(0, 1)}.get(metric, numbers)
     few = st.sampled_from(draw(st.lists(value, min_size=1, max_size=3)))
     listed = st.lists(few | value, min_size=rows, max_size=rows)
     if metric in ("f1", "mcc"):
@@ -99,6 +99,9 @@ def assert_sound(figure: Figure) -> None:
         assert figure.ci_low <= figure.ci_high
         if figure.interval_method in ("wilson", "student-t"):
             assert figure.ci_low <= figure.mean <= figure.ci_high, figure
+        if figure.is_fraction:
+            assert 0 <= figure.ci_low <= figure.mean + 1e-12, figure
+            assert figure.mean - 1e-12 <= figure.ci_high <= 1, figure
 
 
 @drawn

@@ -78,6 +78,20 @@ def test_means_of_numbers_have_the_interval_of_welch() -> None:
     assert figure.interval_method == "mover"
 
 
+def rewards(*values: float) -> Figure:
+    return figure_of("reward", ScoreColumns(np.array(values)))
+
+
+def test_tasks_whose_intervals_are_cut_at_1_have_the_interval_of_welch_cut_at_1() -> None:
+    """A cut end is only shown: the group is made of the whole interval, as that of numbers without bounds."""
+    first, second = [1.0, 1.0, 1.0, 0.2], [1.0, 0.9, 1.0, 1.0, 0.7]
+    assert [ends(rewards(*values))[1] for values in (first, second)] == [1.0, 1.0]
+    unbounded = summed_up([mean_of(np.array(first)), mean_of(np.array(second))], SCORE)
+    low, high = ends(summed_up([rewards(*first), rewards(*second)], SCORE))
+    assert low == ends(unbounded)[0]
+    assert ends(unbounded)[1] > high == 1.0
+
+
 def test_tasks_of_several_kinds_reach_as_far_as_their_squares_added() -> None:
     generator = np.random.default_rng(2)
     gold = generator.integers(0, 2, 80)
