@@ -71,7 +71,7 @@ class GatewaySettings(BaseSettings):
     max_file_bytes: int = Field(default=201 * 1024**2, ge=1024)
     """Largest body of an upload to `/v1/files`."""
     max_connections: int = Field(default=900, ge=2)
-    """Open HTTP connections. An idle one is closed for a new one."""
+    """Open HTTP connections. One whose peer reads nothing, or else an idle one, is closed for a new one."""
     max_calls: int = Field(default=512, ge=1)
     """Requests in progress over HTTP and gRPC; an upload, a download and a watched run are one each."""
     max_calls_per_user: int = Field(default=128, ge=1)

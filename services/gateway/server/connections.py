@@ -1,14 +1,21 @@
-"""Bounds of an HTTP connection before there is a request: its headers, their time, and how many there are."""
+"""Bounds of HTTP connections: their headers, peers that read nothing, and how many there are."""
 
 import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from services.gateway.server.unsent import UnsentBytes
+
 # Cookies and a trace need some 10 KiB; each connection may hold this much before it has a caller.
 _MAX_HEADER_BYTES = 64 * 1024
 # A client that sends its headers byte by byte holds a connection no longer than this.
 _HEADER_SECONDS = 10.0
+# A peer that takes none of the bytes of its answers for so long is gone, or keeps others out.
+_STALLED_SECONDS = 30.0
+_CHECK_SECONDS = 5.0
+# Where there is no room for others, this is long enough.
+_STALLED_SECONDS_WHEN_FULL = 1.0
 
 
 class _HeadersTooLarge(Exception):
@@ -16,9 +23,10 @@ class _HeadersTooLarge(Exception):
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """A connection whose headers are small and soon complete.
+    """A connection whose headers are small and soon complete, and whose peer goes on reading.
 
-    The parser keeps the whole of a header to itself until its end, and waits for it for ever.
+    The parser keeps the whole of a header to itself until its end, and waits for it for ever. A transport
+    waits as long for a peer to take its bytes, also after it was closed.
     """
 
     def __init__(self, *, max_connections: int, **of_uvicorn: Any) -> None:
@@ -28,21 +36,56 @@ class BoundedConnection(HttpToolsProtocol):
         self._header_bytes = 0
         self._is_too_large = False
         self._timer: asyncio.TimerHandle | None = None
+        self._unsent = UnsentBytes()
+        self._unsent_check: asyncio.TimerHandle | None = None
 
     @property
-    def is_waiting(self) -> bool:
+    def is_reading_headers(self) -> bool:
         """No request has come yet, or not all of its headers."""
         return self._timer is not None
 
+    @property
+    def is_idle(self) -> bool:
+        """No request is in progress, and all answers are sent."""
+        is_waiting = self.is_reading_headers or self.timeout_keep_alive_task is not None
+        return is_waiting and not self.flow.write_paused
+
+    @property
+    def stalled_seconds(self) -> float:
+        """How long the peer has taken nothing of what is ready for it."""
+        return self._unsent.stalled_seconds(self.transport.get_write_buffer_size(), self.loop.time())
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        # Writing pauses while anything is unsent: else the last 64 KiB would never be noticed.
+        transport.set_write_buffer_limits(high=0)
         self._begin_headers()
         if len(self.connections) > self._max_connections:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_headers()
+        self._end_unsent()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Bytes are unsent."""
+        super().pause_writing()
+        self._unsent.begin(self.transport.get_write_buffer_size(), self.loop.time())
+        self._check_later()
+
+    def resume_writing(self) -> None:
+        """All bytes are sent."""
+        self._end_unsent()
+        super().resume_writing()
+
+    def handle_websocket_upgrade(self) -> None:
+        """A socket has bounds of its own, which begin with nothing unsent."""
+        if self.flow.write_paused:
+            self.transport.abort()
+            return
+        self.transport.set_write_buffer_limits()
+        super().handle_websocket_upgrade()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -62,7 +105,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._waiting_bytes = self._waiting_bytes + len(data) if self.is_waiting else 0
+        self._waiting_bytes = self._waiting_bytes + len(data) if self.is_reading_headers else 0
         if self._waiting_bytes > _MAX_HEADER_BYTES and not self.transport.is_closing():
             self._is_too_large = True
             self.send_400_response("")
@@ -90,9 +133,31 @@ class BoundedConnection(HttpToolsProtocol):
             self._timer.cancel()
         self._timer = None
 
+    def _check_later(self) -> None:
+        self._unsent_check = self.loop.call_later(_CHECK_SECONDS, self._check_unsent)
+
+    def _check_unsent(self) -> None:
+        if self.stalled_seconds >= _STALLED_SECONDS:
+            self.transport.abort()
+        else:
+            self._check_later()
+
+    def _end_unsent(self) -> None:
+        self._unsent.end()
+        if self._unsent_check:
+            self._unsent_check.cancel()
+        self._unsent_check = None
+
     def _make_room(self) -> None:
-        """Closes a connection that waits, so that idle ones do not keep the others out; else this one."""
-        others = (each for each in self.connections if each is not self)
-        waiting = (each for each in others if isinstance(each, BoundedConnection) and each.is_waiting)
+        """Closes the connection that has stalled longest, or an idle one, and this one where there is none.
+
+        Neither can keep the others out.
+        """
+        others = [
+            each for each in self.connections if each is not self and isinstance(each, BoundedConnection)
+        ]
+        slowest = max(others, key=lambda each: each.stalled_seconds, default=self)
+        if slowest.stalled_seconds < _STALLED_SECONDS_WHEN_FULL:
+            slowest = next((each for each in others if each.is_idle), self)
         # `abort` and not `close`: a peer that reads nothing would keep a closing connection open.
-        next(waiting, self).transport.abort()
+        slowest.transport.abort()

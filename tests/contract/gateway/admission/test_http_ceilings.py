@@ -1,9 +1,11 @@
 """Ceilings of the HTTP server over a socket: headers and their time, connections, bodies, calls at a time."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
+import aiohttp
 import pytest
 
 from services.gateway.server import connections, middleware
@@ -14,6 +16,8 @@ from tests.fakes.gateway.http_calls import call
 QUEUE = "/api/v1/queue"
 CHUNKED = b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+# More than the buffers of the system hold.
+ASSETS = 12 * b"GET /docs/assets/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
 RUN = b"POST /api/v1/benchmarking/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"
 UPLOAD = (
     b"POST /admin/datasets/upload?name=x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\n"
@@ -30,6 +34,18 @@ async def connection(
     writer.write(sent)
     yield reader, writer
     writer.transport.abort()
+
+
+@asynccontextmanager
+async def silent_reader(harness: GatewayHarness, sent: bytes = ASSETS) -> AsyncIterator[socket.socket]:
+    """A peer that asks for much and reads nothing by itself."""
+    host, _, port = harness.http.removeprefix("http://").partition(":")
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.settimeout(0)
+        await asyncio.get_running_loop().sock_connect(reader, (host, int(port)))
+        await asyncio.get_running_loop().sock_sendall(reader, sent)
+        yield reader
 
 
 async def status(harness: GatewayHarness, sent: bytes) -> int:
@@ -78,6 +94,52 @@ async def test_idle_connections_make_room_for_new_ones() -> None:
         for each in idle:
             await each.__aexit__(None, None, None)
         assert len(opened) == 12
+
+
+async def test_peers_that_read_nothing_make_room_for_others() -> None:
+    async with gateway_harness(max_connections=4) as small, AsyncExitStack() as opened:
+        for _ in range(4):
+            await opened.enter_async_context(silent_reader(small))
+
+        async def is_served() -> bool:
+            try:
+                return (await call(small, "GET", "/healthz"))[0] == 200
+            except aiohttp.ClientError:
+                return False
+
+        await eventually(is_served, "a connection that nobody reads makes room")
+
+
+async def test_connection_whose_peer_reads_nothing_is_ended(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "_CHECK_SECONDS", 0.05)
+    async with silent_reader(harness) as reader:
+
+        async def is_ended() -> bool:
+            try:
+                # A byte into a connection that was ended is answered by a reset.
+                await asyncio.get_running_loop().sock_sendall(reader, b"G")
+            except ConnectionError:
+                return True
+            return False
+
+        await eventually(is_ended, "the connection is ended")
+
+
+async def test_download_by_a_slow_peer_that_goes_on_reading_is_whole(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_STALLED_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "_CHECK_SECONDS", 0.01)
+    loop, received = asyncio.get_running_loop(), b""
+    async with silent_reader(harness, b"GET /openapi.json HTTP/1.0\r\nHost: localhost\r\n\r\n") as reader:
+        async with asyncio.timeout(30):
+            while piece := await loop.sock_recv(reader, 2048):
+                received += piece
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert f"content-length: {len(body)}".encode() in head.lower()
 
 
 async def test_body_that_does_not_come_is_not_waited_for(
