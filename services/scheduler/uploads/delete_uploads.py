@@ -10,6 +10,7 @@ from proctor.values.run import Principal
 from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.requests.request_fields import check_owner
+from services.common.structured_logs import get_logger
 from services.scheduler.changes.user_change import Author
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
@@ -22,6 +23,8 @@ EXPIRED_AT_A_TIME = 100
 EXPIRY_SECONDS = 60.0
 # A sweep lists all prefixes of the store.
 COLLECT_SECONDS = 600.0
+
+log = get_logger()
 
 
 def prefix_of(dataset_id: DatasetId) -> str:
@@ -106,5 +109,10 @@ class CollectOrphanedObjects:
     async def collect(self) -> None:
         age = timedelta(seconds=self.upload_seconds + COLLECT_SECONDS)
         for prefix in await self.datasets.unreferenced_prefixes(self.clock.now() - age):
-            await asyncio.to_thread(delete_objects, self.objects, prefix)
-            await self.datasets.forget_unreferenced_prefix(prefix)
+            try:
+                await asyncio.to_thread(delete_objects, self.objects, prefix)
+            except ObjectStoreUnavailable as error:
+                # It stays registered for the next sweep, and holds up none of those behind it.
+                log.warning("orphaned objects not deleted", prefix=prefix, problem=error.message)
+            else:
+                await self.datasets.forget_unreferenced_prefix(prefix)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,6 +28,7 @@ from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, prefix_of
+from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
@@ -330,6 +331,35 @@ async def test_what_the_store_did_not_let_go_of_is_swept_later(harness: Stand) -
         objects = ObstoreObjects(harness.folder.as_uri())
         await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
     assert harness.files_of(gone) == []
+
+
+class _StuckObjects(ObstoreObjects):
+    """Lets go of nothing below one prefix, as a bucket with a retention rule does."""
+
+    stuck = ""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        if any(key.startswith(self.stuck) for key in keys):
+            raise ObjectStoreUnavailable(problem="it refuses the credentials of this service")
+        super().delete(keys)
+
+
+async def test_objects_that_cannot_be_deleted_hold_up_none_behind_them(harness: Stand) -> None:
+    stuck, behind = (prefix_of(DatasetId(f"ds_{uuid4().hex}")) for _ in range(2))
+    async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
+        datasets = datasets_in(PostgresSession(pool, QUERIES))
+        objects = _StuckObjects(harness.folder.as_uri())
+        objects.stuck = stuck
+        for prefix in (stuck, behind):
+            put(harness.folder / prefix / "rows-000000.jsonl.zst")
+            await datasets.register_prefix(prefix)
+        await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
+        assert await datasets.unreferenced_prefixes(_LaterClock().now()) == [stuck]
+        assert not list(objects.keys(behind))
+        await CollectOrphanedObjects(
+            datasets, ObstoreObjects(harness.folder.as_uri()), _LaterClock(), UPLOAD_SECONDS
+        ).collect()
+        assert await datasets.unreferenced_prefixes(_LaterClock().now()) == []
 
 
 def put(path: Path, content: bytes = b"x") -> None:
