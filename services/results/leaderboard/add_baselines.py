@@ -18,7 +18,7 @@ from services.results.leaderboard.ports import BaselineStore, Claim, ClaimStore,
 from services.results.leaderboard.process_claims import MAX_TRIES, process_claims
 from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
-from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
@@ -26,6 +26,7 @@ from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, ScoringRecipe
 from services.results.scoring.score_answer import score_beside
 from services.results.summaries.group_figures import group_summary
+from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
 # At the first try, so that a large run does not hold up others; the second is given more.
@@ -43,6 +44,7 @@ Numbered = list[tuple[int, ScoringTarget]]
 class AddBaselines:
     records: RunRecordStore
     sample_sets: SampleSetStore
+    summaries: SummaryStore
     baselines: BaselineStore
     claims: ClaimStore
     calls: Calls
@@ -51,7 +53,8 @@ class AddBaselines:
     async def add(self) -> None:
         """Adds those of runs that have none. What is cut short is done again; rows stay unique.
 
-        A run that takes long is put off until the others have theirs, and given more time then.
+        A run that takes long is put off until the others have theirs, and given more time then. One that
+        cannot have any shows the reason among the problems of its summary.
         """
         await process_claims(self.claims, Work.BASELINES, self._add)
 
@@ -59,18 +62,28 @@ class AddBaselines:
         record = await self.records.find(claim.run_id)
         if record is None:
             return True
+        if claim.tries > MAX_TRIES:
+            await self._give_up(record, f"computing them was cut short {MAX_TRIES} times")
+            return True
         seconds = RUN_SECONDS if claim.tries == 1 else SLOW_RUN_SECONDS
-        found: SuiteBaselines = {}
-        if claim.tries <= MAX_TRIES:
-            try:
-                async with asyncio.timeout(seconds):
-                    found = await self._of_suite(record.plan)
-            except (TimeoutError, TookTooLong):
-                log.warning("baselines took too long", run_id=claim.run_id, seconds=seconds)
-                if claim.tries == 1:
-                    return False
-        await self.baselines.keep_for_run(claim.run_id, found)
+        try:
+            async with asyncio.timeout(seconds):
+                found = await self._of_suite(record.plan)
+        except (TimeoutError, TookTooLong):
+            log.warning("baselines took too long", run_id=claim.run_id, seconds=seconds)
+            if claim.tries == 1:
+                return False
+            await self._give_up(record, f"they take longer than {seconds:g} s")
+        else:
+            await self.baselines.keep_for_run(claim.run_id, found)
         return True
+
+    async def _give_up(self, record: RunRecord, reason: str) -> None:
+        run_id = record.plan.run_id
+        log.error("no baselines", run_id=run_id, reason=reason)
+        problem = f"Baselines cannot be computed: {reason}; the log of results has the details."
+        await self.summaries.add_problem(run_id, record.epoch, problem)
+        await self.baselines.keep_for_run(run_id, {})
 
     async def _of_suite(self, plan: RunPlan) -> SuiteBaselines:
         """Baselines, without what is undefined: one that some task does not have is none of the suite."""

@@ -129,5 +129,5 @@ class ClaimStore(Protocol):
         ...
 
     async def drop(self, claim: Claim) -> None:
-        """The work is done, or was never begun."""
+        """The work is done."""
         ...

@@ -24,8 +24,9 @@ async def process_claims(claims: ClaimStore, work: Work, step: Callable[[Claim],
             async with _renewed(claims, claim):
                 is_done = await step(claim)
         except DependencyUnavailable:
-            # The run is not to blame: if this cannot be written either, the claim ends by itself.
-            await claims.drop(claim)
+            # The try counts, so that a run which brings its process down each time comes after the others. If
+            # this cannot be written either, the claim ends by itself.
+            await claims.renew(claim, 0)
             raise
         except asyncio.CancelledError:
             # This replica stops: another need not wait for the end of the claim, and the try does not count.

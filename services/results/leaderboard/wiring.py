@@ -39,6 +39,7 @@ def make_add_baselines(
     return AddBaselines(
         records=stores.records,
         sample_sets=stores.sample_sets,
+        summaries=stores.summaries,
         baselines=PostgresBaselines(session=session),
         claims=PostgresClaims(session=session),
         calls=calls,

@@ -25,6 +25,10 @@ class SummaryStore(Protocol):
         """Stores another final state of a closed epoch, and lists the run anew."""
         ...
 
+    async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
+        """Adds to what could not be computed, where the summary does not name it yet."""
+        ...
+
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         """The summary stored for an epoch."""
         ...

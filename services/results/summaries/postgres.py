@@ -1,7 +1,7 @@
 """Summaries of closed epochs in Postgres."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
 
@@ -40,6 +40,19 @@ class PostgresSummaries:
                 await self.add_closed_run(transaction, plan, summary)
 
         await self.session.run(change)
+
+    async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
+        async def add(transaction: PostgresTransaction) -> None:
+            row = await transaction.fetchrow("lock_summary", run_id, epoch)
+            summary = None if row is None else SUMMARY.validate_json(row["summary"])
+            # Not by SQL: jsonb would lose the order of the figures.
+            if summary is not None and problem not in summary.problems:
+                changed = replace(summary, problems=(*summary.problems, problem))
+                await transaction.execute(
+                    "change_summary", run_id, epoch, SUMMARY.dump_json(changed).decode()
+                )
+
+        await self.session.run(add)
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         row = await self.session.fetchrow("read_summary", run_id, epoch)

@@ -330,6 +330,12 @@ class MemorySummaries:
         if plan.run_id in rows.closed:
             rows.closed[plan.run_id] = _closed_run(record, suite_result(plan, summary))
 
+    async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
+        summary = self._rows.summaries[run_id, epoch]
+        if problem not in summary.problems:
+            problems = (*summary.problems, problem)
+            self._rows.summaries[run_id, epoch] = replace(summary, problems=problems)
+
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         return self._rows.summaries.get((run_id, epoch))
 

@@ -3,34 +3,31 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pytest
 import pytest_asyncio
 
 from proctor.values.run import RunKind, RunState
-from proctor.values.scoring import ScoringMethod, TaskGroup
+from proctor.values.scoring import ScoringMethod
+from services.common.errors import DependencyUnavailable
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.leaderboard.add_baselines import AddBaselines
+from services.results.leaderboard.add_baselines import SLOW_RUN_SECONDS
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
-    BaselineStore,
-    ClaimStore,
     HistoryRange,
-    HistoryStore,
-    LeaderboardStore,
     Work,
 )
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
+from services.results.leaderboard.process_claims import MAX_TRIES
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.errors import TookTooLong
-from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
+from services.results.runs.run_plan import PlannedTask
 from services.results.statistics.figure import Figure
-from services.results.summaries.ports import Stores
 from tests.fakes.results.inline_scorer import InlineScorer
+from tests.fakes.results.leaderboard_world import A_DAY_AGO, World
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
     MemoryClaims,
@@ -38,78 +35,13 @@ from tests.fakes.results.memory_leaderboard import (
     ThreadCalls,
 )
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
-from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
+from tests.fakes.results.recorded_run import new_id
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 T = TypeVar("T")
-
-
-class Kept(LeaderboardStore, HistoryStore, Protocol):
-    """Both in one, as the adapters have them."""
-
-
-@dataclass(frozen=True)
-class World:
-    """Runs of one suite that no other test has heard of."""
-
-    stores: Stores
-    kept: Kept
-    baselines: BaselineStore
-    claims: ClaimStore
-    suite: str
-
-    async def run(
-        self,
-        model: str,
-        *,
-        right: int,
-        project_id: int = 1,
-        limit: int | None = None,
-        method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
-    ) -> RunPlan:
-        """An open run of four samples, so many of them answered well."""
-        set_id = new_id()
-        await self.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(4)])
-        await self.stores.sample_sets.commit(set_id, 4)
-        facts = RunFacts(self.suite, 0, model, project_id, limit=limit)
-        groups = (TaskGroup(self.suite, ("t0",)),)
-        plan = replace(plan_of([4], [set_id]), facts=facts, groups=groups, scoring_method=method)
-        await self.stores.records.open(plan, 1)
-        rows = [scored(plan.run_id, answered(at)) for at in range(4)]
-        wrong = [replace(row, scores={"acc": 0.0, "mcc": (0, 1)}) for row in rows[right:]]
-        await self.stores.outcomes.record([*rows[:right], *wrong])
-        return plan
-
-    @property
-    def add_baselines(self) -> AddBaselines:
-        return AddBaselines(
-            self.stores.records,
-            self.stores.sample_sets,
-            self.baselines,
-            self.claims,
-            ThreadCalls(),
-            InlineScorer(),
-        )
-
-    async def close(self, plan: RunPlan, state: RunState = RunState.COMPLETED, epoch: int = 1) -> None:
-        close_run = close_run_of(self.stores).close
-        await close_run(plan.run_id, epoch, state, allow_partial=True)
-
-    async def listed(self, *, is_best: bool = False, project_id: int | None = None) -> list[tuple[str, str]]:
-        entries = await self.kept.candidates(self.suite, "acc", project_id, is_best=is_best)
-        return sorted((entry.run.model, entry.run.run_id) for entry in entries)
-
-    async def history(self, model: str = "", *, page_size: int = 100) -> list[tuple[str, RunState | None]]:
-        page = HistoryRange(self.suite, model, A_DAY_AGO, NEWEST, page_size)
-        runs = await self.kept.page(page)
-        assert await self.kept.count(page) >= len(runs)
-        return [(run.run_id, run.state) for run in runs]
-
-
-A_DAY_AGO = datetime.now(UTC) - timedelta(days=1)  # noqa: TID251  # rows get the database's own time
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -369,4 +301,37 @@ async def test_baselines_that_take_too_long_hold_no_other_run_up(world: World) -
     await replace(world.add_baselines, calls=calls).add()
     assert await world.kept.baselines([quick.run_id])
     assert await world.kept.baselines([slow.run_id]) == {}
+    assert await world.claims.claim(Work.BASELINES, 60) is None
+    [problem] = (await world.summary_of(slow)).problems
+    assert problem.startswith(f"Baselines cannot be computed: they take longer than {SLOW_RUN_SECONDS:g} s;")
+
+
+@dataclass(frozen=True)
+class LosingCalls(ThreadCalls):
+    """The process that works on one sample set is killed each time."""
+
+    sample_set_id: str
+
+    async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
+        task = arguments[0]
+        if isinstance(task, PlannedTask) and task.sample_set_id == self.sample_set_id:
+            raise DependencyUnavailable(dependency="the process that scores")
+        return await super().call(seconds, function, *arguments)
+
+
+async def test_baselines_whose_process_is_killed_each_time_come_last_and_are_given_up(world: World) -> None:
+    killed, behind = [await world.run(model, right=2) for model in ("p/a", "p/b")]
+    for plan in (killed, behind):
+        await world.close(plan)
+    adding = replace(world.add_baselines, calls=LosingCalls(killed.tasks[0].sample_set_id))
+    for _ in range(MAX_TRIES):
+        with pytest.raises(DependencyUnavailable):
+            await adding.add()
+    assert await world.kept.baselines([behind.run_id])
+    await adding.add()
+    assert await world.kept.baselines([killed.run_id]) == {}
+    [problem] = (await world.summary_of(killed)).problems
+    assert problem.startswith(
+        f"Baselines cannot be computed: computing them was cut short {MAX_TRIES} times;"
+    )
     assert await world.claims.claim(Work.BASELINES, 60) is None

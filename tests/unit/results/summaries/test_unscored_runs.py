@@ -73,7 +73,13 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
 
     baselines, claims = MemoryBaselines(rows), MemoryClaims(rows)
     await AddBaselines(
-        stores.records, stores.sample_sets, baselines, claims, ThreadCalls(), InlineScorer()
+        stores.records,
+        stores.sample_sets,
+        stores.summaries,
+        baselines,
+        claims,
+        ThreadCalls(),
+        InlineScorer(),
     ).add()
     kept = MemoryLeaderboard(rows)
     assert await kept.metrics(DATASET, None) == []
