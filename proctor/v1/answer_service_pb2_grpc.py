@@ -65,14 +65,14 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def MarkAnswers(self, request, context):
-        """Marks answers of a run as golden, or removes the marks.
+        """Marks answers of a run as golden or as wrong, or removes the marks. An answer has one mark at most, and marks change no score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListMarkChanges(self, request, context):
-        """Lists who marked answers of a run as golden and who removed marks, latest first, by keyset pages.
+        """Lists who marked answers of a run and who removed marks, latest first, by keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

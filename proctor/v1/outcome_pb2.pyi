@@ -419,6 +419,7 @@ class RecordedOutcome(_message.Message):
     IS_REUSED_FIELD_NUMBER: _builtins.int
     ROW_ID_FIELD_NUMBER: _builtins.int
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
+    IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -439,6 +440,8 @@ class RecordedOutcome(_message.Message):
     """"custom_id" or "id" of a row of a data set; empty for a row of a suite."""
     is_golden: _builtins.bool
     """A user marked the answer as golden."""
+    is_marked_wrong: _builtins.bool
+    """A user marked the answer as wrong. Scores and figures stay as they are."""
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """The outcome as the worker sent it."""
@@ -467,10 +470,11 @@ class RecordedOutcome(_message.Message):
         is_reused: _builtins.bool = ...,
         row_id: _builtins.str = ...,
         is_golden: _builtins.bool = ...,
+        is_marked_wrong: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -114,6 +114,7 @@ class OutcomeFilter(_message.Message):
     MAX_CHARACTERS_FIELD_NUMBER: _builtins.int
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
     FAILURE_CLASS_FIELD_NUMBER: _builtins.int
+    IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     row_id: _builtins.str
     """Substring of the row's id, case-insensitive; empty means any."""
     text: _builtins.str
@@ -134,6 +135,8 @@ class OutcomeFilter(_message.Message):
     """Only golden answers."""
     failure_class: _outcome_pb2.FailureClass.ValueType
     """Only failures of this class; unspecified means any."""
+    is_marked_wrong: _builtins.bool
+    """Only answers that a user marked as wrong."""
     def __init__(
         self,
         *,
@@ -146,10 +149,11 @@ class OutcomeFilter(_message.Message):
         max_characters: _builtins.int | None = ...,
         is_golden: _builtins.bool = ...,
         failure_class: _outcome_pb2.FailureClass.ValueType = ...,
+        is_marked_wrong: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "max_characters", b"max_characters", "max_score", b"max_score", "min_characters", b"min_characters", "min_score", b"min_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "failure_class", b"failure_class", "is_golden", b"is_golden", "max_characters", b"max_characters", "max_score", b"max_score", "metric", b"metric", "min_characters", b"min_characters", "min_score", b"min_score", "row_id", b"row_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "failure_class", b"failure_class", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "max_characters", b"max_characters", "max_score", b"max_score", "metric", b"metric", "min_characters", b"min_characters", "min_score", b"min_score", "row_id", b"row_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_characters: _TypeAlias = _typing.Literal["max_characters"]  # noqa: Y015
     _WhichOneofArgType__max_characters: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters"]  # noqa: Y015

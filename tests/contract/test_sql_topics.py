@@ -36,7 +36,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         "run_comparisons": "comparison",
         **dict.fromkeys(("closed_runs", "closed_run_claims", "history_entries"), "leaderboard"),
         **dict.fromkeys(("leaderboard_entries", "task_baselines"), "leaderboard"),
-        **dict.fromkeys(("golden_answers", "mark_changes"), "answers"),
+        **dict.fromkeys(("golden_answers", "wrong_answers", "mark_changes"), "answers"),
         **dict.fromkeys(("export_marks", "outcome_records"), "export"),
     },
 }

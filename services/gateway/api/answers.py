@@ -94,7 +94,8 @@ class AnswersNamed(RequestBody):
 class MarkChangeShown(BaseModel):
     sample: int = Field(description="Number of the sample in the run")
     rollout: int
-    is_golden: bool = Field(description="False where the mark was removed")
+    is_golden: bool = Field(description="Where neither is true, the mark was removed")
+    is_wrong: bool
     user: str = Field(description="Who changed it")
     changed_at: datetime
 

@@ -135,7 +135,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/search"): "ListSuites",
     ("GET", "/runs/new"): "ListModels",
     ("POST", "/runs/new"): "SubmitRun",
-    ("POST", "/runs/{job_id}/golden"): "MarkAnswers",
+    ("POST", "/runs/{job_id}/marks"): "MarkAnswers",
     ("GET", "/runs/{job_id}/rescore"): "GetSummary",
     ("POST", "/runs/{job_id}/rescore"): "RescoreTask",
     ("GET", "/rollouts"): "ListRollouts",

@@ -1,4 +1,4 @@
-"""What came of a sample, and whether its answer is golden, as several pages mark it."""
+"""What came of a sample, and how a user marked its answer, as several pages show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
 
+GOLDEN, WRONG = "golden", "wrong"
+
 
 @dataclass(frozen=True, slots=True)
-class GoldenView:
-    """The form of one answer in `answers/golden_part`. `name` is its key on the keyboard, "" for none."""
+class MarkView:
+    """The form of one answer in `answers/marks_part`: its mark is golden, wrong or "".
+
+    `name` is its key on the keyboard, "" for none; with Shift it marks the answer as wrong.
+    """
 
     run_id: str
     sample: int
     rollout: int
-    is_golden: bool
+    mark: str
     name: str = ""
+
+
+def mark_of(recorded: outcome_pb2.RecordedOutcome) -> str:
+    return GOLDEN if recorded.is_golden else WRONG if recorded.is_marked_wrong else ""
 
 
 def outcome_mark(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from services.gateway.pages import appearance, asset_files, search, sign_in
-from services.gateway.pages.answers import golden
+from services.gateway.pages.answers import marks
 from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.batches import routes as batches
 from services.gateway.pages.compare import routes as compare
@@ -36,7 +36,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     run_actions.router,
     run_socket.router,
     answers.router,
-    golden.router,
+    marks.router,
     rescoring.router,
     rollouts.router,
     compare.router,

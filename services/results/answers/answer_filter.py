@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from services.common.checked_fields import invalid_field
+from services.results.answers.golden import Mark
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
@@ -33,6 +34,12 @@ class AnswerFilter:
     max_characters: int | None = None
     is_golden: bool = False
     failure_class: FailureClass | None = None
+    is_marked_wrong: bool = False
+
+    @property
+    def mark(self) -> Mark | None:
+        """The mark of all that match; None where any may have one or none."""
+        return Mark.GOLDEN if self.is_golden else Mark.WRONG if self.is_marked_wrong else None
 
     @property
     def is_set(self) -> bool:
@@ -82,6 +89,8 @@ def check_filter(wanted: AnswerFilter) -> None:
         raise invalid_field("min_score and max_score", "must be numbers")
     if low is not None and high is not None and low > high:
         raise invalid_field("min_score", f"({low:g}) must not be above max_score ({high:g})")
+    if wanted.is_golden and wanted.is_marked_wrong:
+        raise invalid_field("is_golden and is_marked_wrong", "must not both be set: an answer has one mark")
     least, most = wanted.min_characters, wanted.max_characters
     if any(bound is not None and bound < 0 for bound in (least, most)):
         raise invalid_field("min_characters and max_characters", "must be 0 or more")

@@ -1,4 +1,4 @@
-"""Errors of marked answers."""
+"""Errors of marked and of sorted answers."""
 
 from services.common.errors import DomainError, ErrorKind
 
@@ -17,7 +17,7 @@ class NoRowToMark(DomainError):
     reason = "ROW_NOT_FOUND"
 
 
-class FailureNotGolden(DomainError):
+class FailureNotMarked(DomainError):
     """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
 
     kind = ErrorKind.CONFLICT

@@ -1,13 +1,31 @@
-"""Answers that users marked as golden, why others cannot be, and which of several to one row counts."""
+"""Marks of users on answers, why some answers get none, and which golden one of several to a row counts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
-from services.results.outcomes.outcome import OutcomeKey
+from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
+from services.results.runs.run_plan import PlannedTask
+from services.results.samples.sample import StoredSample
 
 # As uploads take ids (`MAX_ID_LETTERS`): an exported test file can be uploaded again.
 MAX_ID_CHARACTERS = 512
+
+
+class Mark(StrEnum):
+    """What a user says of an answer; an answer has one mark at most. Marks change no score."""
+
+    GOLDEN = "golden"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkCounts:
+    """How many answers of a run have each mark."""
+
+    golden: int
+    wrong: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +40,21 @@ class GoldenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MarkChange:
-    """An answer that was marked, or whose mark was removed; later changes have higher numbers."""
+    """An answer that was marked, or whose mark was removed (None); later changes have higher numbers."""
 
     number: int
     key: OutcomeKey
-    is_golden: bool
+    mark: Mark | None
     user: str
     at: datetime
+
+
+def listed_outcome(
+    task: PlannedTask, sample: StoredSample, scored: ScoredOutcome, marks: Mapping[OutcomeKey, Mark]
+) -> ListedOutcome:
+    """An outcome beside its sample, with its mark where it has one."""
+    mark = marks.get(scored.key[1:])
+    return ListedOutcome(task, sample, scored, mark is Mark.GOLDEN, mark is Mark.WRONG)
 
 
 @dataclass(frozen=True, slots=True)

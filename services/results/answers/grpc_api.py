@@ -10,10 +10,16 @@ from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import answer_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import FailureClass
-from services.common.checked_fields import checked_choice, checked_id, checked_number, checked_text
+from services.common.checked_fields import (
+    checked_choice,
+    checked_id,
+    checked_number,
+    checked_text,
+    invalid_field,
+)
 from services.common.grpc.server import RpcContext
 from services.results.answers.answer_filter import AnswerFilter
-from services.results.answers.golden import MarkChange
+from services.results.answers.golden import Mark, MarkChange
 from services.results.answers.list_mark_changes import ListMarkChanges
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import MarkAnswers, MarkRequest, NamedAnswer
@@ -61,10 +67,11 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
                 NamedAnswer(key.sample, key.rollout, checked_text("answers.row_id", key.row_id))
                 for key in request.answers
             ],
-            request.is_golden,
+            _mark(request),
             checked_text("user", request.user),
         )
-        return pb.MarkAnswersResponse(golden_count=await self.mark_answers.mark(order))
+        counts = await self.mark_answers.mark(order)
+        return pb.MarkAnswersResponse(golden_count=counts.golden, wrong_count=counts.wrong)
 
     async def ListMarkChanges(
         self, request: pb.ListMarkChangesRequest, context: RpcContext
@@ -76,9 +83,22 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
         return pb.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)
 
 
+def _mark(request: pb.MarkAnswersRequest) -> Mark | None:
+    """None removes the mark."""
+    if request.is_golden and request.is_wrong:
+        raise invalid_field("is_golden and is_wrong", "must not both be set: an answer has one mark")
+    return Mark.GOLDEN if request.is_golden else Mark.WRONG if request.is_wrong else None
+
+
 def change_to_proto(change: MarkChange) -> pb.MarkChange:
     sample, rollout = change.key
-    message = pb.MarkChange(sample=sample, rollout=rollout, is_golden=change.is_golden, user=change.user)
+    message = pb.MarkChange(
+        sample=sample,
+        rollout=rollout,
+        is_golden=change.mark is Mark.GOLDEN,
+        is_wrong=change.mark is Mark.WRONG,
+        user=change.user,
+    )
     message.changed_at.FromDatetime(change.at)
     return message
 
@@ -98,6 +118,7 @@ def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:
             if message.failure_class
             else None
         ),
+        is_marked_wrong=message.is_marked_wrong,
     )
 
 

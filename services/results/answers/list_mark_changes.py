@@ -1,4 +1,4 @@
-"""Lists who marked answers of a run as golden, and who removed marks."""
+"""Lists who marked answers of a run, and who removed marks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -22,6 +22,7 @@ from services.results.answers.answer_filter import (
     task_index,
 )
 from services.results.answers.errors import TooManyToSort
+from services.results.answers.golden import listed_outcome
 from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
@@ -107,7 +108,7 @@ class ListOutcomes:
             found = await self.outcomes.page(page)
             return found, found[-1] if len(found) == page.page_size else None
         [metrics] = score_keys([plan], wanted)
-        scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.is_golden)
+        scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.mark)
         return await self._matching(scan, AnswerMatch(wanted, metrics, page.status))
 
     async def _matching(
@@ -176,9 +177,9 @@ class ListOutcomes:
             index: await self.sample_sets.read(plan.tasks[index].sample_set_id, positions)
             for index, positions in _positions(plan, keys).items()
         }
-        golden = await self.answers.golden(plan.run_id, keys)
+        marks = await self.answers.marks(plan.run_id, keys)
         return [
-            ListedOutcome(plan.tasks[index], samples[index][position], one, one.key[1:] in golden)
+            listed_outcome(plan.tasks[index], samples[index][position], one, marks)
             for one, (index, position) in zip(scored, _located(plan, keys), strict=True)
         ]
 

@@ -17,6 +17,7 @@ from services.results.answers.answer_filter import (
     check_filter,
     score_keys,
 )
+from services.results.answers.golden import listed_outcome
 from services.results.answers.ports import AnswerStore, SameSampleStore
 from services.results.answers.side_by_side import (
     MAX_SAME,
@@ -198,12 +199,12 @@ class ListSideBySide:
         positions = [at for row in rows if (at := row.positions[index]) is not None]
         keys = [(side.sample(at), 0) for at in positions]
         scored = await self.answers.read(side.plan.run_id, keys)
-        golden = await self.answers.golden(side.plan.run_id, keys)
+        marks = await self.answers.marks(side.plan.run_id, keys)
         samples = await self.sample_sets.read(side.task.sample_set_id, positions) if positions else {}
         found = {}
         for one in scored:
             at = one.outcome.sample - side.task.first_sample
-            found[at] = ListedOutcome(side.task, samples[at], one, one.key[1:] in golden)
+            found[at] = listed_outcome(side.task, samples[at], one, marks)
         return found
 
     async def _weights(self, sides: Sequence[Side], rows: Sequence[PairedRow]) -> list[int]:

@@ -1,10 +1,11 @@
-"""Marks answers of a run as golden, or takes the marks off: all that are named, or none."""
+"""Marks answers of a run as golden or as wrong, or takes the marks off: all that are named, or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.checked_fields import invalid_field
 from services.results.answers.errors import NoRowToMark
+from services.results.answers.golden import Mark, MarkCounts
 from services.results.answers.ports import GoldenStore
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
@@ -27,7 +28,7 @@ class NamedAnswer:
 class MarkRequest:
     run_id: str
     answers: Sequence[NamedAnswer]
-    is_golden: bool
+    mark: Mark | None
     user: str = ""
 
 
@@ -36,14 +37,13 @@ class MarkAnswers:
     records: RunRecordStore
     golden: GoldenStore
 
-    async def mark(self, order: MarkRequest) -> int:
-        """Returns how many golden answers the run has now."""
+    async def mark(self, order: MarkRequest) -> MarkCounts:
+        """Returns how many marks the run has now."""
         if len(order.answers) > MAX_ANSWERS:
             raise invalid_field("answers", f"must be at most {MAX_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
-        change = self.golden.mark if order.is_golden else self.golden.unmark
-        return await change(order.run_id, keys, order.user or DEFAULT_USER)
+        return await self.golden.mark(order.run_id, keys, order.mark, order.user or DEFAULT_USER)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
         """The keys, each once."""

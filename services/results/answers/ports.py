@@ -1,11 +1,11 @@
 """Ports of answers."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from services.results.answers.answer_filter import AnswerMatch, AnswerSort
-from services.results.answers.golden import GoldenAnswer, MarkChange
+from services.results.answers.golden import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.side_by_side import Placed, SamePosition
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import RunPlan
@@ -13,13 +13,13 @@ from services.results.runs.run_plan import RunPlan
 
 @dataclass(frozen=True, slots=True)
 class KeyScan:
-    """Outcomes of a run after a key, before a sample; or only those that were marked as golden."""
+    """Outcomes of a run after a key, before a sample; or only those with a mark."""
 
     run_id: str
     after: OutcomeKey
     before_sample: int
     most: int
-    is_golden: bool = False
+    mark: Mark | None = None
 
 
 # The value that an outcome is sorted by, negative where the largest come first, and its key.
@@ -82,8 +82,8 @@ class AnswerStore(Protocol):
         """Digests of the first answer to each sample, without white space at its ends; None for failures."""
         ...
 
-    async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
-        """Those of some answers that were marked."""
+    async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
+        """The marks of those of some answers that have one."""
         ...
 
 
@@ -110,15 +110,11 @@ class GoldenStore(Protocol):
         """Positions of rows by their ids; unknown ids are left out."""
         ...
 
-    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
-        """All or none; gives how many the run has now.
+    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
+        """All or none, in place of their earlier marks; None removes these. Returns how many the run has now.
 
-        Raises NoSuchAnswer, FailureNotGolden, and RecordNotFound where the run is deleted meanwhile.
+        Raises NoSuchAnswer, FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
         """
-        ...
-
-    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
-        """Removes marks: all or none. Returns and raises as mark."""
         ...
 
     async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:

@@ -1,14 +1,14 @@
 """Recorded answers in Postgres: searched, read beside their samples, and marked as golden."""
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
-from services.results.answers.errors import FailureNotGolden, NoSuchAnswer
-from services.results.answers.golden import GoldenAnswer, MarkChange
+from services.results.answers.errors import FailureNotMarked, NoSuchAnswer
+from services.results.answers.golden import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import Placed, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -21,6 +21,9 @@ MAX_ROWS = 1000
 # They say how heavy the answers of the task are, from which the next size follows.
 FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
+_KEYS = {None: "list_outcome_keys", Mark.GOLDEN: "list_golden_keys", Mark.WRONG: "list_wrong_keys"}
+_ADD = {Mark.GOLDEN: "add_golden", Mark.WRONG: "add_wrong"}
+_CLEAR_OTHER = {Mark.GOLDEN: "clear_wrong", Mark.WRONG: "clear_golden"}
 
 
 class PostgresAnswers:
@@ -28,8 +31,9 @@ class PostgresAnswers:
         self._session = session
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
-        name = "list_golden_keys" if scan.is_golden else "list_outcome_keys"
-        rows = await self._session.fetch(name, scan.run_id, *scan.after, scan.before_sample, scan.most)
+        rows = await self._session.fetch(
+            _KEYS[scan.mark], scan.run_id, *scan.after, scan.before_sample, scan.most
+        )
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
@@ -52,6 +56,7 @@ class PostgresAnswers:
             chosen.min_characters,
             chosen.max_characters,
             chosen.is_golden,
+            chosen.is_marked_wrong,
         )
         return [(row["value"], (row["sample"], row["rollout"])) for row in rows]
 
@@ -74,6 +79,7 @@ class PostgresAnswers:
             chosen.max_characters,
             chosen.is_golden,
             chosen.failure_class,
+            chosen.is_marked_wrong,
         )
         return Matched(row["indexes"], row["judged"]) if row else Matched((), 0)
 
@@ -94,9 +100,12 @@ class PostgresAnswers:
         rows = await self._session.fetch("digest_answers", run_id, samples)
         return {row["sample"]: called(row["body_json"]) or row["digest"] for row in rows}
 
-    async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
-        rows = await self._session.fetch("find_golden", run_id, *key_columns(keys))
-        return {(row["sample"], row["rollout"]) for row in rows}
+    async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
+        # Those that are golden come last, and so count where code of an earlier release left both.
+        rows = await self._session.fetch("find_marks", run_id, *key_columns(keys))
+        return {
+            (row["sample"], row["rollout"]): Mark.GOLDEN if row["is_golden"] else Mark.WRONG for row in rows
+        }
 
 
 class PostgresSameSamples:
@@ -132,13 +141,17 @@ class PostgresGoldenAnswers:
         rows = await self._session.fetch("find_rows", set_id, row_ids)
         return {row["row_id"]: row["position"] for row in rows}
 
-    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
+    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
         """An answer stays what it is, so what was looked at holds until it is marked."""
 
-        async def once() -> int:
+        async def once() -> MarkCounts:
             async with self._session.transaction() as transaction:
-                await _check(transaction, run_id, keys, are_marked=True)
-                await transaction.execute("add_golden", run_id, *key_columns(keys), user)
+                await _check(transaction, run_id, keys, are_marked=mark is not None)
+                if mark is None:
+                    await transaction.execute("drop_marks", run_id, *key_columns(keys), user)
+                else:
+                    await transaction.execute(_CLEAR_OTHER[mark], run_id, *key_columns(keys))
+                    await transaction.execute(_ADD[mark], run_id, *key_columns(keys), user)
                 return await _count(transaction, run_id)
 
         try:
@@ -146,22 +159,13 @@ class PostgresGoldenAnswers:
         except asyncpg.ForeignKeyViolationError as error:
             raise RecordNotFound(run_id=run_id) from error
 
-    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
-        async def once() -> int:
-            async with self._session.transaction() as transaction:
-                await _check(transaction, run_id, keys, are_marked=False)
-                await transaction.execute("drop_golden", run_id, *key_columns(keys), user)
-                return await _count(transaction, run_id)
-
-        return await self._session.repeat(once)
-
     async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:
         rows = await self._session.fetch("list_mark_changes", run_id, before, size)
         return [
             MarkChange(
                 row["change_id"],
                 (row["sample"], row["rollout"]),
-                row["is_golden"],
+                Mark.GOLDEN if row["is_golden"] else Mark.WRONG if row["is_wrong"] else None,
                 row["username"],
                 row["changed_at"],
             )
@@ -183,13 +187,14 @@ async def _check(
     row = await transaction.fetchrow("find_unmarkable", run_id, *key_columns(keys))
     if row is None or (row["is_failure"] and not are_marked):
         return
-    error = FailureNotGolden if row["is_failure"] else NoSuchAnswer
+    error = FailureNotMarked if row["is_failure"] else NoSuchAnswer
     raise error(run_id=run_id, sample=row["sample"], rollout=row["rollout"])
 
 
-async def _count(transaction: PostgresTransaction, run_id: str) -> int:
-    row = await transaction.fetchrow("count_golden", run_id)
-    return row["golden"] if row else 0
+async def _count(transaction: PostgresTransaction, run_id: str) -> MarkCounts:
+    row = await transaction.fetchrow("count_marks", run_id)
+    assert row
+    return MarkCounts(row["golden"], row["wrong"])
 
 
 class PostgresListedOutcomes:

@@ -12,7 +12,7 @@ WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sa
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: sort_outcomes: Return keys of outcomes in the order of a value, with the value ($1 run, $2 first sample, $3 end, exclusive, $4 sample, score, length or time, $5 1, or -1 for the largest first, $6 to $8 value, sample and rollout that they come after, $9 rows, $10 status or null, $11 failure class or null, $12 metric of each task, $13 least score, $14 most, $15 least characters, $16 most, $17 whether golden)
+-- name: sort_outcomes: Return keys of outcomes in the order of a value, with the value ($1 run, $2 first sample, $3 end, exclusive, $4 sample, score, length or time, $5 1, or -1 for the largest first, $6 to $8 value, sample and rollout that they come after, $9 rows, $10 status or null, $11 failure class or null, $12 metric of each task, $13 least score, $14 most, $15 least characters, $16 most, $17 whether golden, $18 whether marked as wrong)
 -- No index: each would make every recorded outcome cost more, for a list that is seldom looked at. All outcomes of the range are
 -- read, and the first rows of the order are kept.
 SELECT sample, rollout, value
@@ -40,6 +40,9 @@ FROM (
             AND (NOT $17::boolean OR EXISTS (
                 SELECT FROM golden_answers AS g WHERE g.run_id = $1::uuid AND g.sample = o.sample AND g.rollout = o.rollout
             ))
+            AND (NOT $18::boolean OR EXISTS (
+                SELECT FROM wrong_answers AS w WHERE w.run_id = $1::uuid AND w.sample = o.sample AND w.rollout = o.rollout
+            ))
     ) AS known
     WHERE (
             ($13::double precision IS NULL AND $14::double precision IS NULL)
@@ -55,7 +58,14 @@ WHERE (value, sample, rollout) > ($6::double precision, $7::bigint, $8::integer)
 ORDER BY value, sample, rollout
 LIMIT $9::integer;
 
--- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden, $14 failure class or null)
+-- name: list_wrong_keys: Return keys of answers that are marked as wrong in their order ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+SELECT sample, rollout
+FROM wrong_answers
+WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sample < $4::bigint
+ORDER BY sample, rollout
+LIMIT $5::integer;
+
+-- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden, $14 failure class or null, $15 whether marked as wrong)
 SELECT
     coalesce(array_agg(ordinal - 1 ORDER BY ordinal) FILTER (WHERE is_match), '{}') AS indexes,
     count(is_match) AS judged
@@ -81,6 +91,11 @@ FROM (
                 SELECT true
                 FROM golden_answers AS g
                 WHERE g.run_id = $1::uuid AND g.sample = weighed.sample AND g.rollout = weighed.rollout
+            ))
+            AND (NOT $15::boolean OR (
+                SELECT true
+                FROM wrong_answers AS w
+                WHERE w.run_id = $1::uuid AND w.sample = weighed.sample AND w.rollout = weighed.rollout
             ))
             AND ($6::text = '' OR has_part(row_name(row_id, doc_id), $6::text))
             AND (
@@ -237,10 +252,15 @@ SELECT row_name(row_id, doc_id) AS row_id, position
 FROM samples
 WHERE set_id = $1::uuid AND row_name(row_id, doc_id) = ANY ($2::text[]);
 
--- name: find_golden: Return which of some answers are golden ($1 run, $2 samples, $3 rollouts)
-SELECT g.sample, g.rollout
+-- name: find_marks: Return the marks of those of some answers that have one, golden ones last ($1 run, $2 samples, $3 rollouts)
+SELECT w.sample, w.rollout, false AS is_golden
 FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
-JOIN golden_answers AS g ON g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
+JOIN wrong_answers AS w ON w.run_id = $1::uuid AND w.sample = asked.sample AND w.rollout = asked.rollout
+UNION ALL
+SELECT g.sample, g.rollout, true
+FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+JOIN golden_answers AS g ON g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout
+ORDER BY is_golden;
 
 -- name: find_unmarkable: Return an outcome among some that does not exist, or failed ($1 run, $2 samples, $3 rollouts)
 SELECT asked.sample, asked.rollout, coalesce(o.status = 'failed', false) AS is_failure
@@ -265,27 +285,58 @@ SELECT $1::uuid, sample, rollout, true, $4::text
 FROM added
 ORDER BY sample, rollout;
 
--- name: drop_golden: Remove marks of golden answers and record who did ($1 run, $2 samples, $3 rollouts, $4 user)
-WITH dropped AS (
+-- name: add_wrong: Mark answers as wrong and record who did; marks that exist stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
+WITH added AS (
+    INSERT INTO wrong_answers (run_id, sample, rollout, username)
+    SELECT $1::uuid, sample, rollout, $4::text
+    FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+    ORDER BY sample, rollout
+    ON CONFLICT (run_id, sample, rollout) DO NOTHING
+    RETURNING sample, rollout
+)
+INSERT INTO mark_changes (run_id, sample, rollout, is_golden, is_wrong, username)
+SELECT $1::uuid, sample, rollout, false, true, $4::text
+FROM added
+ORDER BY sample, rollout;
+
+-- name: clear_golden: Remove golden marks in whose place others are set ($1 run, $2 samples, $3 rollouts)
+DELETE FROM golden_answers AS g
+USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+WHERE g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
+
+-- name: clear_wrong: Remove marks as wrong in whose place others are set ($1 run, $2 samples, $3 rollouts)
+DELETE FROM wrong_answers AS w
+USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+WHERE w.run_id = $1::uuid AND w.sample = asked.sample AND w.rollout = asked.rollout;
+
+-- name: drop_marks: Remove marks of answers and record who did ($1 run, $2 samples, $3 rollouts, $4 user)
+WITH golden AS (
     DELETE FROM golden_answers AS g
     USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
     WHERE g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout
     RETURNING g.sample, g.rollout
+), wrong AS (
+    DELETE FROM wrong_answers AS w
+    USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+    WHERE w.run_id = $1::uuid AND w.sample = asked.sample AND w.rollout = asked.rollout
+    RETURNING w.sample, w.rollout
 )
 INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
 SELECT $1::uuid, sample, rollout, false, $4::text
-FROM dropped
+FROM (SELECT sample, rollout FROM golden UNION SELECT sample, rollout FROM wrong) AS dropped
 ORDER BY sample, rollout;
 
 -- name: list_mark_changes: Return changes of the marks of a run, latest first ($1 run, $2 number that they are below or null, $3 rows)
-SELECT change_id, sample, rollout, is_golden, username, changed_at
+SELECT change_id, sample, rollout, is_golden, is_wrong, username, changed_at
 FROM mark_changes
 WHERE run_id = $1::uuid AND ($2::bigint IS NULL OR change_id < $2)
 ORDER BY change_id DESC
 LIMIT $3::integer;
 
--- name: count_golden: Count the golden answers of a run ($1 run)
-SELECT count(*) AS golden FROM golden_answers WHERE run_id = $1::uuid;
+-- name: count_marks: Count the golden answers of a run, and those that are marked as wrong ($1 run)
+SELECT
+    (SELECT count(*) FROM golden_answers WHERE run_id = $1::uuid) AS golden,
+    (SELECT count(*) FROM wrong_answers WHERE run_id = $1::uuid) AS wrong;
 
 -- name: list_golden_answers: Return golden answers with their samples ($1 run, $2 after sample, $3 after rollout, $4 rows)
 SELECT g.sample, g.rollout, g.marked_at, s.digest, row_name(s.row_id, s.doc_id) AS name

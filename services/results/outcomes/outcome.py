@@ -167,3 +167,4 @@ class ListedOutcome:
     sample: StoredSample
     scored: ScoredOutcome
     is_golden: bool = False
+    is_marked_wrong: bool = False

@@ -63,6 +63,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         is_reused=scored.is_reused,
         row_id=sample.row_id,
         is_golden=listed.is_golden,
+        is_marked_wrong=listed.is_marked_wrong,
     )
 
 

@@ -76,7 +76,7 @@ def filters_of(runs: StoredRuns) -> dict[str, str]:
         "score": f"{path}?min_score=0.5&max_score=2",
         "length": f"{path}?min_length=170",
         "length, none": f"{path}?min_length=100000",
-        "golden": f"{path}?golden=1",
+        "golden": f"{path}?marked=golden",
         "task": f"{path}?task=rows",
         "from the middle": f"{path}?from=500000",
     }

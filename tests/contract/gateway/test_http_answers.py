@@ -181,6 +181,7 @@ async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> 
         "sample": 0,
         "rollout": 0,
         "is_golden": False,
+        "is_wrong": False,
         "user": "ann",
         "changed_at": "2023-11-14T22:13:20Z",
     }

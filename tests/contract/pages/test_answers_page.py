@@ -95,7 +95,7 @@ async def test_every_filter_reaches_results_and_its_field(harness: GatewayHarnes
         "max_score": "0.75",
         "min_length": "3",
         "max_length": "900",
-        "golden": "1",
+        "marked": "golden",
     }
     shown = await show(harness, f"{RESULTS}?{urlencode(given)}")
     [asked] = harness.results.outcomes_asked
@@ -113,9 +113,9 @@ async def test_every_filter_reaches_results_and_its_field(harness: GatewayHarnes
         for tag, a in shown.elements
         if tag == "input" and a.get("name") in given and (a.get("type") != "checkbox" or "checked" in a)
     }
-    assert fields == {name: given[name] for name in given if name not in {"task", "metric"}}
+    assert fields == {name: given[name] for name in given if name not in {"task", "metric", "marked"}}
     selected = [a["value"] for tag, a in shown.elements if tag == "option" and "selected" in a]
-    assert selected == ["task_1", "acc"]
+    assert [value for value in selected if value] == ["task_1", "acc", "golden"]
 
 
 @pytest.mark.parametrize(("word", "low", "high"), [("right", 1.0, None), ("wrong", None, 0.0)])
@@ -130,7 +130,7 @@ async def test_right_and_wrong_are_bounds_of_the_score(
 
 
 async def test_values_that_cannot_be_read_and_unknown_names_are_ignored(harness: GatewayHarness) -> None:
-    odd = "status=lost&min_score=nan&max_score=x&min_length=-1&max_length=%C2%B2&golden=maybe&colour=red"
+    odd = "status=lost&min_score=nan&max_score=x&min_length=-1&max_length=%C2%B2&marked=maybe&colour=red"
     shown = await show(harness, f"{RESULTS}?{odd}")
     assert shown.status == 200
     [asked] = harness.results.outcomes_asked
@@ -145,7 +145,7 @@ async def test_filter_that_the_run_refuses_is_said_at_the_list(harness: GatewayH
     assert "No metric &#39;bleu&#39; here." in shown.html
     assert {RESULTS, f"{RESULTS}?metric=bleu"} <= set(links(shown))
     selected = [a["value"] for tag, a in shown.elements if tag == "option" and "selected" in a]
-    assert selected == ["bleu"]
+    assert [value for value in selected if value] == ["bleu"]
 
 
 async def test_address_with_a_row_shows_it_in_full(harness: GatewayHarness) -> None:
@@ -192,14 +192,15 @@ async def test_failure_has_its_class_and_reason(harness: GatewayHarness) -> None
             status=outcome_pb2.OUTCOME_STATUS_FAILED,
         ),
         recorded(1, status=outcome_pb2.OUTCOME_STATUS_UNPARSED),
-        recorded(2),
+        recorded(2, is_marked_wrong=True),
         recorded(3, scores={"f1": 0.5}, is_golden=True),
     )
     shown = await show(harness, f"{RESULTS}?row=0.0")
     for mark in ("rate limit", "not parsed", "answered", "0.5"):
         assert f">{mark}</span>" in shown.html
     assert shown.html.count("The provider answered 429.") == 2
-    assert "golden" in shown.html
+    assert "★" in shown.html
+    assert "marked wrong" in shown.html
 
 
 async def test_choices_have_their_log_likelihoods(harness: GatewayHarness) -> None:
@@ -297,7 +298,7 @@ async def test_run_leads_to_its_answers_and_its_data_set(harness: GatewayHarness
         harness.scheduler.put(run)
         shown = await show(harness, f"/runs/{RUN_ID}")
         found = links(shown)
-        assert {RESULTS, f"{RESULTS}?status=failed"} <= set(found)
+        assert {RESULTS, f"{RESULTS}?status=failed&failure=timeout"} <= set(found)
         assert "/datasets/ds_0123456789abcdef" in found
         assert "rows.jsonl" in shown.html
         assert (f"{RESULTS}?task=task_1" in found) == (state == run_pb2.RUN_STATE_COMPLETED)

@@ -151,21 +151,24 @@ async def test_incomplete_choice_asks_for_the_rest(harness: GatewayHarness, path
     assert checked == ([RUN_ID] if path.endswith(RUN_ID) else [])
 
 
-async def test_answer_is_marked_golden_by_a_form_of_our_own(harness: GatewayHarness) -> None:
+async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) -> None:
     own = {"Origin": harness.http, "Sec-Fetch-Site": "same-origin"}
     form = {**own, "Content-Type": "application/x-www-form-urlencoded"}
-    path = f"/runs/{RUN_ID}/golden"
+    path = f"/runs/{RUN_ID}/marks"
     done = await show(
-        harness, path, method="POST", headers=form, body="sample=7&golden=1&back=/compare?run=x"
+        harness, path, method="POST", headers=form, body="sample=7&mark=golden&back=/compare?run=x"
     )
     assert (done.status, done.headers["Location"]) == (303, "/compare?run=x")
-    part = await show(harness, path, method="POST", headers={**form, **PART}, body="sample=7&name=2")
+    part = await show(
+        harness, path, method="POST", headers={**form, **PART}, body="sample=7&name=2&mark=wrong"
+    )
     assert part.status == 200
     assert 'aria-pressed="false" data-press="2"' in part.html
+    assert 'value="" aria-pressed="true" data-press="shift 2"' in part.html
     asked = harness.results.answers.marked
-    assert [(each.run_id, each.is_golden, each.answers[0].sample) for each in asked] == [
-        (RUN_ID, True, 7),
-        (RUN_ID, False, 7),
+    assert [(each.run_id, each.is_golden, each.is_wrong, each.answers[0].sample) for each in asked] == [
+        (RUN_ID, True, False, 7),
+        (RUN_ID, False, True, 7),
     ]
     evil = await show(harness, path, method="POST", headers=form, body="sample=7&back=//evil.example")
     assert evil.headers["Location"] == f"/runs/{RUN_ID}/results"

@@ -47,3 +47,15 @@ async def test_a_class_of_failures_is_a_filter(harness: GatewayHarness) -> None:
     assert '<option value="timeout" selected>' in page.html
     await show(harness, f"{PATH}?failure=of-no-kind")
     assert not harness.results.outcomes_asked[-1].HasField("filter")
+
+
+@pytest.mark.parametrize(
+    ("query", "is_golden", "is_wrong"),
+    [("marked=golden", True, False), ("marked=wrong", False, True), ("golden=1", True, False)],
+)
+async def test_marks_are_a_filter(
+    harness: GatewayHarness, query: str, *, is_golden: bool, is_wrong: bool
+) -> None:
+    await show(harness, f"{PATH}?{query}")
+    chosen = harness.results.outcomes_asked[-1].filter
+    assert (chosen.is_golden, chosen.is_marked_wrong) == (is_golden, is_wrong)

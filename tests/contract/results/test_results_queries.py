@@ -21,6 +21,8 @@ POSITIONS = "'{" + ",".join(str(position) for position in range(500, 564)) + "}'
 
 EXPORTED = f"{RUN}, 1, 5000, 0, 6000, 1000000"
 
+# Metrics, bounds of scores and lengths, marks and the class of failures.
+CHOSEN = "'{a}', 0, 1, 0, 9, true, NULL, true"
 # Query to the arguments it is asked with over the rows of `full_tables`.
 HOT = {
     "read_targets": f"{SET}, {POSITIONS}",
@@ -31,9 +33,10 @@ HOT = {
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
     "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 'failed'",
     "list_golden_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "find_golden": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "list_wrong_keys": f"{RUN}, 5000, 0, 20000, 512",
+    "find_marks": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', '{{a}}', 0, 1, 0, 9, true, NULL",
+    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', {CHOSEN}",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes_briefly": f"{RUN}, {POSITIONS}, {POSITIONS}",
@@ -101,6 +104,8 @@ JUST_RECORDED = f"""
         INSERT INTO run_tasks VALUES ({FRESH_RUN}, 0, 't', {FRESH_SET}, 0, {FRESH_ROWS}, '{{}}', '{{}}');
         INSERT INTO golden_answers
         SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
+        INSERT INTO wrong_answers
+        SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
 """
 SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments", "closed_run_claims"}
 
@@ -140,6 +145,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 'loglikelihood', false);
         INSERT INTO run_tasks VALUES ({RUN}, 0, 't', {SET}, 0, 20000, '{{}}', '{{}}');
         INSERT INTO golden_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;
+        INSERT INTO wrong_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;
         {CLOSED_RUNS}
         ANALYZE;
         """

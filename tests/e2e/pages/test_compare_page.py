@@ -40,7 +40,7 @@ async def test_runs_are_chosen_and_compared_and_either_side_opens(site: Site) ->
         assert opened.complaints == []
 
 
-async def test_answer_is_marked_golden_by_a_key(site: Site) -> None:
+async def test_answer_is_marked_golden_or_wrong_by_a_key(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         page = opened.page
         await opened.open(f"{comparison(site)}&show=all")
@@ -50,9 +50,17 @@ async def test_answer_is_marked_golden_by_a_key(site: Site) -> None:
         await page.locator("article.sample").first.focus()
         await page.keyboard.press("1")
         await expect(button).to_have_attribute("aria-pressed", "true")
-        await opened.open(f"/runs/{site.runs[0]}/results?golden=1")
+        # With Shift the same key marks it as wrong instead.
+        wrong = page.locator("article.sample").first.locator("[data-press='shift 1']")
+        await page.keyboard.press("Shift+Digit1")
+        await expect(wrong).to_have_attribute("aria-pressed", "true")
+        await expect(button).to_have_attribute("aria-pressed", "false")
+        await page.locator("article.sample").first.focus()
+        await page.keyboard.press("1")
+        await expect(button).to_have_attribute("aria-pressed", "true")
+        await opened.open(f"/runs/{site.runs[0]}/results?marked=golden")
         await expect(page.locator("table.answers tbody tr")).to_have_count(1)
         await page.keyboard.press("j")
         await page.locator("#detail [aria-pressed='true']").click()
-        await expect(page.locator("#detail [aria-pressed='false']")).to_be_visible()
+        await expect(page.locator("#detail [aria-pressed='false']")).to_have_count(2)
         assert opened.complaints == []

@@ -1,10 +1,11 @@
 """Recorded outcomes as they are looked through, in memory: the same promises as Postgres."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proctor.values.outcome import Answer, Failure, FailureClass
 from services.results.answers.answer_filter import AnswerFilter, AnswerMatch, SortValue
+from services.results.answers.golden import Mark
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.samples.sample import StoredSample
@@ -12,11 +13,11 @@ from tests.fakes.results.memory_results import MemoryRows
 
 
 class MemoryAnswers:
-    """`marked` holds run, sample and rollout."""
+    """`marked` holds marks by run, sample and rollout."""
 
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
-        self.marked: set[tuple[str, int, int]] = set()
+        self.marked: dict[tuple[str, int, int], Mark] = {}
         self.scans: list[int] = []
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
@@ -26,7 +27,7 @@ class MemoryAnswers:
             for one in self._rows.of_run(scan.run_id)
             if one.key[1:] > scan.after
             and one.outcome.sample < scan.before_sample
-            and (not scan.is_golden or one.key in self.marked)
+            and scan.mark in (None, self.marked.get(one.key))
         ]
         return keys[: scan.most]
 
@@ -73,8 +74,8 @@ class MemoryAnswers:
         found = [counted[sample, 0] for sample in samples if (sample, 0) in counted]
         return {one.outcome.sample: _said(one).strip() if one.outcome.answer else None for one in found}
 
-    async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
-        return {key for key in keys if (run_id, *key) in self.marked}
+    async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
+        return {key: self.marked[run_id, *key] for key in keys if (run_id, *key) in self.marked}
 
     def _sample(self, one: ScoredOutcome) -> StoredSample:
         task = self._rows.records[one.run_id].plan.tasks[one.task_index]
@@ -86,7 +87,7 @@ class MemoryAnswers:
         return (
             wanted.status in (None, one.status)
             and chosen.failure_class in (None, _failure_class(one))
-            and (not chosen.is_golden or one.key in self.marked)
+            and chosen.mark in (None, self.marked.get(one.key))
             and chosen.row_id.casefold() in (sample.row_id or str(sample.doc_id)).casefold()
             and any(chosen.text.casefold() in text for text in texts)
             and _has_score(chosen, one.scores.get(wanted.metrics[one.task_index] or ""))

@@ -9,6 +9,7 @@ from fastapi import Query
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.wire.enums import value_of, words_of
+from services.gateway.pages.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50
 _INT32_MAX = 2**31 - 1
@@ -47,8 +48,8 @@ _Text = Annotated[str, Query(max_length=_LONGEST)]
 class AnswerFilters:
     """Values that cannot be read are ignored, so that old links stay valid.
 
-    `row_id` and `text` are substrings. `golden` is "1" for only golden answers, `failure` a class. `after`
-    is a page token, and `row` the key of the answer that is shown in full.
+    `row_id` and `text` are substrings. `marked` is golden or wrong, and `failure` a class. `after` is a page
+    token, and `row` the key of the answer that is shown in full.
     """
 
     status: _Text = ""
@@ -61,6 +62,7 @@ class AnswerFilters:
     max_score: _Text = ""
     min_length: _Text = ""
     max_length: _Text = ""
+    marked: _Text = ""
     golden: _Text = ""
     failure: _Text = ""
     sort: _Text = ""
@@ -81,7 +83,7 @@ class AnswerFilters:
             "max_score": self.max_score if _number(self.max_score) is not None else "",
             "min_length": self.min_length if _length(self.min_length) is not None else "",
             "max_length": self.max_length if _length(self.max_length) is not None else "",
-            "golden": "1" if self.golden == "1" else "",
+            "marked": self._mark(),
             "failure": self.failure if self.failure in FAILURES else "",
             "sort": self.sort if self.sort in _KNOWN_SORTS else "",
             "after": self.after,
@@ -89,6 +91,10 @@ class AnswerFilters:
             "from": self.begin if _length(self.begin) is not None else "",
         }
         return {name: value for name, value in given.items() if value}
+
+    def _mark(self) -> str:
+        """Addresses that users kept may have golden=1."""
+        return self.marked if self.marked in {GOLDEN, WRONG} else GOLDEN if self.golden == "1" else ""
 
     def to_proto(self, run_id: str) -> results_pb2.ListOutcomesRequest:
         return results_pb2.ListOutcomesRequest(
@@ -118,7 +124,8 @@ class AnswerFilters:
             max_score=high,
             min_characters=_length(self.min_length),
             max_characters=_length(self.max_length),
-            is_golden=self.golden == "1",
+            is_golden=self._mark() == GOLDEN,
+            is_marked_wrong=self._mark() == WRONG,
             failure_class=value_of(
                 outcome_pb2.FailureClass, self.failure if self.failure in FAILURES else "", unset=""
             ),

@@ -9,13 +9,13 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.wire.values import USAGE
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.http.presentation import optional
-from services.gateway.pages.answer_marks import GoldenView, outcome_mark
+from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_mark
 from services.gateway.pages.answers.filters import FAILURES, SORTS
 from services.gateway.pages.runs_table import RunRow
 
 _GLIMPSE = 120
 # Filters that the form shows folded.
-_RARE = frozenset({"metric", "min_score", "max_score", "min_length", "max_length", "golden", "failure"})
+_RARE = frozenset({"metric", "min_score", "max_score", "min_length", "max_length", "marked", "failure"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class AnswerRow:
     answer: str
     target: str
     seconds: float | None
-    is_golden: bool
+    mark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class AnswerDetail:
     attempt: int
     digest: str
     is_reused: bool
-    golden: GoldenView
+    marks: MarkView
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> Answe
         answer=_glimpse(text if answer else outcome.failure.message),
         target=_glimpse(recorded.target),
         seconds=outcome.timing.total_seconds if has_time else None,
-        is_golden=recorded.is_golden,
+        mark=mark_of(recorded),
     )
 
 
@@ -220,7 +220,7 @@ def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome, run_id: str) 
         attempt=outcome.attempt,
         digest=recorded.digest.hex(),
         is_reused=recorded.is_reused,
-        golden=GoldenView(run_id, outcome.sample, outcome.rollout, recorded.is_golden, "1"),
+        marks=MarkView(run_id, outcome.sample, outcome.rollout, mark_of(recorded), "1"),
     )
 
 

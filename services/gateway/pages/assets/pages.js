@@ -12,7 +12,7 @@ document.addEventListener("keydown", event => {
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
   else if (event.key === "x") choose();
   else if (event.key === "n") document.querySelector("a[rel=next]")?.click();
-  else if (/[1-6]/.test(event.key)) (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${event.key}"]`)?.click();
+  else if (/^(Digit|Numpad)[1-6]$/.test(event.code)) mark(`${event.shiftKey ? "shift " : ""}${event.code.at(-1)}`);
   else if (event.key === "?") document.getElementById("keys").showModal();
 });
 
@@ -30,6 +30,9 @@ function step(by) {
   // Where a row is shown beside the list, it follows.
   if (to.hasAttribute("hx-get")) to.click();
 }
+
+// The answer of the sample with the focus, or the one beside the list. By the place of the key: with Shift its character is another.
+const mark = key => (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${key}"]`)?.click();
 
 // The row with the focus; what is compared is a form of its own.
 function choose() {

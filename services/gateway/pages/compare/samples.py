@@ -7,7 +7,7 @@ from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.backends.calls import Results
-from services.gateway.pages.answer_marks import GoldenView, outcome_mark
+from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_mark
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.compare.text_difference import Piece, own_pieces
 
@@ -32,7 +32,7 @@ class AnswerBeside:
     text: str
     failure: str
     prediction: str
-    golden: GoldenView
+    marks: MarkView
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _answer(
         text=said,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         prediction=recorded.prediction if recorded.prediction != said else "",
-        golden=GoldenView(run_id, outcome.sample, outcome.rollout, recorded.is_golden, str(index + 1)),
+        marks=MarkView(run_id, outcome.sample, outcome.rollout, mark_of(recorded), str(index + 1)),
     )
 
 
