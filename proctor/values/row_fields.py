@@ -14,6 +14,8 @@ from typing import TypeGuard
 
 # All choices of a row are one outcome, in one message.
 MAX_CHOICES = 8
+# The bound of the OpenAI protocol. Chat templates may take the square of it.
+MAX_MESSAGES = 2048
 # The bound of the OpenAI protocol.
 MAX_TOP_LOGPROBS = 20
 MAX_CONTEXT_TOKENS = 128 * 1024
@@ -113,6 +115,19 @@ def _structure(value: object) -> str:
     return "" if is_small else f"a list or an object of at most {MAX_FIELD_BYTES // 1024} KiB"
 
 
+def _structured_outputs(value: object) -> str:
+    """The parts have the bounds of the fields that were separate in older releases of vLLM."""
+    if not isinstance(value, Mapping):
+        return "an object"
+    for name, part in value.items():
+        check = _STRUCTURED_OUTPUTS.get(name)
+        if check is None:
+            return f"without {name:.60}"
+        if part is not None and (wanted := check(part)):
+            return f"an object with {wanted} as its {name}"
+    return ""
+
+
 def _one_of(value: object, *, allowed: Collection[object]) -> str:
     is_allowed = any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in allowed)
     return "" if is_allowed else " or ".join(json.dumps(each) for each in allowed)
@@ -149,6 +164,15 @@ def _template_fields(value: object) -> str:
 
 
 _TEXTS = partial(_list_of, item=partial(_text, most=_MAX_TEXT_LENGTH))
+_PATTERN = partial(_text, most=_MAX_TEXT_LENGTH)
+_STRUCTURED_OUTPUTS: Mapping[str, _Check] = {
+    "json": lambda value: _text(value, most=MAX_FIELD_BYTES) if isinstance(value, str) else _structure(value),
+    "choice": _TEXTS,
+    **dict.fromkeys(("regex", "grammar", "structural_tag"), _PATTERN),
+    "whitespace_pattern": _text,
+    **dict.fromkeys(("json_object", "disable_fallback", "disable_any_whitespace"), _switch),
+    "disable_additional_properties": _switch,
+}
 _TOKENS = partial(_list_of, item=partial(_whole, least=0, most=2**31))
 
 _CHECKS: Mapping[str, _Check] = {
@@ -165,9 +189,10 @@ _CHECKS: Mapping[str, _Check] = {
     "logprobs": _logprobs,
     "top_logprobs": partial(_whole, least=0, most=MAX_TOP_LOGPROBS),
     "n": partial(_whole, least=1, most=MAX_CHOICES),
-    **dict.fromkeys(("response_format", "structured_outputs", "guided_json"), _structure),
+    **dict.fromkeys(("response_format", "guided_json"), _structure),
+    "structured_outputs": _structured_outputs,
     "guided_choice": _TEXTS,
-    **dict.fromkeys(("guided_regex", "guided_grammar", "suffix"), partial(_text, most=_MAX_TEXT_LENGTH)),
+    **dict.fromkeys(("guided_regex", "guided_grammar", "suffix"), _PATTERN),
     "chat_template_kwargs": _template_fields,
     "tools": _tools,
     "functions": _structure,

@@ -84,6 +84,8 @@ def _object(message: ChatMessage) -> Json:
         return turn
     fields = _fields(message)
     parts = fields.get("content")
+    if not (parts is None or isinstance(parts, str | list)):
+        raise RequestRefused("The content of a message must be a text or a list of parts.")
     for part in parts if isinstance(parts, list) else ():
         if problem := content_part_problem(part):
             raise RequestRefused(problem)

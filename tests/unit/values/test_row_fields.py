@@ -22,6 +22,9 @@ FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {}}}
         ("logprobs", 5),
         ("logit_bias", {"5": -100}),
         ("response_format", {"type": "json_object"}),
+        ("structured_outputs", {"regex": "[0-9]+", "disable_any_whitespace": True}),
+        ("structured_outputs", {"json": {"type": "object"}, "choice": None}),
+        ("structured_outputs", {"choice": ["a", "b"]}),
         ("tools", [FUNCTION]),
         ("tools", []),
         ("tool_choice", "auto"),
@@ -73,6 +76,12 @@ def test_value_of_the_protocol_is_taken(name: str, value: object) -> None:
         ("temperature", float("inf")),
         ("user", "x" * 513),
         ("echo", True),
+        ("guided_regex", "x" * 5000),
+        ("structured_outputs", {"regex": "x" * 5000}),
+        ("structured_outputs", {"grammar": "x" * 5000}),
+        ("structured_outputs", {"json": "x" * (MAX_FIELD_BYTES + 1)}),
+        ("structured_outputs", {"no_such": 1}),
+        ("structured_outputs", [1]),
     ],
 )
 def test_value_that_chooses_a_template_or_costs_more_is_refused_by_name(name: str, value: object) -> None:

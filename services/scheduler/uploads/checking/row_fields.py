@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias, TypedDict
 
-from proctor.values.row_fields import content_part_problem, row_field_problem
+from proctor.values.row_fields import MAX_MESSAGES, content_part_problem, row_field_problem
 from services.scheduler.uploads.errors import FaultKind, LineFault
 from services.scheduler.uploads.faults import kind_of, shown
 
@@ -163,6 +163,8 @@ def check_messages(messages: object, field: str) -> None:
     if not isinstance(messages, list) or not messages:
         kind = FaultKind.MISSING if messages is None else FaultKind.INVALID
         raise LineFault(field, f"messages must be a list of messages, not {_description(messages)}.", kind)
+    if len(messages) > MAX_MESSAGES:
+        raise LineFault(field, f"A line has at most {MAX_MESSAGES:,} messages, not {len(messages):,}.")
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             raise LineFault(f"{field}[{number}]", f"A message must be an object, not {kind_of(message)}.")

@@ -74,7 +74,7 @@ class VllmEngine:
         self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
     ) -> engine.ScoredChoices:
         async with self._serving(model) as runtime:
-            splits = choice_splits(runtime, prompt, choices)
+            splits = await choice_splits(runtime, prompt, choices)
             return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
@@ -188,10 +188,12 @@ def longest_cut_prompt(longest: int, max_tokens: int | None, length: int) -> int
     return max(1, longest + 1 - max_tokens)
 
 
-def choice_splits(runtime: "VllmRuntime", prompt: Prompt, choices: Sequence[str]) -> tuple[TokenSplit, ...]:
+async def choice_splits(
+    runtime: "VllmRuntime", prompt: Prompt, choices: Sequence[str]
+) -> tuple[TokenSplit, ...]:
     text, encode_all = prompt.as_text, runtime.encode_all
     if prompt.is_chat:
-        text, encode_all = runtime.apply_chat_template(prompt.messages), runtime.encode_templated
+        text, encode_all = await runtime.render(prompt.messages), runtime.encode_templated
     splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
     if not all(split.continuation for split in splits):
         raise RequestRefused("A choice adds no token to the prompt, so it cannot be scored.")

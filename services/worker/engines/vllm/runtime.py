@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -41,6 +42,7 @@ from services.worker.engines.vllm import outputs
 from services.worker.engines.vllm.error_text import reason_in_error
 from services.worker.engines.vllm.model_files import is_folder, model_source, weights_revision
 from services.worker.engines.vllm.sampling import generation_params
+from services.worker.engines.vllm.template_threads import TemplateThreads
 from services.worker.engines.vllm.token_split import TokenSplit, is_one_token_each
 
 _RUNNING = "vllm:num_requests_running"
@@ -54,8 +56,9 @@ _NAMES = (_RUNNING, _WAITING, _CACHE_USE, _QUERIES, _HITS, _GENERATED)
 
 # Then it is killed: nothing of it is kept.
 _CPU_STOP_SECONDS = 1.0
-# An honest template takes milliseconds. The thread of one that hangs cannot be ended.
 _RENDER_SECONDS = 10.0
+# Some templates take the square of the number of messages; these are rendered in microseconds.
+_MAX_SMALL_MESSAGES, _MAX_SMALL_LENGTH = 64, 64 * 1024
 # Far beyond any context: tokenizing more only takes memory.
 _MAX_RENDERED_LENGTH = 16_000_000
 _NOTHING: Mapping[str, object] = {}
@@ -69,6 +72,7 @@ class VllmRuntime:
         self._async_llm = async_llm
         self._tokenizer = async_llm.get_tokenizer()
         self._numbers = itertools.count()
+        self._threads = TemplateThreads(_RENDER_SECONDS)
         parallel = async_llm.vllm_config.parallel_config
         self.gpus: int = 0 if current_platform.is_cpu() else parallel.world_size_across_dp
         self.adapter: LoRARequest | None = None
@@ -116,14 +120,12 @@ class VllmRuntime:
         ids: list[list[int]] = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
         return ids
 
-    async def render(self, messages: Sequence[ChatMessage], fields: Mapping[str, object]) -> str:
-        """`fields` are a row's values for the template, with which it may render for any time."""
-        if not fields:
-            return self.apply_chat_template(messages)
-        rendering = asyncio.to_thread(self.apply_chat_template, messages, fields)
+    async def render(self, messages: Sequence[ChatMessage], fields: Mapping[str, object] = _NOTHING) -> str:
+        """Bounded in time where a row has many messages, or `fields` for the template to read."""
+        if not fields and _is_small(messages):
+            return self._apply_chat_template(messages)
         try:
-            async with asyncio.timeout(_RENDER_SECONDS):
-                text = await rendering
+            text = await self._threads.render(partial(self._apply_chat_template, messages, fields))
         except TimeoutError as error:
             raise RequestRefused(
                 f"The chat template of {self.model.name} takes more than {_RENDER_SECONDS:g} s for the line."
@@ -135,7 +137,7 @@ class VllmRuntime:
             )
         return text
 
-    def apply_chat_template(
+    def _apply_chat_template(
         self, messages: Sequence[ChatMessage], fields: Mapping[str, object] = _NOTHING
     ) -> str:
         if not self._tokenizer.chat_template:
@@ -265,6 +267,11 @@ def _hardware() -> str:
     if current_platform.is_cpu():
         return f"cpu {torch.backends.cpu.get_cpu_capability()}"
     return f"{torch.cuda.device_count()} x {current_platform.get_device_name()}"
+
+
+def _is_small(messages: Sequence[ChatMessage]) -> bool:
+    characters = sum(len(each.content) + len(each.fields_json) for each in messages)
+    return len(messages) <= _MAX_SMALL_MESSAGES and characters <= _MAX_SMALL_LENGTH
 
 
 def _reason(error: BaseException) -> str:

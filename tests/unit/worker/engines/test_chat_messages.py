@@ -54,6 +54,12 @@ def test_what_is_no_text_is_refused_by_its_name(kind: str, called: str) -> None:
         templated_objects(messages, "the vLLM engine")
 
 
+@pytest.mark.parametrize("content", [{"type": "image_url"}, 5, True])
+def test_content_that_is_neither_text_nor_parts_is_refused(content: object) -> None:
+    with pytest.raises(RequestRefused, match="must be a text or a list of parts"):
+        message_objects([ChatMessage("user", "", json.dumps({"content": content}))])
+
+
 def test_fields_of_a_message_are_refused_where_only_text_goes() -> None:
     with pytest.raises(RequestRefused, match="Message 1 of the line has name, which Anthropic does not take"):
         text_objects([message("Hi", name="Ann")], "Anthropic")

@@ -164,6 +164,12 @@ def test_line_may_have_4_mib_and_not_more() -> None:
     assert faults_of(longer) == [(2, ""), (3, "prompt")]
 
 
+def test_line_has_2048_messages_and_not_more() -> None:
+    assert faults_of(jsonl([{"messages": CHAT * 2048}])) == []
+    [fault] = faults_of(jsonl([{"messages": CHAT * 2049}]))
+    assert fault == (1, "messages")
+
+
 def test_first_20_faults_are_named_by_line_and_all_are_counted() -> None:
     lines = [batch_line(number, method="GET" if number % 2 else "POST") for number in range(100)]
     lines[3]["custom_id"] = lines[2]["custom_id"]
