@@ -1,9 +1,9 @@
 """Values as plain data for JSON, and back by the types of their fields; and the breaks of JSON lines."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -21,30 +21,42 @@ def to_plain(value: Any) -> dict[str, Any]:
 
 def from_plain(value_type: type[T], data: Mapping[str, Any]) -> T:
     """The dataclass again. A field that the data lack has its default; what the type lacks is left out."""
-    hints: dict[str, Any] = _hints(value_type)  # type: ignore[arg-type]  # a type can be hashed
-    return value_type(**{name: _read(hints[name], item) for name, item in data.items() if name in hints})
+    readers = _readers(value_type)  # type: ignore[arg-type]  # a type can be hashed
+    return value_type(
+        **{
+            name: item if (read := readers[name]) is None else read(item)
+            for name, item in data.items()
+            if name in readers
+        }
+    )
+
+
+# None leaves an item as it is.
+_Reader = Callable[[Any], Any] | None
 
 
 @cache
-def _hints(value_type: Any) -> dict[str, Any]:
+def _readers(value_type: Any) -> dict[str, _Reader]:
+    """Readers of the fields. They are made once: lists of runs read thousands of fields."""
     hints = get_type_hints(value_type)
-    return {each.name: hints[each.name] for each in fields(value_type) if each.init}
+    return {each.name: _reader(hints[each.name]) for each in fields(value_type) if each.init}
 
 
-def _read(hint: Any, item: Any) -> Any:
+def _reader(hint: Any) -> _Reader:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
-        others = [each for each in arguments if each is not NoneType]
-        return None if item is None else _read(others[0], item)
+        [first, *_] = [_reader(each) for each in arguments if each is not NoneType]
+        return first and (lambda item: None if item is None else first(item))
     if origin is not None and issubclass(origin, Mapping):
-        return {key: _read(arguments[1], each) for key, each in item.items()}
+        value = _reader(arguments[1])
+        return (lambda item: {key: value(each) for key, each in item.items()}) if value else dict
     if origin in {tuple, list, frozenset}:
-        return origin(_read(arguments[0], each) for each in item)
-    if hint is float:  # JSON may hold a whole number
-        return float(item)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint(item)
-    return from_plain(hint, item) if is_dataclass(hint) and isinstance(hint, type) else item
+        element = _reader(arguments[0])
+        return (lambda item: origin(map(element, item))) if element else origin
+    # JSON may hold a whole number.
+    if hint is float or (isinstance(hint, type) and issubclass(hint, Enum)):
+        return hint
+    return partial(from_plain, hint) if is_dataclass(hint) and isinstance(hint, type) else None
 
 
 def with_line_feeds_only(lines: bytes) -> bytes:
