@@ -92,7 +92,8 @@ class CompareRuns:
     async def compare(self, query: CompareQuery) -> Comparison:
         """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
         NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else that is wrong."""
-        records = [await self.records.get(run_id) for run_id in await self._run_ids(query)]
+        run_ids = await self._run_ids(query)
+        records = await asyncio.gather(*(self.records.get(run_id) for run_id in run_ids))
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
         check_comparable(records, tasks, is_forced=query.is_forced)
@@ -103,6 +104,7 @@ class CompareRuns:
         )
         if not query.is_forced:
             check_options(plans, choice)
+        compared = await asyncio.gather(*(self._compared(record, choice) for record in records))
         found: list[Difference] = []
         for first, second in combinations(range(len(records)), 2):
             runs = records[first], records[second]
@@ -111,7 +113,7 @@ class CompareRuns:
         differences, corrected_over = corrected(found)
         return Comparison(
             suite=plans[0].facts.suite,
-            runs=[await self._compared(record, choice) for record in records],
+            runs=compared,
             differences=differences,
             corrected_over=corrected_over,
             warnings=warnings_of(records, tasks),

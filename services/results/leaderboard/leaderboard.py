@@ -15,7 +15,7 @@ from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteFigure
 from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.statistics.figure import Figure
-from services.results.statistics.paired.estimate import LEVEL, holm
+from services.results.statistics.paired.estimate import LEVEL
 
 # A position and a later position in the list, from 0.
 Pair = tuple[int, int]
@@ -29,14 +29,17 @@ def distinguishable(count: int, p_values: PValues) -> frozenset[Pair]:
 
     A pair without a p-value proves nothing, and counts in the correction as p = 1.
     """
-    pairs = list(combinations(range(count), 2))
-    found = [p_values.get(pair) for pair in pairs]
-    adjusted = holm([1.0 if p_value is None else p_value for p_value in found])
-    return frozenset(
-        pair
-        for pair, p_value in zip(pairs, adjusted, strict=True)
-        if p_value is not None and p_value <= LEVEL
-    )
+    tests = count * (count - 1) // 2
+    differing: list[Pair] = []
+    # Step down from the smallest: a p-value above the level is never corrected below it.
+    small = [
+        (p_value, pair) for pair, p_value in p_values.items() if p_value is not None and p_value <= LEVEL
+    ]
+    for p_value, pair in sorted(small):
+        if p_value * (tests - len(differing)) > LEVEL:
+            break
+        differing.append(pair)
+    return frozenset(differing)
 
 
 def ranks(count: int, differing: Collection[Pair]) -> list[int]:

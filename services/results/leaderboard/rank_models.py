@@ -1,5 +1,6 @@
 """Ranks the models of a suite by their latest complete runs, or by their best ones."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -71,8 +72,10 @@ class RankModels:
         )
         ranked = ranked_candidates(candidates, conditions)
         unranked = unranked_candidates(candidates, ranked)
-        baselines = await self.leaderboard.baselines([one.run.run_id for one in ranked or unranked])
-        entries, pending = await self._entries(ranked[:MAX_LISTED], limit)
+        baselines, (entries, pending) = await asyncio.gather(
+            self.leaderboard.baselines([one.run.run_id for one in ranked or unranked]),
+            self._entries(ranked[:MAX_LISTED], limit),
+        )
         return Leaderboard(
             metric,
             conditions.scoring_method,
@@ -102,10 +105,11 @@ class RankModels:
         if not ranked:
             return [], 0
         metric = ranked[0].metric
-        p_values, pending = await self._p_values(ranked, limit)
+        p_values = await self.differences.p_values([one.run.run_id for one in ranked], metric)
         differing = distinguishable(len(ranked), p_values)
         given, listed = ranks(len(ranked), differing), ranked[:limit]
         tied, unknown = ties(len(listed), p_values, differing), untested(len(listed), p_values)
+        pending = await self._pending(ranked, given[:limit], p_values)
         moved = await self._moved(listed, metric)
         entries = [
             replace(
@@ -119,20 +123,19 @@ class RankModels:
         ]
         return entries, pending
 
-    async def _p_values(self, ranked: Sequence[Candidate], limit: int) -> tuple[PValues, int]:
-        """The p-values between all candidates, and how many are missing among the listed and compared soon.
+    async def _pending(self, ranked: Sequence[Candidate], given: list[int], p_values: PValues) -> int:
+        """How many pairs of those with the given ranks have no comparison, and are compared soon.
 
         Comparing takes seconds to minutes for many large runs: a reading does not wait for it.
         """
-        run_ids, metric = [one.run.run_id for one in ranked], ranked[0].metric
-        p_values = await self.differences.p_values(run_ids, metric)
-        given = ranks(len(ranked), distinguishable(len(ranked), p_values))[:limit]
-        if not uncompared(given, p_values):
-            return p_values, 0
+        missing = uncompared(given, p_values)
+        if not missing:
+            return 0
+        run_ids = [one.run.run_id for one in ranked]
         # All compared runs have a score, but not every metric of a leaderboard can be compared (pass@k).
         scores = await self.differences.p_values(run_ids, SCORE)
-        missing = [pair for pair in uncompared(given, scores) if pair not in p_values]
-        return p_values, self.pending.add([(run_ids[first], run_ids[second]) for first, second in missing])
+        pairs = [pair for pair in uncompared(given, scores) if pair not in p_values]
+        return self.pending.add([(run_ids[first], run_ids[second]) for first, second in pairs])
 
     async def _moved(
         self, listed: Sequence[Candidate], metric: str

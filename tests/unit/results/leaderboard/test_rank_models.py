@@ -1,6 +1,8 @@
 """Who stands on a leaderboard, at which place, and who stands apart from it."""
 
 from dataclasses import replace
+from itertools import combinations
+from random import Random
 
 import pytest
 
@@ -20,6 +22,7 @@ from services.results.leaderboard.leaderboard import (
 )
 from services.results.leaderboard.rank_models import MAX_LISTED, LeaderboardQuery
 from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.paired.estimate import LEVEL, holm
 from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
 
 QUERY = LeaderboardQuery(SUITE)
@@ -58,6 +61,27 @@ def test_a_pair_that_was_not_compared_is_neither_distinguished_nor_tied() -> Non
 def test_pairs_with_a_leader_are_compared_first() -> None:
     assert uncompared([1, 1, 3, 3], {(0, 1): 0.5}) == [(2, 3), (1, 2), (0, 2), (1, 3), (0, 3)]
     assert uncompared([1, 2], {(0, 1): None}) == []
+
+
+def test_pairs_are_distinguished_as_by_holm_over_all_pairs() -> None:
+    draw = Random(7)
+    for count in (2, 5, 12):
+        for _ in range(50):
+            pairs = list(combinations(range(count), 2))
+            found = [draw.choice([None, draw.random() ** 6, 0.001, 1e-9, 0.9]) for _ in pairs]
+            adjusted = holm([1.0 if p_value is None else p_value for p_value in found])
+            certain = {
+                pair
+                for pair, p_value in zip(pairs, adjusted, strict=True)
+                if p_value is not None and p_value <= LEVEL
+            }
+            # Those without a test are there as None, or not at all.
+            known = {
+                pair: p_value
+                for pair, p_value in zip(pairs, found, strict=True)
+                if p_value is not None or draw.random() < 0.5
+            }
+            assert distinguishable(count, known) == certain
 
 
 async def test_models_are_ranked_by_their_latest_complete_run() -> None:
