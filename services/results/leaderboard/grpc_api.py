@@ -3,6 +3,7 @@
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 
@@ -89,7 +90,7 @@ def history_to_proto(history: HistoryPage) -> pb.GetHistoryResponse:
 
 
 def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:
-    message = leaderboard_pb2.LeaderboardEntry(
+    return leaderboard_pb2.LeaderboardEntry(
         rank=entry.rank,
         model=entry.model,
         figure=figure_to_proto(entry.metric, entry.figure.figure),
@@ -99,25 +100,23 @@ def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry
         trend=TREND.to_proto(entry.trend) if entry.trend else None,
         is_selected_best=entry.is_selected_best,
         unranked_because=entry.unranked_because,
+        **(_fields_of(entry.run) if entry.run else {}),
     )
-    if entry.run is not None:
-        message.MergeFrom(_run_to_proto(entry.run))
-    return message
 
 
-def _run_to_proto(run: ClosedRun) -> leaderboard_pb2.LeaderboardEntry:
+def _fields_of(run: ClosedRun) -> dict[str, Any]:
     """The fields of an entry that describe its run."""
     result = run.result
-    return leaderboard_pb2.LeaderboardEntry(
-        run_id=run.run_id,
-        suite=run.suite,
-        project_id=run.project_id,
-        state=number_of(run.state),
-        closed_at=time_to_proto(run.closed_at),
-        scoring_method=number_of(result.conditions.scoring_method),
-        num_fewshot=result.conditions.num_fewshot,
-        unparsed_rate=result.unparsed_rate,
-        answered=result.answered,
-        failed=result.failed,
-        dataset_name=result.dataset_name,
-    )
+    return {
+        "run_id": run.run_id,
+        "suite": run.suite,
+        "project_id": run.project_id,
+        "state": number_of(run.state),
+        "closed_at": time_to_proto(run.closed_at),
+        "scoring_method": number_of(result.conditions.scoring_method),
+        "num_fewshot": result.conditions.num_fewshot,
+        "unparsed_rate": result.unparsed_rate,
+        "answered": result.answered,
+        "failed": result.failed,
+        "dataset_name": result.dataset_name,
+    }

@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 import asyncpg
 from pydantic import TypeAdapter
@@ -30,6 +31,8 @@ RESULT = TypeAdapter(SuiteResult)
 SUITE_BASELINES = TypeAdapter(SuiteBaselines)
 TASK_BASELINES = TypeAdapter(TaskBaselines)
 
+# Some 3 kB each: what several users look at in turn.
+KNOWN_RESULTS = 4_000
 CANNOT_BE_RANKED = ""
 # Before the conditions of runs that are ranked with others of the same limit only: code from before the
 # column is_limited reads it there.
@@ -114,8 +117,14 @@ def _closed_run(row: asyncpg.Record) -> ClosedRun:
         row["project_id"],
         RunState(row["state"]) if row["state"] else None,
         row["closed_at"],
-        RESULT.validate_json(row["result"]),
+        _result(row["run_id"], row["result"]),
     )
+
+
+@lru_cache(maxsize=KNOWN_RESULTS)
+def _result(_run_id: str, text: str) -> SuiteResult:
+    """What a closed run has is parsed once: pages list the same runs over and over."""
+    return RESULT.validate_json(text)
 
 
 class PostgresPeers:

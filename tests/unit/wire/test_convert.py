@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from proctor.v1 import outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.generation import GenerationParams
@@ -14,6 +15,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunState
 from proctor.values.scoring import GroupMetric, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
+from proctor.wire import well_known
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.errors import FieldsDiffer, UnknownNumber
@@ -144,3 +146,19 @@ def test_single_members_and_numbers() -> None:
     assert member_of(Priority, 0) is member_of(Priority, 99) is None
     assert number_of(Priority.LOW) == run_pb2.PRIORITY_LOW
     assert number_of(None) == 0
+
+
+def test_times_are_written_as_protobuf_writes_them() -> None:
+    india = timezone(timedelta(hours=5, minutes=30))
+    for time in (
+        datetime(2026, 11, 23, 9, 38, 3, 123456, tzinfo=UTC),
+        datetime(2026, 11, 23, 9, 38, 3, 123456, tzinfo=india),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        datetime(2026, 11, 23),  # noqa: DTZ001  # without a zone
+    ):
+        ours, theirs = Timestamp(), Timestamp()
+        well_known.fill_timestamp(ours, time)
+        theirs.FromDatetime(time)
+        assert ours == theirs
