@@ -1,5 +1,8 @@
 """Each migration says which code may use the schema after it (`-- compatible-from: …` on its first line)."""
 
+import re
+from collections import Counter
+
 import pytest
 
 from services.common.migrations import Migration, read_migrations
@@ -10,6 +13,19 @@ from services.scheduler import postgres as scheduler
 BASELINE = {results.SCHEMA: "0003_outcome_records.sql", scheduler.SCHEMA: "0007_reads.sql"}
 FOLDERS = {results.SCHEMA: results.MIGRATIONS, scheduler.SCHEMA: scheduler.MIGRATIONS}
 MARK = "-- compatible-from: "
+# Made side by side and applied already, so they keep their names.
+SHARED_NUMBERS = {results.SCHEMA: {"0006"}, scheduler.SCHEMA: {"0010", "0013", "0016"}}
+
+
+@pytest.mark.parametrize("schema", BASELINE)
+def test_a_migration_has_a_number_that_no_other_has(schema: str) -> None:
+    """Migrations are applied in the order of their names, which is then the order in which they were made."""
+    names = sorted(path.name for path in FOLDERS[schema].glob("*.sql"))
+    assert [name for name in names if not re.fullmatch(r"[0-9]{4}_[a-z_]+\.sql", name)] == []
+    counts = Counter(name[:4] for name in names)
+    assert {number for number, count in counts.items() if count > 1} == SHARED_NUMBERS[schema]
+    assert sorted(counts) == [f"{number:04}" for number in range(1, len(counts) + 1)]
+    assert [migration.name for migration in read_migrations(FOLDERS[schema])] == names
 
 
 @pytest.mark.parametrize("schema", BASELINE)

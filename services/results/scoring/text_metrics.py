@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from proctor.values.code import CodeResult
 from services.results.scoring.answer import UNREAD, NumberPair, ScoringTarget, Taken
-from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
+from services.results.scoring.answer_rules import AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import EXECUTED, REWARD, CompiledMetric
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.text_match import squad_exact_match, squad_f1
@@ -135,11 +135,6 @@ MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
     "squad_em": _squad_em,
     "squad_f1": _squad_f1,
 }
-
-
-TEXT_METRICS = (
-    frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS | EXECUTED
-)
 
 
 @dataclass(frozen=True)

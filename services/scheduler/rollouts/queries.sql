@@ -71,10 +71,20 @@ RETURNING true;
 UPDATE rollout_artifacts SET is_stored = true, size_bytes = $7
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6;
 
+-- name: delete_artifacts_of_run: Forget what workers stored of the rollouts of a deleted run ($1 run)
+DELETE FROM rollout_artifacts WHERE run_id = $1 RETURNING true;
+
 -- name: delete_artifacts_without_run: Forget what workers stored of runs that are gone, and return the runs
 DELETE FROM rollout_artifacts
 WHERE NOT EXISTS (SELECT FROM runs WHERE runs.run_id = rollout_artifacts.run_id)
 RETURNING run_id;
+
+-- name: storage_of_artifacts: Sum up what workers stored of the rollouts of a user ($1 user)
+SELECT
+    'artifacts' AS kind, count(DISTINCT run_id) AS files, coalesce(sum(size_bytes), 0)::bigint AS bytes,
+    0::bigint AS rows
+FROM rollout_artifacts
+WHERE username = $1;
 
 -- name: list_artifacts: Return the artifacts of a rollout ($1 run, $2 sample, $3 rollout, $4 most)
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at

@@ -9,7 +9,7 @@ from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
 from services.scheduler.rollouts import grpc_api
 from services.scheduler.rollouts.artifacts import grpc_api as artifacts_grpc_api
-from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifactsWithoutRun
+from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifacts, DeleteArtifactsWithoutRun
 from services.scheduler.rollouts.artifacts.nats import NatsArtifacts
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
@@ -24,6 +24,7 @@ from services.scheduler.rollouts.yaml_suite import read_tasks, write_suite
 from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
+from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
 from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
@@ -109,6 +110,11 @@ def make_rollouts(
             DeleteArtifactsWithoutRun(artifacts=stored),
         ),
     )
+
+
+def make_artifact_deletion(connections: Connections, objects: ObjectStore) -> DeleteArtifacts:
+    stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
+    return DeleteArtifacts(artifacts=stored, objects=objects)
 
 
 def _make_budgets(settings: SchedulerSettings, connections: Connections) -> NatsBudgets:

@@ -21,8 +21,8 @@ from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.wiring import ProgressParts, make_progress
 from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits
-from services.scheduler.rollouts.artifacts.delete_artifacts import DeleteArtifacts
-from services.scheduler.rollouts.wiring import OrderParts, RolloutParts, make_rollouts
+from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERY
+from services.scheduler.rollouts.wiring import OrderParts, RolloutParts, make_artifact_deletion, make_rollouts
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.wiring import OrderSources, RunParts, RunRecords, RunSignals, make_runs
 from services.scheduler.scaling.wiring import ScalingParts, make_scaling
@@ -129,7 +129,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     """Makes each topic of those before it."""
     pools = definitions.pools.pools
     limits = make_limits(settings, connections)
-    storage = PostgresStorage(session=connections.postgres, limits=limits)
+    storage = PostgresStorage(session=connections.postgres, limits=limits, queries=[STORAGE_QUERY])
     suites = make_suites(
         settings, connections, installed=definitions.suites, check_storage=storage.check_suite
     )
@@ -156,7 +156,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         limits=limits,
         sources=sources,
         signals=signals,
-        records=RunRecords(record=record, artifacts=DeleteArtifacts(objects=uploads.objects)),
+        records=RunRecords(record=record, artifacts=make_artifact_deletion(connections, uploads.objects)),
     )
     led = LedRuns(runs=runs, signals=signals, pools=pools, suites=suites, uploads=uploads, record=record)
     orders = OrderParts(suites=suites, uploads=uploads, runs=runs, storage=storage)

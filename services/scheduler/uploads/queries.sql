@@ -140,8 +140,4 @@ WHERE username = $1
 UNION ALL
 SELECT 'tasks', count(*), coalesce(sum(size_bytes), 0)::bigint, 0
 FROM task_sets
-WHERE digest IN (SELECT set_digest FROM task_set_uses WHERE username = $1)
-UNION ALL
-SELECT 'artifacts', count(DISTINCT run_id), coalesce(sum(size_bytes), 0)::bigint, 0
-FROM rollout_artifacts
-WHERE username = $1;
+WHERE digest IN (SELECT set_digest FROM task_set_uses WHERE username = $1);

@@ -9,8 +9,10 @@ from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType
 from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scoring.answer_rules import RULE_METRICS
 from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import (
+    EXECUTED,
     METRIC_OPTIONS,
     Average,
     compile_scoring,
@@ -19,7 +21,7 @@ from services.results.scoring.compiled_scoring import (
 )
 from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.text_metrics import SHORT_NAMES, TEXT_METRICS
+from services.results.scoring.text_metrics import MATCH_METRICS, NUMBER_METRICS, OVERLAP_METRICS, SHORT_NAMES
 from services.scheduler.planning.find_tasks import row_scoring
 from services.scheduler.suites.format.metrics import DATASET_METRIC_NAMES, METRICS, option_problem, options_of
 from services.scheduler.suites.format.schema import suite_validator
@@ -31,7 +33,10 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").
     ("output_type", "scored"),
     [
         (OutputType.MULTIPLE_CHOICE, frozenset(LOGLIKELIHOOD_METRICS)),
-        (OutputType.GENERATE_UNTIL, TEXT_METRICS),
+        (
+            OutputType.GENERATE_UNTIL,
+            frozenset([*MATCH_METRICS, *OVERLAP_METRICS, *NUMBER_METRICS, *RULE_METRICS, *EXECUTED]),
+        ),
     ],
 )
 def test_the_catalogue_lets_through_what_results_scores(

@@ -3,6 +3,7 @@
 from services.common.postgres import PostgresSession
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERY
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
@@ -21,7 +22,7 @@ class EmptyStorage:
 
 
 def storage_in(session: PostgresSession) -> PostgresStorage:
-    return PostgresStorage(session, PostgresLimits(session, queue_limits()))
+    return PostgresStorage(session, PostgresLimits(session, queue_limits()), [STORAGE_QUERY])
 
 
 def datasets_in(session: PostgresSession) -> PostgresDatasets:

@@ -16,17 +16,20 @@ _SWEEP_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class DeleteArtifacts:
-    """What cannot be deleted now is collected later: the prefix of a deleted run is unreferenced."""
+    """Objects that cannot be deleted now are collected later: their prefix is unreferenced."""
 
+    artifacts: ArtifactStore
     objects: ObjectStore
 
     async def delete(self, run_id: RunId) -> None:
+        """Called once the run is deleted: nothing is stored of it afterwards."""
+        await self.artifacts.drop_of_run(run_id)
         await asyncio.to_thread(try_to_delete_objects, self.objects, artifacts_prefix(run_id))
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteArtifactsWithoutRun:
-    """A scheduler of an earlier version deletes a run and leaves what is recorded of its artifacts."""
+    """A scheduler that ended after it had deleted a run leaves what is recorded of its artifacts."""
 
     artifacts: ArtifactStore
 

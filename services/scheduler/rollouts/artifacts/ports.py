@@ -29,6 +29,10 @@ class ArtifactStore(Protocol):
         """The artifact of a part."""
         ...
 
+    async def drop_of_run(self, run_id: RunId) -> None:
+        """Forgets those of a deleted run; their objects are collected."""
+        ...
+
     async def drop_without_run(self) -> None:
         """Forgets those whose run is gone; their objects are collected."""
         ...

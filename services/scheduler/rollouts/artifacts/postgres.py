@@ -8,6 +8,8 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, Artifact, ArtifactPart
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
+# The query by which they count towards the storage of a user.
+STORAGE_QUERY = "storage_of_artifacts"
 _MOST = 200
 
 
@@ -35,6 +37,13 @@ class PostgresArtifacts:
         key = (part.run_id, part.sample, part.rollout, part.execution, part.name)
         rows = await self._session.fetch("get_artifact", *key)
         return Artifact(**rows[0]) if rows else None
+
+    async def drop_of_run(self, run_id: RunId) -> None:
+        async def drop(transaction: PostgresTransaction) -> None:
+            if await transaction.fetchval("delete_artifacts_of_run", run_id):
+                await transaction.execute("add_unreferenced_prefix", artifacts_prefix(run_id))
+
+        await self._session.run(drop)
 
     async def drop_without_run(self) -> None:
         async def drop(transaction: PostgresTransaction) -> None:

@@ -1,5 +1,7 @@
 """Used budgets of rollouts in Postgres."""
 
+from dataclasses import astuple, fields
+
 import asyncpg
 
 from proctor.values.rollout import BudgetUse
@@ -26,10 +28,7 @@ class PostgresBudgets:
             report.execution,
             self._clock.now(),
             used.steps,
-            used.usage.prompt_tokens,
-            used.usage.completion_tokens,
-            used.usage.cached_tokens,
-            used.usage.reasoning_tokens,
+            *astuple(used.usage),
             used.seconds,
             MAX_EXECUTIONS,
         )
@@ -37,9 +36,7 @@ class PostgresBudgets:
 
 
 def _earlier(row: asyncpg.Record) -> EarlierUse:
-    usage = TokenUsage(
-        row["prompt_tokens"], row["completion_tokens"], row["cached_tokens"], row["reasoning_tokens"]
-    )
+    usage = TokenUsage(*(row[count.name] for count in fields(TokenUsage)))
     return EarlierUse(
         used=BudgetUse(row["steps"], usage, row["seconds"]),
         executions=row["executions"],

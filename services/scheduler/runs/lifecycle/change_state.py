@@ -106,10 +106,13 @@ class DeleteRun:
         """Raises `RunNotFound`, `BelongsToAnother` or `RunNotOver`. Once it returns, the run is gone."""
         check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
-        await self.artifacts.delete(run_id)
+        # The user's call succeeds: the run is gone from every list, and sweeps delete what is left of it.
+        try:
+            await self.artifacts.delete(run_id)
+        except DomainError as error:
+            log.info("artifacts of a deleted run not deleted", run=run_id, error=str(error))
         try:
             await self._delete_record(run_id)
-        # The user's call succeeds: the run is gone from every list, and the sweep deletes the record.
         except DomainError as error:
             log.info("record of a deleted run not deleted", run=run_id, error=str(error))
 

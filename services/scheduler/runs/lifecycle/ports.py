@@ -110,7 +110,7 @@ class RecordDeletion(Protocol):
 
 class ArtifactDeletion(Protocol):
     async def delete(self, run_id: RunId) -> None:
-        """Deletes what workers stored of the rollouts of a run. What fails is collected later."""
+        """Deletes what workers stored of the rollouts of a deleted run. What fails is collected later."""
         ...
 
 

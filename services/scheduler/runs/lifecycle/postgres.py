@@ -35,7 +35,6 @@ from services.scheduler.runs.lifecycle.run import (
     PlannedTask,
     Run,
     RunEnding,
-    artifacts_prefix,
     states_before,
 )
 from services.scheduler.suites.errors import UnknownSuite
@@ -127,8 +126,6 @@ class PostgresRuns:
             # In the same transaction as the deletion: results is asked to follow, also after a crash here.
             await transaction.execute("add_deleted_run", run_id, author.at)
             await record_change(transaction, _change_of(run_id, Action.DELETE, author))
-            if await transaction.fetchval("delete_artifacts_of_run", run_id):
-                await transaction.execute("add_unreferenced_prefix", artifacts_prefix(run_id))
             await transaction.execute("delete_run", run_id)
 
         await self._session.run(delete)

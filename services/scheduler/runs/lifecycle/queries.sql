@@ -86,9 +86,6 @@ SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running'
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends ($1 run)
 SELECT state, is_closing, is_closed, has_unwritten_files FROM runs WHERE run_id = $1 FOR UPDATE;
 
--- name: delete_artifacts_of_run: Forget what workers stored of the rollouts of a run ($1 run)
-DELETE FROM rollout_artifacts WHERE run_id = $1 RETURNING true;
-
 -- name: delete_run: Delete a run with its tasks, shards and batch ($1 run)
 DELETE FROM runs WHERE run_id = $1;
 

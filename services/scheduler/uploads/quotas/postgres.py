@@ -1,6 +1,6 @@
 """Storage of users, summed over their rows in Postgres: without a count apart, none can be wrong."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import asyncpg
 
@@ -11,12 +11,15 @@ from services.scheduler.uploads.quotas.storage_use import StorageKind, StorageQu
 
 
 class PostgresStorage:
-    def __init__(self, session: PostgresSession, limits: PostgresLimits) -> None:
+    """`queries` sum up what topics above this one store; their rows are those of `storage_of_user`."""
+
+    def __init__(self, session: PostgresSession, limits: PostgresLimits, queries: Sequence[str] = ()) -> None:
         self._session = session
         self._limits = limits
+        self._queries = ("storage_of_user", *queries)
 
     async def of(self, user: str) -> UserStorage:
-        rows = await self._session.fetch("storage_of_user", user)
+        rows = [row for query in self._queries for row in await self._session.fetch(query, user)]
         return _storage(user, rows, await self._limits.limits())
 
     async def check_added(self, transaction: PostgresTransaction, user: str, added: StorageUse) -> None:
@@ -39,7 +42,8 @@ class PostgresStorage:
     async def _locked(self, transaction: PostgresTransaction, user: str) -> UserStorage:
         await transaction.execute("lock_storage", user)
         limits = await self._limits.locked_limits(transaction)
-        return _storage(user, await transaction.fetch("storage_of_user", user), limits)
+        rows = [row for query in self._queries for row in await transaction.fetch(query, user)]
+        return _storage(user, rows, limits)
 
 
 def _storage(user: str, rows: Iterable[asyncpg.Record], limits: QueueLimits) -> UserStorage:
