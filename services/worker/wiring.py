@@ -1,4 +1,7 @@
-"""Makes a worker: opens its connections, its engine and its sandboxes, starts its loops, and closes them."""
+"""Makes a worker: opens its connections, its engine and its sandboxes, connects its topics, and runs them.
+
+What is opened is closed in reverse.
+"""
 
 import asyncio
 import os
@@ -14,12 +17,13 @@ from services.common.nats.access import NatsAccess
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_registry import NatsHeartbeat, WorkerIdentity
-from services.worker.consumer.wiring import WorkerParts, WorkerResources, connect_parts, start_loops
+from services.worker.consumer.wiring import ConsumerParts, WorkerResources
 from services.worker.engines.pools_file import read_pool
 from services.worker.engines.vllm.gpu_memory import open_nvml, watch_gpu_memory
 from services.worker.engines.wiring import make_engine, make_rate_limiters
 from services.worker.sandboxes.wiring import make_sandboxes, sweep
 from services.worker.settings import WorkerSettings
+from services.worker.topics.wiring import make_topics
 
 # For outcomes that are finished and not stored yet, after the drain itself.
 _PUBLISH_SECONDS = 5.0
@@ -31,7 +35,7 @@ class RunningWorker:
     """SERVING while it consumes shards; the model may still be loading."""
 
     def __init__(
-        self, *, parts: WorkerParts, loops: BackgroundLoops, health: GrpcServer, drain_seconds: float
+        self, *, parts: ConsumerParts, loops: BackgroundLoops, health: GrpcServer, drain_seconds: float
     ) -> None:
         self._parts = parts
         self._loops = loops
@@ -81,15 +85,17 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         if pool.engine == "vllm" and (nvml := open_nvml()):
             watch_gpu_memory(nvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
         opened.push_async_callback(engine.close)
-        parts = connect_parts(resources, engine, limiters)
-        opened.push_async_callback(parts.engines.close)
-        opened.push_async_callback(leave, parts.heartbeat)
-        loops = start_loops(resources, parts, limiters)
-        opened.push_async_callback(end_loops, parts, loops)
-        yield RunningWorker(parts=parts, loops=loops, health=health, drain_seconds=settings.drain_seconds)
+        topics = make_topics(resources, engine=engine, limiters=limiters)
+        opened.push_async_callback(topics.consuming.engines.close)
+        opened.push_async_callback(leave, topics.consuming.heartbeat)
+        loops = BackgroundLoops(loops=topics.loops())
+        opened.push_async_callback(end_loops, topics.consuming, loops)
+        yield RunningWorker(
+            parts=topics.consuming, loops=loops, health=health, drain_seconds=settings.drain_seconds
+        )
 
 
-async def end_loops(parts: WorkerParts, loops: BackgroundLoops) -> None:
+async def end_loops(parts: ConsumerParts, loops: BackgroundLoops) -> None:
     """The pulls end by themselves once prefetching is closed; the other loops are cancelled."""
     parts.consumer.stop()
     await loops.cancel()

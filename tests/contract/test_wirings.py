@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.contract.test_code_budgets import ROOT, SOURCE, own_files, parsed
 
 WIRINGS = [path for path in own_files("services") if path.name == "wiring.py"]
+MAX_LINES = 200
 
 
 def own_classes(path: Path) -> set[str]:
@@ -19,6 +20,11 @@ def own_classes(path: Path) -> set[str]:
         for alias in node.names
     }
     return imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def test_no_wiring_is_longer_than_a_reader_takes_in() -> None:
+    lines = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in WIRINGS}
+    assert {path: count for path, count in lines.items() if count > MAX_LINES} == {}
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:

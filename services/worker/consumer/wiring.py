@@ -1,22 +1,15 @@
-"""Joins the parts of a worker that pull, execute and answer for shards, and starts their loops."""
+"""Joins the parts of a worker that pull shards, execute them, and answer for them."""
 
 import asyncio
 import os
 import uuid
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from functools import partial
 
 from nats.aio.client import Client
 
-from proctor.values.providers.models import EngineLoad
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock, ServerClock
-from services.common.lifecycle import BackgroundLoops, every
-from services.common.nats import streams
-from services.common.nats.bucket import Bucket
 from services.common.nats.jetstream import JetStream
-from services.worker import metrics
 from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
 from services.worker.consumer.gpu_time import GpuTime
@@ -35,13 +28,11 @@ from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import engines_by_url
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
-from services.worker.execution.nats import NatsOutcomePublisher, ServerTime, follow_run_states
+from services.worker.execution.nats import NatsOutcomePublisher
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.models.model_loader import ModelLoader
-from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.rate_limits.limiter import RateLimiters
-from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.rollouts.wiring import RolloutResources, make_process_rollout, rollout_slots
@@ -49,10 +40,8 @@ from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import CheckCode
 
-# How soon a changed state goes out; an unchanged one goes out every `heartbeat_seconds`.
-_HEARTBEAT_CHECK_SECONDS = 0.25
 # How often a bucket that may have been wiped is looked for: once for many puts, not before each.
-_BUCKET_CHECK_SECONDS = 20.0
+BUCKET_CHECK_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +56,20 @@ class WorkerResources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerParts:
-    """The connected parts of a worker."""
-
+class ConsumerParts:
     context: WorkerContext
     consumer: ConsumeShards
     batcher: OutcomeBatcher
+    loader: ModelLoader
     engines: EngineCache
     heartbeat: NatsHeartbeat
+    concurrency: ConcurrencyLimit
 
 
-def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimiters) -> WorkerParts:
+def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimiters) -> ConsumerParts:
     settings, identity, clock = resources.settings, resources.identity, resources.clock
     pool = identity.pool
-    jetstream = JetStream(connection=resources.connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
+    jetstream = JetStream(connection=resources.connection, bucket_check_seconds=BUCKET_CHECK_SECONDS)
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -88,22 +77,15 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
     context = _make_context(pool, clock, rollout_slots(settings))
     engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
     execute_sample = _make_execute_sample(resources, context, engines, limiters)
+    gpu_time = GpuTime(clock=clock, gpus=lambda: loader.engine_gpus)
     executor = ExecuteShard(
         execute_sample=execute_sample,
         process_rollout=_make_process_rollout(resources, execute_sample),
         batcher=batcher,
-        concurrency=ConcurrencyLimit(
-            limit=pool.concurrency, gpu_time=GpuTime(clock=clock, gpus=lambda: loader.engine_gpus)
-        ),
+        concurrency=ConcurrencyLimit(limit=pool.concurrency, gpu_time=gpu_time),
         prefetch=context.prefetch,
     )
-    source = NatsShardSource(
-        jetstream=jetstream,
-        pool=pool,
-        clock=clock,
-        ack_wait_seconds=settings.ack_wait_seconds,
-        may_start=context.run_states.may_start,
-    )
+    source = _make_source(resources, jetstream, context)
     sources = HeartbeatSources(
         context=context,
         loader=loader,
@@ -120,9 +102,24 @@ def connect_parts(resources: WorkerResources, engine: Engine, limiters: RateLimi
         context=context,
         selector=_make_selector(resources, registry, source, loader),
     )
-    _watch(executor.concurrency, loader, limiters)
-    return WorkerParts(
-        context=context, consumer=consumer, batcher=batcher, engines=engines, heartbeat=heartbeat
+    return ConsumerParts(
+        context=context,
+        consumer=consumer,
+        batcher=batcher,
+        loader=loader,
+        engines=engines,
+        heartbeat=heartbeat,
+        concurrency=executor.concurrency,
+    )
+
+
+def _make_source(resources: WorkerResources, jetstream: JetStream, context: WorkerContext) -> NatsShardSource:
+    return NatsShardSource(
+        jetstream=jetstream,
+        pool=resources.identity.pool,
+        clock=resources.clock,
+        ack_wait_seconds=resources.settings.ack_wait_seconds,
+        may_start=context.run_states.may_start,
     )
 
 
@@ -140,23 +137,6 @@ def _make_context(pool: Pool, clock: Clock, rollouts: int) -> WorkerContext:
         run_states=RunStates(),
         refused_runs=RefusedRuns(clock=clock),
     )
-
-
-def _watch(concurrency: ConcurrencyLimit, loader: ModelLoader, limiters: RateLimiters) -> None:
-    """These are read with the metrics."""
-    metrics.IN_FLIGHT.set_function(lambda: concurrency.in_use)
-    metrics.CONCURRENCY.set(concurrency.limit)
-    metrics.QUOTA_WAITS.set_function(lambda: sum(limiter.waiting for limiter in limiters))
-    if not loader.serves_any:
-        load = partial(_engine_load, loader)
-        metrics.KV_CACHE.set_function(lambda: load().kv_cache_usage)
-        metrics.ENGINE_REQUESTS.labels("running").set_function(lambda: load().running_requests)
-        metrics.ENGINE_REQUESTS.labels("waiting").set_function(lambda: load().waiting_requests)
-
-
-def _engine_load(loader: ModelLoader) -> EngineLoad:
-    """Nothing while no model is loaded."""
-    return loader.engine_load or EngineLoad()
 
 
 def _make_execute_sample(
@@ -197,35 +177,3 @@ def _make_selector(
         min_residency_seconds=settings.min_model_residency_seconds,
     )
     return SelectModel(source=source, registry=registry, loader=loader, clock=resources.clock, policy=policy)
-
-
-def start_loops(resources: WorkerResources, parts: WorkerParts, limiters: RateLimiters) -> BackgroundLoops:
-    settings, identity, connection = resources.settings, resources.identity, resources.connection
-    jetstream = JetStream(connection=connection, bucket_check_seconds=_BUCKET_CHECK_SECONDS)
-    consumer, context = parts.consumer, parts.context
-    beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
-    lister = ListEngineModels(engine=parts.engines.own, limit_seconds=settings.list_seconds)
-    lists = NatsModelListAnswers(connection=connection, pool=identity.pool.name, lister=lister)
-    time = ServerTime(jetstream=jetstream, clock=resources.clock)
-    loops: dict[str, Coroutine[None, None, None]] = {
-        "consume shards": consumer.run(),
-        "publish outcomes": parts.batcher.run(),
-        "extend ack deadlines": every(
-            settings.ack_wait_seconds / 3, context.in_flight.extend_ack_deadlines, name="extend ack deadlines"
-        ),
-        "follow run states": follow_run_states(jetstream, context.run_states, consumer.abandon_ended),
-        "heartbeat": every(_HEARTBEAT_CHECK_SECONDS, beat, name="heartbeat"),
-        "list models": lists.answer(),
-        "learn the time": every(1.0, time.learn_if_due, name="learn the time"),
-    }
-    if limiters.own.key:  # an engine in the worker has no rate limit
-        rates = NatsRateLimits(
-            connection=connection,
-            bucket=Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET),
-            worker_id=identity.worker_id,
-            limiters=limiters,
-            clock=resources.clock,
-        )
-        loops["report rates"] = every(CHECK_SECONDS, rates.report_due, name="report rates")
-        loops["follow quotas"] = rates.follow_quotas()
-    return BackgroundLoops(loops=loops)

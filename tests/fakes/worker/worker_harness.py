@@ -22,11 +22,12 @@ from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.worker.consumer.nats_registry import WorkerIdentity
-from services.worker.consumer.wiring import WorkerParts, WorkerResources, connect_parts, start_loops
+from services.worker.consumer.wiring import ConsumerParts, WorkerResources
 from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import make_rate_limiters
 from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings
+from services.worker.topics.wiring import make_topics
 from services.worker.wiring import end_loops
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.refusing_sandboxes import RefusingSandboxes
@@ -166,7 +167,7 @@ async def worker_in_process(
     pool: Pool = POOL,
     settings: WorkerSettings | None = None,
     worker_id: str = "worker-1",
-) -> AsyncIterator[WorkerParts]:
+) -> AsyncIterator[ConsumerParts]:
     settings = settings or WorkerSettings(ack_wait_seconds=2, switch_when_idle_seconds=0.2)
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)
@@ -179,7 +180,6 @@ async def worker_in_process(
             sandboxes=RefusingSandboxes(),
         )
         limiters = make_rate_limiters(pool, resources.clock)
-        parts = connect_parts(resources, engine, limiters)
-        loops = start_loops(resources, parts, limiters)
-        opened.push_async_callback(end_loops, parts, loops)
-        yield parts
+        topics = make_topics(resources, engine=engine, limiters=limiters)
+        opened.push_async_callback(end_loops, topics.consuming, BackgroundLoops(loops=topics.loops()))
+        yield topics.consuming

@@ -1,0 +1,46 @@
+"""Joins the parts that open, close, delete and summarise the record of a run."""
+
+from services.common.clock import Clock
+from services.common.postgres import PostgresSession
+from services.results.outcomes.delete_run_record import DeleteRunRecord
+from services.results.outcomes.list_missing import ListMissing
+from services.results.outcomes.postgres import PostgresReuse
+from services.results.outcomes.reuse_answers import ReuseAnswers
+from services.results.runs.open_run import OpenRun
+from services.results.samples.postgres import PostgresSampleMessages
+from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.grpc_api import GrpcRecordApi
+from services.results.summaries.ports import Stores
+from services.results.summaries.show_summary import PartialSummaries, ShowSummary
+from services.results.summaries.summarize_run import SummarizeRun
+
+
+def make_record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcRecordApi:
+    """The API that the scheduler calls."""
+    records, outcomes = stores.records, stores.outcomes
+    return GrpcRecordApi(
+        store_sample_set=StoreSampleSet(sample_sets=stores.sample_sets),
+        read_samples=ReadSamples(samples=PostgresSampleMessages(session=session)),
+        open_run=OpenRun(records=records),
+        records=records,
+        list_missing=ListMissing(records=records, outcomes=outcomes),
+        close_run=CloseRun(
+            records=records,
+            summaries=stores.summaries,
+            summarize_run=SummarizeRun(stores=stores, clock=clock),
+        ),
+        reuse_answers=ReuseAnswers(
+            records=records, outcomes=outcomes, answers=PostgresReuse(session=session)
+        ),
+        delete_run=DeleteRunRecord(records=records, outcomes=outcomes),
+    )
+
+
+def make_show_summary(stores: Stores, clock: Clock) -> ShowSummary:
+    compute = SummarizeRun(stores=stores, clock=clock).summarize
+    return ShowSummary(
+        records=stores.records,
+        summaries=stores.summaries,
+        partials=PartialSummaries(compute=compute, clock=clock),
+    )

@@ -1,0 +1,179 @@
+"""Connects the topics of results, from the lowest to the highest, and gathers what each one runs."""
+
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from nats.aio.client import Client
+
+from services.common.clock import Clock, SystemClock
+from services.common.grpc.server import Registration
+from services.common.lifecycle import every
+from services.common.postgres import PostgresSession
+from services.common.structured_logs import get_logger
+from services.results.answers import grpc_api as grpc_answer_api
+from services.results.answers import grpc_results
+from services.results.answers.grpc_results import GrpcPublicApi
+from services.results.answers.postgres import (
+    PostgresListedOutcomes,
+)
+from services.results.answers.wiring import make_answer_api, make_list_outcomes
+from services.results.comparison import grpc_api as grpc_comparison_api
+from services.results.comparison.wiring import make_comparison_api, make_store_comparison
+from services.results.export import grpc_api as grpc_export_api
+from services.results.export.wiring import make_export_api
+from services.results.leaderboard import grpc_api as grpc_leaderboard_api
+from services.results.leaderboard.add_baselines import AddBaselines
+from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.compare_pending import ComparePending
+from services.results.leaderboard.postgres import (
+    PostgresLeaderboard,
+    add_closed_run,
+)
+from services.results.leaderboard.wiring import (
+    make_add_baselines,
+    make_compare_peers,
+    make_compare_pending,
+    make_leaderboard_api,
+)
+from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
+from services.results.outcomes.postgres import PostgresOutcomes
+from services.results.outcomes.record_outcomes import RecordOutcomes
+from services.results.outcomes.wiring import make_outcome_consumer
+from services.results.processes.bounded_calls import BoundedCalls
+from services.results.rescoring import grpc_api as grpc_rescore_api
+from services.results.rescoring.grpc_api import GrpcRescoreApi
+from services.results.rescoring.rescore_task import RescoreTask
+from services.results.runs.delete_unused_sets import DeleteUnusedSets
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.scoring.processes.scorer_pool import ScorerPool
+from services.results.settings import ResultsSettings
+from services.results.summaries import grpc_api as grpc_record_api
+from services.results.summaries.ports import Stores
+from services.results.summaries.postgres import PostgresSummaries
+from services.results.summaries.wiring import make_record_api, make_show_summary
+
+# Unused sets are kept for hours (`KEEP_UNUSED`): minutes more do not matter.
+SWEEP_SECONDS = 300.0
+# Both are often, since the pages of a run that just ended show them; a look is one query.
+BASELINE_SECONDS = 2.0
+COMPARE_SECONDS = 1.0
+CONSUMING = "consume outcomes"
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions:
+    """Sessions, each with a pool of its own, so that none waits for the connections of another."""
+
+    recording: PostgresSession
+    work: PostgresSession
+    reads: PostgresSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processes:
+    """Processes beside the service: they score texts, and compute figures that may take long."""
+
+    scorer: ScorerPool
+    calls: BoundedCalls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """`apis` are by the names of their services."""
+
+    apis: Mapping[str, Registration]
+    consumer: NatsOutcomeConsumer
+    unused_sets: DeleteUnusedSets
+    add_baselines: AddBaselines
+    compare_peers: ComparePeers
+    compare_pending: ComparePending
+
+    def loops(self) -> Mapping[str, Coroutine[None, None, None]]:
+        return {
+            CONSUMING: self.consumer.run(),
+            "sweep sample sets": every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"),
+            "add baselines": every(BASELINE_SECONDS, self.add_baselines.add, name="add baselines"),
+            "compare peers": every(COMPARE_SECONDS, self.compare_peers.compare, name="compare peers"),
+            "compare pending": every(COMPARE_SECONDS, self.compare_pending.compare, name="compare pending"),
+        }
+
+    async def _sweep(self) -> None:
+        swept = await self.unused_sets.delete()
+        if swept:
+            log.info("sample sets dropped", sets=swept)
+
+
+def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes) -> Topics:
+    work, recording, clock = sessions.work, _stores(sessions.recording), SystemClock()
+    stores = _stores(work)
+    record_outcomes = RecordOutcomes(
+        records=recording.records,
+        sample_sets=recording.sample_sets,
+        outcomes=recording.outcomes,
+        progress=NatsProgressPublisher(connection=nats),
+        scorer=processes.scorer,
+    )
+    store_comparison = make_store_comparison(work, stores, processes.calls)
+    compare_pending = make_compare_pending(work, store_comparison, clock)
+    apis = {
+        grpc_record_api.SERVICE_NAME: make_record_api(work, stores, clock).register,
+        **_read_apis(sessions.reads, processes, compare_pending, clock),
+    }
+    return Topics(
+        apis=apis,
+        consumer=make_outcome_consumer(settings, nats, record_outcomes),
+        unused_sets=DeleteUnusedSets(
+            records=stores.records,
+            sample_sets=stores.sample_sets,
+            clock=clock,
+            keep_staged=timedelta(seconds=settings.keep_staged_seconds),
+        ),
+        add_baselines=make_add_baselines(work, stores, calls=processes.calls, scorer=processes.scorer),
+        compare_peers=make_compare_peers(work, stores, store_comparison),
+        compare_pending=compare_pending,
+    )
+
+
+def _stores(session: PostgresSession) -> Stores:
+    return Stores(
+        records=PostgresRunRecords(session=session),
+        sample_sets=PostgresSampleSets(session=session),
+        outcomes=PostgresOutcomes(session=session),
+        summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
+    )
+
+
+def _read_apis(
+    session: PostgresSession, processes: Processes, compare_pending: ComparePending, clock: Clock
+) -> Mapping[str, Registration]:
+    """The APIs that serve users, by the names of the services."""
+    stores = _stores(session)
+    show_summary = make_show_summary(stores, clock)
+    public = GrpcPublicApi(
+        show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)
+    )
+    rescoring = GrpcRescoreApi(
+        rescore_task=RescoreTask(
+            records=stores.records,
+            sample_sets=stores.sample_sets,
+            answers=PostgresListedOutcomes(session=session),
+            show_summary=show_summary,
+            scorer=processes.scorer,
+        )
+    )
+    store_comparison = make_store_comparison(session, stores, processes.calls)
+    comparisons = make_comparison_api(
+        stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session=session)
+    )
+    return {
+        grpc_results.SERVICE_NAME: public.register,
+        grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
+        grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
+        grpc_rescore_api.SERVICE_NAME: rescoring.register,
+        grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, compare_pending, clock).register,
+        grpc_comparison_api.SERVICE_NAME: comparisons.register,
+    }
