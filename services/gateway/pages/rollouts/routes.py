@@ -66,7 +66,7 @@ async def list_orders(
     )
     view = order_list_view(await scheduler.rollouts.ListRollouts(request), filters.named(), now)
     response = page.show("rollouts/list", view, part="rollouts/list_part")
-    if page.is_part:
+    if page.is_part and not page.is_at(view.link(after=filters.after)):
         response.headers["HX-Push-Url"] = view.link(after=filters.after)
     return response
 

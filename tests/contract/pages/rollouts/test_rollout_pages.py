@@ -32,6 +32,11 @@ async def test_orders_lead_to_their_grids_and_are_renewed_while_one_goes(
     assert 'hx-trigger="every 5s"' in shown.html
     [asked] = harness.scheduler.rollouts.listed
     assert (asked.name, asked.state) == ("mine@2", run_pb2.RUN_STATE_RUNNING)
+    here = PART | {"HX-Current-URL": f"{harness.http}/rollouts?state=running"}
+    renewed = await show(harness, "/rollouts?state=running", headers=here)
+    # A list that renews itself is no step to go back to; other filters are one.
+    assert "HX-Push-Url" not in renewed.headers
+    assert (await show(harness, "/rollouts", headers=here)).headers["HX-Push-Url"] == "/rollouts"
     for run in order.runs:
         run.state = run_pb2.RUN_STATE_COMPLETED
     part = await show(harness, "/rollouts", headers=PART)
