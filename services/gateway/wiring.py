@@ -26,6 +26,7 @@ from services.gateway.http.paths import (
 )
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
+from services.gateway.pages.rollouts.live import LiveGrids
 from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.app import HttpParts, PageParts, http_app
 from services.gateway.server.http_server import HttpServer
@@ -99,6 +100,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         opened.push_async_callback(grpc_server.stop, drain_seconds)
         pages = _page_parts(scheduler, results)
         opened.push_async_callback(pages.live_runs.stop)
+        opened.push_async_callback(pages.live_grids.stop)
         parts = HttpParts(
             scheduler=scheduler,
             results=results,
@@ -139,7 +141,9 @@ def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
     html = Html(assets=assets)
     render = html.renderer("runs/live_part")
     live_runs = LiveRuns(scheduler=scheduler, results=results, clock=SystemClock(), render=render)
-    return PageParts(assets=assets, html=html, live_runs=live_runs)
+    render_grid = html.renderer("rollouts/grid_part")
+    live_grids = LiveGrids(scheduler=scheduler, clock=SystemClock(), render=render_grid)
+    return PageParts(assets=assets, html=html, live_runs=live_runs, live_grids=live_grids)
 
 
 def _socket_slots(settings: GatewaySettings) -> CallSlots:

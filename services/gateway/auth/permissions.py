@@ -141,6 +141,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/rollouts"): "ListRollouts",
     ("GET", "/rollouts/{order_id}"): "GetRollouts",
     ("GET", "/runs/{job_id}/rollouts"): "ListOutcomes",
+    ("GET", "/runs/{job_id}/rollouts/socket"): "WatchRun",
+    ("GET", "/rollouts/{order_id}/socket"): "WatchRun",
     ("GET", "/runs/{job_id}/rollouts/{task}/{rollout}"): "ListOutcomes",
     ("GET", "/compare"): "CompareRuns",
     ("GET", "/suites"): "ListSuites",

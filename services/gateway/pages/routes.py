@@ -17,6 +17,7 @@ from services.gateway.pages.overview import routes as overview
 from services.gateway.pages.queue import routes as queue
 from services.gateway.pages.rescoring import routes as rescoring
 from services.gateway.pages.rollouts import routes as rollouts
+from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.runs import socket as run_socket
@@ -39,6 +40,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     marks.router,
     rescoring.router,
     rollouts.router,
+    rollout_socket.router,
     compare.router,
     batches.router,
     datasets.router,

@@ -42,6 +42,7 @@ from services.gateway.http.problem import openai_problems, problems
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
 from services.gateway.pages.problems import PageResponses
+from services.gateway.pages.rollouts.live import LiveGrids
 from services.gateway.pages.routes import ROUTERS as PAGE_ROUTERS
 from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.description import HeadRequests, describe_errors
@@ -87,6 +88,7 @@ class PageParts:
     assets: Assets
     html: Html
     live_runs: LiveRuns
+    live_grids: LiveGrids
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ def routed_app(parts: HttpParts) -> FastAPI:
     pages = parts.pages
     app.state.identity = parts.admission.identity
     app.state.health = parts.health
-    app.state.assets, app.state.html, app.state.live_runs = pages.assets, pages.html, pages.live_runs
+    app.state.assets, app.state.html = pages.assets, pages.html
+    app.state.live_runs, app.state.live_grids = pages.live_runs, pages.live_grids
     handle_problems(app)
     describe_errors(app)
     app.router.routes.extend(_routes())

@@ -93,6 +93,8 @@ class GridView:
     following: int | None
     is_one_run: bool
     now: datetime
+    # Seconds between two renewals where they are not pushed.
+    every: str = ""
 
     @property
     def is_live(self) -> bool:
@@ -107,11 +109,9 @@ class GridView:
         return self.order.tasks * self.order.rollouts * len(self.models)
 
     @property
-    def seconds(self) -> int:
-        """Time between two renewals."""
-        return (
-            2 if len(self.tasks) * self.order.rollouts * len(self.models) <= MAX_SHOWN_ROLLOUTS // 6 else 10
-        )
+    def socket(self) -> str:
+        """The address of the socket that pushes this page."""
+        return f"{self.path}/socket?from={self.first + 1}"
 
     def link(self, first: int = 0) -> str:
         return f"{self.path}?{urlencode({'from': first + 1})}" if first else self.path

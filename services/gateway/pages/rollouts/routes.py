@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -24,14 +25,15 @@ from services.gateway.backends.calls import (
 )
 from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import INT32_MAX, JobId
-from services.gateway.pages.page import PageOf
-from services.gateway.pages.rollouts.grid_view import RunPart, grid_view, tasks_per_page
+from services.gateway.pages.page import Page, PageOf
+from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.list_view import STATES, order_list_view
 from services.gateway.pages.rollouts.rollout_view import RolloutPosition, rollout_view
 from services.gateway.pages.runs_table import run_row
 
 _PAGE_SIZE = 30
 _OUTCOMES_AT_A_TIME = 1000
+_EVERY = ("5", "30", "60")
 
 router = APIRouter(include_in_schema=False)
 
@@ -73,9 +75,10 @@ async def list_orders(
 
 @dataclass(frozen=True, slots=True)
 class GridQuery:
-    """`first`: number of the first task of the page, from 1."""
+    """`first`: number of the first task of the page, from 1. `every`: renewed so often, instead of pushed."""
 
     first: Annotated[str, Query(alias="from", max_length=12)] = ""
+    every: Annotated[str, Query(max_length=12)] = ""
 
     @property
     def index(self) -> int:
@@ -90,19 +93,34 @@ Grid = Annotated[GridQuery, Depends()]
 async def show_order(
     page: PageOf, backends: BackendCalls, now: Now, order_id: Annotated[str, Path(max_length=64)], query: Grid
 ) -> Response:
-    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
-    order = (await backends.scheduler.rollouts.GetRollouts(request)).order
-    parts = await _parts(backends, order, order.runs, query.index)
-    view = grid_view(f"/rollouts/{order.order_id}", order, parts, _within(query.index, order), now)
-    return page.show("rollouts/grid", view, part="rollouts/grid_part")
+    view = await order_grid(backends, order_id, query.index, now)
+    return _shown(page, view, query)
 
 
 @router.get("/runs/{job_id}/rollouts")
 async def show_run(page: PageOf, backends: BackendCalls, now: Now, job_id: JobId, query: Grid) -> Response:
-    run, order = await _run_and_order(backends.scheduler, job_id)
-    parts = await _parts(backends, order, [run], query.index)
-    view = grid_view(f"/runs/{job_id}/rollouts", order, parts, _within(query.index, order), now)
-    return page.show("rollouts/grid", view, part="rollouts/grid_part")
+    view = await run_grid(backends, job_id, query.index, now)
+    return _shown(page, view, query)
+
+
+def _shown(page: Page, view: GridView, query: GridQuery) -> Response:
+    every = query.every if query.every in _EVERY else ""
+    return page.show("rollouts/grid", replace(view, every=every), part="rollouts/grid_part")
+
+
+async def order_grid(backends: Backends, order_id: str, index: int, now: datetime) -> GridView:
+    """The page of an order that begins at the task of an index."""
+    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
+    order = (await backends.scheduler.rollouts.GetRollouts(request)).order
+    parts = await _parts(backends, order, order.runs, index)
+    return grid_view(f"/rollouts/{order.order_id}", order, parts, _within(index, order), now)
+
+
+async def run_grid(backends: Backends, run_id: str, index: int, now: datetime) -> GridView:
+    """The same for one run of an order."""
+    run, order = await _run_and_order(backends.scheduler, run_id)
+    parts = await _parts(backends, order, [run], index)
+    return grid_view(f"/runs/{run_id}/rollouts", order, parts, _within(index, order), now)
 
 
 @router.get("/runs/{job_id}/rollouts/{task}/{rollout}")

@@ -15,6 +15,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Results, Scheduler
+from services.gateway.pages.live_part import BROKEN, ENDED, LivePart
 from services.gateway.pages.runs.view import FINAL, LiveView, live_view
 
 log = get_logger()
@@ -35,45 +36,16 @@ _DAY_SECONDS = 24 * 3600.0
 # As many as a chart is wide in small steps; older ones are thinned out.
 _POINTS = 300
 
-# Codes that a socket is closed with. After the second one a page connects again.
-ENDED = 1000
-# RFC 6455, section 7.4.1: the server met an unexpected condition. The page then connects again.
-BROKEN = 1011
-
 Render = Callable[[LiveView], str]
 Point = tuple[float, float, float]
 
 
-class LiveRun:
-    """The newest fragment of a run, and the points of its charts: time, samples and tokens per second."""
+class LiveRun(LivePart):
+    """Beside the newest fragment the points of the charts: time, samples and tokens per second."""
 
     def __init__(self) -> None:
-        self.version = 0
-        self.fragment = ""
-        self.is_over = False
-        self.code = ENDED
+        super().__init__()
         self.points: deque[Point] = deque(maxlen=_POINTS)
-        self._changed = asyncio.Event()
-
-    def put(self, fragment: str, *, is_over: bool) -> None:
-        self.fragment, self.is_over = fragment, is_over
-        self._notify()
-
-    def end(self, code: int) -> None:
-        """Nothing follows: the run has ended, or does not exist."""
-        self.is_over, self.code = True, code
-        self._notify()
-
-    async def newer(self, version: int) -> int:
-        """The newest version, once it is above `version`."""
-        while self.version <= version:
-            await self._changed.wait()
-        return self.version
-
-    def _notify(self) -> None:
-        self.version += 1
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
 
 
 class LiveRuns:

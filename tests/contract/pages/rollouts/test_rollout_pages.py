@@ -80,7 +80,7 @@ async def test_a_grid_has_every_rollout_with_its_outcome(harness: GatewayHarness
     assert all(word in shown.html for word in ("0.25", "verifier 1", "pass@2", "5 of 8 rollouts"))
     # No text of an answer was asked for.
     assert all(request.is_brief for request in harness.results.outcomes_asked)
-    assert 'hx-trigger="every 2s"' in shown.html
+    assert "hx-ws:connect=" in shown.html
     assert 'id="stale"' in shown.html
 
 
