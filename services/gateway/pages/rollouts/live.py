@@ -10,7 +10,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Scheduler
-from services.gateway.pages.live_part import BROKEN, ENDED, LivePart
+from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
 from services.gateway.pages.rollouts.grid_view import GridView
 from services.gateway.pages.rollouts.list_view import LIVE
 

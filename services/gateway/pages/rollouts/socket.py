@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, WebSocket
 
 from services.gateway.backends.calls import Backends
 from services.gateway.http.parameters import JobId
-from services.gateway.pages.live_part import push
+from services.gateway.pages.live.part import push
 from services.gateway.pages.rollouts.grid_view import GridView
 from services.gateway.pages.rollouts.live import LiveGrids
 from services.gateway.pages.rollouts.routes import Grid, order_grid, run_grid

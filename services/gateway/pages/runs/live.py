@@ -15,7 +15,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Results, Scheduler
-from services.gateway.pages.live_part import BROKEN, ENDED, LivePart
+from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
 from services.gateway.pages.runs.view import FINAL, LiveView, live_view
 
 log = get_logger()
@@ -41,7 +41,7 @@ Point = tuple[float, float, float]
 
 
 class LiveRun(LivePart):
-    """Beside the newest fragment the points of the charts: time, samples and tokens per second."""
+    """The newest fragment of a run, and the points of its charts: time, samples and tokens per second."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, WebSocket
 
 from services.gateway.http.parameters import JobId
-from services.gateway.pages.live_part import push
+from services.gateway.pages.live.part import push
 from services.gateway.pages.runs.live import LiveRuns
 
 router = APIRouter()
