@@ -29,6 +29,8 @@ from tests.harness.starter_model import SUITE as STARTER
 
 WATCHERS = tuple(map(int, os.environ.get("PROCTOR_PAGES_WATCHERS", "100,1000").split(",")))
 MODELS = ("openai/fake", "openai/other")
+_TIMES = ("cold ms", "worst", "warm ms", "worst", "same tab ms", "worst")
+_VIEWED = ("page", *_TIMES, "by the tool", "kB", "requests", "CPU ms")
 
 
 def pages_of(runs: StoredRuns) -> dict[str, tuple[str, str]]:
@@ -115,12 +117,12 @@ async def _pair(stack: StackHarness) -> tuple[str, str]:
 
 def _views_table(seen: Mapping[str, Seen]) -> Table:
     table = Table(title=f"First row, {RUNS:,} runs stored and one of {SAMPLES:,} samples")
-    for column in ("page", "cold ms", "worst", "warm ms", "worst", "by the tool", "kB", "requests", "CPU ms"):
+    for column in _VIEWED:
         table.add_column(column, justify="left" if column == "page" else "right")
     for name, one in seen.items():
         figures = [
             f"{each:.0f}"
-            for times in (one.painted_cold_ms, one.painted_warm_ms)
+            for times in (one.painted_cold_ms, one.painted_warm_ms, one.painted_next_ms)
             for each in (statistics.median(times), max(times))
         ]
         tool = f"{statistics.median(one.cold_ms):.0f}, {statistics.median(one.warm_ms):.0f}"
