@@ -61,6 +61,8 @@ class _AgentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgentKind.V
     """No one; no model is asked."""
     AGENT_KIND_SHELL: _AgentKind.ValueType  # 3
     """A model that writes one shell command in each answer."""
+    AGENT_KIND_COMMAND: _AgentKind.ValueType  # 4
+    """A program inside the sandbox, which asks the model at a port of the sandbox's loopback."""
 
 class AgentKind(_AgentKind, metaclass=_AgentKindEnumTypeWrapper):
     """Who works on a task."""
@@ -73,6 +75,8 @@ AGENT_KIND_NONE: AgentKind.ValueType  # 2
 """No one; no model is asked."""
 AGENT_KIND_SHELL: AgentKind.ValueType  # 3
 """A model that writes one shell command in each answer."""
+AGENT_KIND_COMMAND: AgentKind.ValueType  # 4
+"""A program inside the sandbox, which asks the model at a port of the sandbox's loopback."""
 Global___AgentKind: _TypeAlias = AgentKind  # noqa: Y015
 
 class _BundleKind:
@@ -377,11 +381,34 @@ class RolloutAgent(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class EnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     KIND_FIELD_NUMBER: _builtins.int
     MAX_STEPS_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     COMMAND_SECONDS_FIELD_NUMBER: _builtins.int
     MAX_COST_FIELD_NUMBER: _builtins.int
+    TEMPLATE_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
     kind: Global___AgentKind.ValueType
     """Who works."""
     max_steps: _builtins.int
@@ -392,6 +419,16 @@ class RolloutAgent(_message.Message):
     """Time of one command."""
     max_cost: _builtins.float
     """Cost of its tokens, in the currency of the price file; unset means no limit. It needs a price of the model."""
+    template: _builtins.str
+    """Of a program: "aider", "claude-code", "codex", "gemini", "opencode"; or empty, with `command`."""
+    @_builtins.property
+    def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Program and arguments, in which {instruction}, {model}, {base_url}, {root_url} and {token} are replaced."""
+
+    @_builtins.property
+    def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Further variables of the program, with the same replacements."""
+
     def __init__(
         self,
         *,
@@ -400,10 +437,13 @@ class RolloutAgent(_message.Message):
         max_tokens: _builtins.int = ...,
         command_seconds: _builtins.float = ...,
         max_cost: _builtins.float | None = ...,
+        template: _builtins.str = ...,
+        command: _abc.Iterable[_builtins.str] | None = ...,
+        environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "max_cost", b"max_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command_seconds", b"command_seconds", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command", b"command", "command_seconds", b"command_seconds", "environment", b"environment", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens", "template", b"template"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015

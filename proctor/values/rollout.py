@@ -26,11 +26,12 @@ class BundleKind(ContractEnum):
 
 
 class AgentKind(ContractEnum):
-    """Who works on a task: the task's own solution, no one, or a model that writes commands."""
+    """Who works on a task: its own solution, no one, a model that writes commands, or a program."""
 
     ORACLE = "oracle", 1
     NONE = "none", 2
     SHELL = "shell", 3
+    COMMAND = "command", 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class RolloutTask:
 class RolloutAgent:
     """`max_steps` are answers of the model, `max_tokens` its tokens over all steps, prompts included.
 
-    `max_cost` is in the currency of the price file; None is no limit. The time of an agent is its task's.
+    `max_cost` is in the currency of the price file; None is no limit. The time of an agent is its task's. A
+    program is one of `agents.templates`, or a `command`; both with variables of its own.
     """
 
     kind: AgentKind = AgentKind.SHELL
@@ -127,6 +129,9 @@ class RolloutAgent:
     max_tokens: int = 500_000
     command_seconds: float = 60.0
     max_cost: float | None = None
+    template: str = ""
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _TASK_KEYS = {
     "environment_variables",
     "image",
 }
-_KINDS = {"shell", "oracle", "none"}
+_KINDS = {"shell", "oracle", "none", "command"}
 # Of one order.
 _MAX_MODELS = 20
 

@@ -3,7 +3,7 @@
 import base64
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field, JsonValue
@@ -46,6 +46,15 @@ class AgentBudgets(RequestBody):
         gt=0,
         description="Cost of the tokens of one rollout, in the currency of the price file; no limit",
     )
+    template: Literal["", "aider", "claude-code", "codex", "gemini", "opencode"] = Field(
+        default="", description="Program of an agent of kind command; the image of the tasks has it"
+    )
+    command: list[Text] = Field(
+        default=[],
+        max_length=1000,
+        description="Instead of a template; {instruction}, {model}, {base_url} and {token} are replaced",
+    )
+    environment: dict[str, Text] = Field(default={}, description="Variables of the program")
 
     def to_proto(self) -> rollout_pb2.RolloutAgent:
         return rollout_pb2.RolloutAgent(
@@ -54,6 +63,9 @@ class AgentBudgets(RequestBody):
             max_tokens=self.max_tokens or 0,
             command_seconds=self.command_seconds or 0.0,
             max_cost=self.max_cost,
+            template=self.template,
+            command=self.command,
+            environment=self.environment,
         )
 
 
@@ -152,6 +164,8 @@ class AgentShown(BaseModel):
     max_tokens: int
     command_seconds: float
     max_cost: float | None = Field(default=None, description="Of one rollout; null without a limit")
+    template: str = Field(default="", description="Program of an agent of kind command")
+    command: list[str] = []
 
 
 class RolloutsShown(BaseModel):

@@ -54,6 +54,9 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
         message.max_tokens or usual.max_tokens,
         message.command_seconds or usual.command_seconds,
         message.max_cost if message.HasField("max_cost") else None,
+        message.template,
+        tuple(message.command),
+        dict(message.environment),
     )
 
 

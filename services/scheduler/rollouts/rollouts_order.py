@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
+from proctor.values.agents.templates import TEMPLATES
 from proctor.values.generation import GenerationParams
-from proctor.values.rollout import RolloutAgent
+from proctor.values.rollout import AgentKind, RolloutAgent
 from services.common.errors import InvalidParameter
 from services.scheduler.rollouts.errors import TooManyBytes
 from services.scheduler.runs.lifecycle.run import Run
@@ -20,6 +21,7 @@ MAX_STEPS = 1000
 MAX_PARALLEL = 10_000
 MAX_GROUP_LETTERS = 100
 MAX_COMMAND_SECONDS = 3600.0
+MAX_COMMAND_LETTERS = 20_000
 MAX_TOKENS = 100_000_000
 
 
@@ -85,9 +87,28 @@ def check_order(order: RolloutsOrder) -> None:
         raise _invalid("agent.max_tokens", f"agent.max_tokens must be from 1 to {MAX_TOKENS}.")
     if agent.max_cost is not None and not (agent.max_cost > 0 and math.isfinite(agent.max_cost)):
         raise _invalid("agent.max_cost", "agent.max_cost must be above 0. Leave it out for no limit.")
+    _check_program(agent)
     if not 0 < agent.command_seconds <= MAX_COMMAND_SECONDS:
         sentence = f"agent.command_seconds must be above 0 and at most {MAX_COMMAND_SECONDS:g}."
         raise _invalid("agent.command_seconds", sentence)
+
+
+def _check_program(agent: RolloutAgent) -> None:
+    is_program = agent.kind is AgentKind.COMMAND
+    if is_program and bool(agent.template) == bool(agent.command):
+        raise _invalid("agent.command", "agent.template and agent.command: give one of them.")
+    if not is_program and (agent.template or agent.command or agent.environment):
+        sentence = "agent.template, agent.command and agent.environment belong to an agent of kind command."
+        raise _invalid("agent.kind", sentence)
+    if agent.template and agent.template not in TEMPLATES:
+        sentence = f"agent.template is unknown. There are: {', '.join(TEMPLATES)}."
+        raise _invalid("agent.template", sentence)
+    size = sum(map(len, (*agent.command, *agent.environment, *agent.environment.values())))
+    if size > MAX_COMMAND_LETTERS:
+        sentence = (
+            f"agent.command and agent.environment have {size:,} letters, over the {MAX_COMMAND_LETTERS:,}."
+        )
+        raise _invalid("agent.command", sentence)
 
 
 def _check_tasks(order: RolloutsOrder) -> None:

@@ -9,6 +9,8 @@ from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ContextFull
+from services.worker.rollouts.model_port.execute_program import ExecuteProgram
+from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.shell_protocol import (
@@ -54,6 +56,7 @@ class AgentWork:
 @dataclass(frozen=True, slots=True)
 class ExecuteAgent:
     clock: Clock
+    programs: ExecuteProgram | None = None
 
     async def execute(self, sandbox: Sandbox, work: AgentWork) -> AgentEnd:
         rollout, transcript = work.rollout, work.transcript
@@ -61,7 +64,14 @@ class ExecuteAgent:
             return AgentEnd.SUBMITTED
         if rollout.agent.kind is AgentKind.ORACLE or work.ask is None:
             return await self._solve(sandbox, rollout, transcript)
+        if rollout.agent.kind is AgentKind.COMMAND:
+            return await self._execute_program(sandbox, work, work.ask)
         return await self._converse(sandbox, work, work.ask)
+
+    async def _execute_program(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
+        assert self.programs is not None
+        calls = PortCalls(ask, work.budget, work.transcript, work.checkpoint, self.clock)
+        return await self.programs.execute(sandbox, work.rollout, work.transcript.model, calls)
 
     async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
         await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout.task.solution))

@@ -14,7 +14,7 @@ from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import SandboxLimits, SandboxSpec, TarLimits
+from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec, TarLimits
 from services.worker.verification.bundles import inflated
 from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout
@@ -110,6 +110,7 @@ def _spec(rollout: Rollout) -> SandboxSpec:
         workdir=rollout.task.workdir,
         writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
         image=rollout.task.image,
+        network=Network.MODEL if rollout.agent.kind is AgentKind.COMMAND else Network.NONE,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
         lifetime_seconds=limits.agent_seconds + _WAITS_SECONDS,
     )

@@ -1,5 +1,6 @@
 """Ports of a rollout: the model that its agent asks, the store of what it makes, the ledger of budgets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,8 +11,13 @@ from services.worker.engines.engine import Generated
 
 
 class AskModel(Protocol):
-    async def __call__(self, messages: tuple[ChatMessage, ...]) -> Generated:
-        """The next answer. Raises ContextFull; whatever else it raises ends the rollout without a score."""
+    async def __call__(
+        self, messages: tuple[ChatMessage, ...], params: Mapping[str, object] | None = None
+    ) -> Generated:
+        """The next answer. `params` are named as in chat completions; those that are set win.
+
+        Raises ContextFull; whatever else it raises ends the rollout without a score.
+        """
         ...
 
 

@@ -1,7 +1,8 @@
 """Turns a sample that an agent works on into one outcome, as `ExecuteSample` does for other samples."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proctor.values.code import CodeResult
@@ -9,12 +10,14 @@ from proctor.values.outcome import Failure, FailureClass
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import Generated, Sampling
 from services.worker.engines.errors import EngineFailure
+from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.model_port.errors import CallRefused
 from services.worker.rollouts.performed import Performed
 from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
@@ -50,8 +53,13 @@ class _Model:
     shard: Shard
     sample: ShardSample
 
-    async def __call__(self, messages: tuple[ChatMessage, ...]) -> Generated:
-        step = ShardSample(self.sample.number, Prompt(messages=messages), sampling=self.sample.sampling)
+    async def __call__(
+        self, messages: tuple[ChatMessage, ...], params: Mapping[str, object] | None = None
+    ) -> Generated:
+        sampling = self.sample.sampling or self.shard.sampling
+        if params is not None:
+            sampling = _of_program(sampling, params, self.shard.rollout)
+        step = ShardSample(self.sample.number, Prompt(messages=messages), sampling=sampling)
         outcome = await self.execute_sample.execute(self.shard, step)
         if outcome is None:
             raise _LeftToRun
@@ -105,6 +113,18 @@ class ProcessRollout:
                 f"The rollout ended by an error of the worker ({type(error).__name__}); its log has more."
             )
             return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, reason))
+
+
+def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) -> Sampling:
+    """What a program sets wins. The greedy default of suites is none of its own.
+
+    Raises CallRefused.
+    """
+    read = read_row_params(json.dumps(params))
+    if read.refusal:
+        raise CallRefused(400, read.refusal.replace("The line", "The call"))
+    own = replace(sampling, is_row=True, is_streamed=False, temperature=sampling.temperature or None)
+    return apply_row_params(read, own, rollout)
 
 
 def _answer(performed: Performed) -> Generated:

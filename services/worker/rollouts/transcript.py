@@ -1,5 +1,6 @@
 """The transcript of a rollout in the Agent Trajectory Interchange Format (ATIF) 1.8."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,6 +41,31 @@ class Transcript:
             {"tool_call_id": call, "function_name": TOOL, "arguments": {"command": cut(command)}}
         ]
         step["observation"] = {"results": [{"source_call_id": call, "content": cut(output)}]}
+
+    def add_call(self, call_id: str, tool: str, arguments: str) -> None:
+        """A call of a tool in the last step. `arguments` should be a JSON object as text."""
+        calls = self.steps[-1].setdefault("tool_calls", [])
+        assert isinstance(calls, list)
+        try:
+            values = json.loads(arguments)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            values = {"text": arguments}
+        shown = {name: cut(each) if isinstance(each, str) else each for name, each in values.items()}
+        calls.append({"tool_call_id": call_id, "function_name": tool, "arguments": shown})
+
+    def add_result(self, call_id: str, output: str, at: datetime) -> None:
+        """What came of the latest call with this id; a step of the user where there is none."""
+        for step in reversed(self.steps):
+            calls = step.get("tool_calls", [])
+            assert isinstance(calls, list)
+            if any(call["tool_call_id"] == call_id for call in calls):
+                observation = step.setdefault("observation", {"results": []})
+                assert isinstance(observation, dict)
+                observation["results"].append({"source_call_id": call_id, "content": cut(output)})
+                return
+        self._add("user", output, at)
 
     @property
     def last_message(self) -> str:

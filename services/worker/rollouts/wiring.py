@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import uuid
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.model_port.execute_program import ExecuteProgram
+from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.nats import NatsBundles, NatsExecution
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
@@ -49,7 +52,7 @@ def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSam
     )
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(solutions=solutions),
-        agents=ExecuteAgent(clock=clock),
+        agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
         slots=asyncio.Semaphore(rollout_slots(settings)),
         clock=clock,
     )
@@ -70,3 +73,7 @@ def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSam
     return ProcessRollout(
         execute_sample=execute_sample, files=files, rollouts=rollouts, new_execution=new_execution
     )
+
+
+def _make_programs(clock: Clock) -> ExecuteProgram:
+    return ExecuteProgram(serve=served_model, new_token=lambda: secrets.token_urlsafe(32), clock=clock)

@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -90,8 +90,11 @@ class Script:
         done = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
         self._commands = iter((f"printf '{right}' > doubling.py", done))
 
-    async def __call__(self, messages: tuple[ChatMessage, ...]) -> Generated:
+    async def __call__(
+        self, messages: tuple[ChatMessage, ...], params: Mapping[str, object] | None = None
+    ) -> Generated:
         assert messages
+        assert params is None
         return Generated(f"```bash\n{next(self._commands)}\n```", "stop", TokenUsage(10, 10), Timing(0.0))
 
 

@@ -16,7 +16,11 @@ ORDER_ID = "8f3c2a10-0000-4000-8000-0000000000aa"
 @pytest.fixture(autouse=True)
 def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
     agent = rollout_pb2.RolloutAgent(
-        kind=rollout_pb2.AGENT_KIND_SHELL, max_steps=50, max_tokens=500_000, command_seconds=60
+        kind=rollout_pb2.AGENT_KIND_SHELL,
+        max_steps=50,
+        max_tokens=500_000,
+        command_seconds=60,
+        max_cost=0.5,
     )
     made = rollouts_pb2.RolloutsOrder(
         order_id=ORDER_ID, name="mine", suite_version=2, user="ann", agent=agent, rollouts=3
@@ -47,7 +51,15 @@ async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> Non
         "suite": "mine@2",
         "user": "ann",
         "project_id": 0,
-        "agent": {"kind": "shell", "max_steps": 50, "max_tokens": 500_000, "command_seconds": 60.0},
+        "agent": {
+            "kind": "shell",
+            "max_steps": 50,
+            "max_tokens": 500_000,
+            "command_seconds": 60.0,
+            "max_cost": 0.5,
+            "template": "",
+            "command": [],
+        },
         "rollouts": 3,
         "task_ids": ["one", "two"],
         "models": ["openai/fake"],

@@ -1,0 +1,114 @@
+"""Lets a program work on a task in its sandbox, with the model at a port of the sandbox's loopback."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+
+from proctor.values.agents.templates import TEMPLATES, AgentTemplate, filled
+from proctor.values.rollout import Rollout
+from services.common.clock import Clock
+from services.worker.rollouts.model_port.errors import ProgramNotStarted
+from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.port_calls import PortCalls
+from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.shell_protocol import ENVIRONMENT
+from services.worker.sandboxes.errors import CommandRefused, SandboxError
+from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import Command, CommandResult
+
+PORT = 8080
+# Beyond the time of the agent, which `PortCalls` measures: waits for a provider.
+_WAITS_SECONDS = 3 * 3600.0
+_CHECK_SECONDS = 0.2
+_OUTPUT_BYTES = 60_000
+_SAID = 300
+
+ServeModel = Callable[
+    [socket.socket, str, Callable[[ModelCall], Awaitable[ModelAnswer]]], AbstractAsyncContextManager[None]
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteProgram:
+    """`new_token` gives a word that no one can guess; `serve` listens on the port until its block ends."""
+
+    serve: ServeModel
+    new_token: Callable[[], str]
+    clock: Clock
+
+    async def execute(self, sandbox: Sandbox, rollout: Rollout, model: str, calls: PortCalls) -> AgentEnd:
+        """Raises what its model raised, ProgramNotStarted, and BudgetLost."""
+        token = self.new_token()
+        listening = await sandbox.model_port(PORT)
+        command = _command(rollout, _values(rollout, model, token))
+        async with self.serve(listening, token, calls.answer):
+            calls.begin()
+            result = await self._run(sandbox, command, calls)
+            calls.note_time()
+        if calls.error is not None:
+            raise calls.error
+        said = result.text
+        calls.transcript.add(
+            "system", f"The program ended with exit code {result.exit_code}.\n{said}", self.clock.now()
+        )
+        if calls.end is not None:
+            return calls.end
+        if end := calls.budget.time_limit():
+            return end
+        if result.exit_code and not calls.budget.used.steps:
+            raise ProgramNotStarted(
+                program=command.argv[0], said=said.strip()[-_SAID:] or f"exit code {result.exit_code}"
+            )
+        return AgentEnd.SUBMITTED
+
+    async def _run(self, sandbox: Sandbox, command: Command, calls: PortCalls) -> CommandResult:
+        """Ends the program where its budgets or its model do."""
+        running = asyncio.create_task(sandbox.run(command), name="run an agent's program")
+        over = asyncio.create_task(calls.over.wait(), name="wait for the end of its calls")
+        try:
+            while not running.done():
+                seconds = max(calls.seconds_left, _CHECK_SECONDS)
+                await asyncio.wait((running, over), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                if calls.over.is_set() or calls.seconds_left <= 0:
+                    calls.over.set()
+                    await sandbox.stop_processes()
+                    break
+            return await running
+        except CommandRefused as refused:
+            raise ProgramNotStarted(program=command.argv[0], said=str(refused)) from refused
+        finally:
+            over.cancel()
+            running.cancel()
+            with suppress(asyncio.CancelledError, SandboxError):
+                await running
+
+
+def _values(rollout: Rollout, model: str, token: str) -> Mapping[str, str]:
+    root_url = f"http://127.0.0.1:{PORT}"
+    return {
+        "instruction": rollout.task.instruction,
+        # Without its provider, which the program would take for one of its own.
+        "model": model.partition("/")[2] or model,
+        "base_url": f"{root_url}/v1",
+        "root_url": root_url,
+        "token": token,
+    }
+
+
+def _command(rollout: Rollout, values: Mapping[str, str]) -> Command:
+    agent, task = rollout.agent, rollout.task
+    template = TEMPLATES[agent.template] if agent.template else AgentTemplate(agent.command)
+    own = {**template.environment, **agent.environment}
+    return Command(
+        tuple(filled(each, values) for each in template.command),
+        cwd=task.cwd,
+        env={
+            **ENVIRONMENT,
+            **task.environment,
+            **{name: filled(text, values) for name, text in own.items()},
+        },
+        timeout_seconds=task.limits.agent_seconds + _WAITS_SECONDS,
+        output_bytes=_OUTPUT_BYTES,
+    )

@@ -1,0 +1,36 @@
+"""A call of an agent's program, and the answer to it, whatever protocol the program speaks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from proctor.values.sample import ChatMessage
+from proctor.values.usage import TokenUsage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """`params` are named as in chat completions. `model` is what the program named; it decides nothing."""
+
+    messages: tuple[ChatMessage, ...]
+    params: Mapping[str, object] = field(default_factory=dict)
+    model: str = ""
+    is_streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """`arguments` is a JSON object as text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """`is_cut_off`: it reached the limit of its length."""
+
+    text: str
+    tool_calls: Sequence[ToolCall]
+    usage: TokenUsage
+    is_cut_off: bool = False

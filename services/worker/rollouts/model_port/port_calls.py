@@ -1,0 +1,124 @@
+"""The calls of an agent's program: one at a time, each a step of its budgets and transcript."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from services.common.clock import Clock
+from services.worker.engines.engine import Generated
+from services.worker.engines.parsed_json import object_of, objects_of, text_of
+from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.errors import ContextFull
+from services.worker.rollouts.model_port.errors import CallRefused
+from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall, ToolCall
+from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.transcript import Transcript
+
+_LENGTH = "length"
+_SYSTEM_ROLES = ("system", "developer")
+
+
+@dataclass(slots=True)
+class PortCalls:
+    """`over` is set once the program may ask no more: by a budget (`end`), or by a failure (`error`)."""
+
+    ask: AskModel
+    budget: Budget
+    transcript: Transcript
+    checkpoint: Callable[[Transcript], Awaitable[None]]
+    clock: Clock
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    end: AgentEnd | None = None
+    error: Exception | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _shown: int = 0
+    _began_at: float = 0.0
+    _asking_since: float | None = None
+    # Of calls, which the program waits for: their time is that of the answers.
+    _waited_seconds: float = 0.0
+    _noted_seconds: float = 0.0
+
+    def begin(self) -> None:
+        self._began_at = self.clock.monotonic()
+
+    @property
+    def seconds_left(self) -> float:
+        return self.budget.seconds_left - (self._own_seconds() - self._noted_seconds)
+
+    def note_time(self) -> None:
+        """Adds the program's own time since the last note to the budget."""
+        own = self._own_seconds()
+        self.budget.add_seconds(own - self._noted_seconds)
+        self._noted_seconds = own
+
+    async def answer(self, call: ModelCall) -> ModelAnswer:
+        """Raises CallRefused."""
+        async with self._turn:
+            if self.over.is_set():
+                raise CallRefused(403, "The rollout is over.", "insufficient_quota")
+            self.note_time()
+            self._asking_since = self.clock.monotonic()
+            try:
+                return await self._answer(call)
+            except (CallRefused, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                # The machinery failed, which the program cannot mend: the rollout ends with it.
+                self.error = error
+                self.over.set()
+                raise CallRefused(503, "The rollout is over: its model failed.") from error
+            finally:
+                self._waited_seconds += self.clock.monotonic() - self._asking_since
+                self._asking_since = None
+
+    async def _answer(self, call: ModelCall) -> ModelAnswer:
+        if end := await self.budget.begin_step():
+            self.end = end
+            self.over.set()
+            raise CallRefused(403, f"The rollout is over: {end.value}.", "insufficient_quota")
+        self._show(call)
+        try:
+            generated = await self.ask(call.messages, call.params)
+        except ContextFull as error:
+            sentence = "The conversation is longer than the model's context."
+            raise CallRefused(400, sentence, "context_length_exceeded") from error
+        self.budget.add_answer(generated.usage, generated.timing.total_seconds)
+        self.transcript.add_answer(generated.text, generated.usage, self.clock.now())
+        answer = _answer_of(generated)
+        for tool in answer.tool_calls:
+            self.transcript.add_call(tool.call_id, tool.name, tool.arguments)
+        await self.checkpoint(self.transcript)
+        return answer
+
+    def _show(self, call: ModelCall) -> None:
+        """The turns that are new: a history grows. One that does not is another conversation, shown anew."""
+        if len(call.messages) < self._shown:
+            self._shown = 0
+        for message in call.messages[self._shown :]:
+            if message.role == "tool":
+                call_id = text_of(object_of(orjson.loads(message.fields_json or "{}")).get("tool_call_id"))
+                self.transcript.add_result(call_id, message.content, self.clock.now())
+            elif message.role != "assistant":
+                source = "system" if message.role in _SYSTEM_ROLES else "user"
+                self.transcript.add(source, message.content, self.clock.now())
+        self._shown = len(call.messages)
+
+    def _own_seconds(self) -> float:
+        now = self.clock.monotonic()
+        waits = 0.0 if self._asking_since is None else now - self._asking_since
+        return now - self._began_at - self._waited_seconds - waits
+
+
+def _answer_of(generated: Generated) -> ModelAnswer:
+    """`body_json` is there where the answer is more than a text."""
+    calls: list[ToolCall] = []
+    if generated.body_json:
+        [choice, *_] = objects_of(object_of(orjson.loads(generated.body_json)).get("choices")) or [{}]
+        for index, each in enumerate(objects_of(object_of(choice.get("message")).get("tool_calls"))):
+            function = object_of(each.get("function"))
+            call_id = text_of(each.get("id")) or f"call_{index}"
+            calls.append(ToolCall(call_id, text_of(function.get("name")), text_of(function.get("arguments"))))
+    return ModelAnswer(generated.text, calls, generated.usage, generated.finish_reason == _LENGTH)
