@@ -16,8 +16,11 @@ WriteSuite = Callable[[str, Sequence[RolloutTask], RolloutAgent], SuiteDocument]
 class RolloutsOrderStore(Protocol):
     """Orders without a run, because it was refused or deleted, are not shown."""
 
-    async def add(self, order: StoredOrder) -> None:
-        """Keeps the first order of an id that has a run. Raises `UnknownSuite`."""
+    async def add(self, order: StoredOrder, runs: Sequence[Run]) -> Sequence[Run]:
+        """Stores the order and all of its runs, or nothing; a repeated order finds the runs of the first.
+
+        Raises `UnknownSuite`, and what refuses one of the runs, such as `QueueFull`.
+        """
         ...
 
     async def get(self, order_id: str) -> StoredOrder:

@@ -11,6 +11,7 @@ from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.rollouts.errors import NoRolloutsOfRun, RolloutsNotFound
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, OrderPage, StoredOrder
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, run_from_row, to_json
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.suites.errors import UnknownSuite
@@ -20,10 +21,11 @@ _BEFORE_ALL = OrderCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-
 
 
 class PostgresRolloutsOrders:
-    def __init__(self, session: PostgresSession) -> None:
+    def __init__(self, session: PostgresSession, runs: PostgresRuns) -> None:
         self._session = session
+        self._runs = runs
 
-    async def add(self, order: StoredOrder) -> None:
+    async def add(self, order: StoredOrder, runs: Sequence[Run]) -> Sequence[Run]:
         values = (
             order.order_id,
             order.user,
@@ -37,8 +39,13 @@ class PostgresRolloutsOrders:
             list(order.run_ids),
             order.created_at,
         )
+
+        async def add(transaction: PostgresTransaction) -> Sequence[Run]:
+            await transaction.execute("add_rollouts_order", *values)
+            return [await self._runs.add_in(transaction, run, request_id=run.run_id) for run in runs]
+
         try:
-            await self._session.execute("add_rollouts_order", *values)
+            return await self._session.run(add)
         except asyncpg.ForeignKeyViolationError as error:
             # The version was deleted after it was added.
             name = versioned_name(order.name, order.suite_version)

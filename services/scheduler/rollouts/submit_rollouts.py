@@ -37,7 +37,7 @@ class SubmitRollouts:
     limits: LimitStore
 
     async def submit(self, order: RolloutsOrder) -> OrderedRollouts:
-        """Every run is checked before the first is stored."""
+        """Every run is checked before the first is stored. All of them are stored, or none."""
         check_order(order)
         refuse(user_problem(order.user))
         digest = order.tasks_digest or await self._added(order)
@@ -54,8 +54,9 @@ class SubmitRollouts:
             # Refused without a price, as a run's own max_cost is.
             self.submitting.pricing.price_of(run.order.model, run.order.base_url, order.agent.max_cost)
         task_ids = tuple(task.task_id for task in tasks)
-        await self.orders.add(_stored(order, task_ids, prepared))
-        runs = [await self.submitting.submit(submission) for submission in submissions]
+        runs = await self.orders.add(_stored(order, task_ids, prepared), prepared)
+        for run in runs:
+            await self.submitting.controls.announce(run)
         return OrderedRollouts(order.request_id, suite, task_ids, tuple(runs))
 
     async def _added(self, order: RolloutsOrder) -> str:

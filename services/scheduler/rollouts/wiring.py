@@ -69,7 +69,7 @@ def make_rollouts(
     settings: SchedulerSettings, connections: Connections, *, parts: OrderParts
 ) -> RolloutParts:
     objects = parts.uploads.objects
-    orders = PostgresRolloutsOrders(session=connections.postgres)
+    orders = PostgresRolloutsOrders(session=connections.postgres, runs=parts.runs.store)
     sets = PostgresTaskSets(session=connections.postgres, storage=parts.storage, clock=connections.clock)
     adding = _make_adding(settings, parts, sets)
     submit = SubmitRollouts(
