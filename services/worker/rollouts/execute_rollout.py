@@ -12,7 +12,7 @@ from services.worker.rollouts.execute_agent import SOLUTION, AgentWork, ExecuteA
 from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.transcript import Transcript
-from services.worker.sandboxes.errors import FilesRefused
+from services.worker.sandboxes.errors import FilesRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec, TarLimits
 from services.worker.verification.bundles import inflated
@@ -60,10 +60,15 @@ class ExecuteRollout:
             budget = Budget(performance.rollout.agent, task.limits.agent_seconds, performance.ledger)
             work = AgentWork(performance.rollout, performance.ask, transcript, budget, artifacts.checkpoint)
             end, files, problem = await self._work(work, workspace, artifacts)
-            result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
             diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
-            await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
+            # Before the tests, which may give no result: what the agent did is shown all the same.
             await artifacts.store(DIFF, diff.encode("utf-8", "replace"))
+            try:
+                result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
+            except SandboxError as error:
+                await artifacts.store(LOG, str(error).encode("utf-8", "replace"))
+                raise
+            await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
             seconds = self.clock.monotonic() - started
             return Performed(end, result, transcript, diff, seconds, budget.facts, artifacts.facts)
 

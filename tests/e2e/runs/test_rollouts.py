@@ -139,6 +139,15 @@ async def test_a_verifier_without_a_result_is_a_failure_and_no_score(
     [outcome] = await all_outcomes(stack, run.run_id)
     assert outcome.outcome.failure.failure_class == outcome_pb2.FAILURE_CLASS_VERIFIER
     assert dict(outcome.scores) == {}
+    # What the agent did is kept, with what is wrong with the tests.
+    url = f"http://{stack.stack.gateway_http}/api/v1/rollouts/runs/{run.run_id}/0/0/artifacts"
+    async with aiohttp.ClientSession() as session:
+        async with session.get(url) as response:
+            listed = {each["name"]: each for each in (await response.json())["artifacts"]}
+        async with session.get(f"{url}/{listed['verifier.log']['execution']}/verifier.log") as response:
+            log = await response.text()
+    assert {"trajectory.json", "files.tar.gz", "verifier.log"} <= listed.keys()
+    assert "no reward.json" in log
 
 
 async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, tmp_path: Path) -> None:
