@@ -13,7 +13,7 @@ import typer
 from proctor.cli.gateway import Session, print_page
 from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
-from proctor.cli.render.words import JsonValue
+from proctor.cli.render.words import JsonValue, duration
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import RolloutsConfig, read_config
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
@@ -23,6 +23,7 @@ from proctor.exit_codes import ExitCode
 from proctor.v1 import outcome_pb2, results_service_pb2, rollout_service_pb2, run_pb2
 
 _PAGE_SIZE = 20
+_BAR_LENGTH = 20
 
 ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Tasks, models and rollouts.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name in the configuration.")]
@@ -114,7 +115,12 @@ async def _order(client: ProctorClient, config: RolloutsConfig, folders: Rollout
 
 async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> list[run_pb2.Run]:
     terminal, client = session.terminal, session.client
-    with terminal.progress.status(_waiting(folders)) as spinner:
+    known, began = len(folders.results), time.monotonic()
+
+    def shown() -> str:
+        return waiting(len(folders.results), folders.total, known, time.monotonic() - began)
+
+    with terminal.progress.status(shown()) as spinner:
 
         async def follow(ordered: OrderedRun) -> run_pb2.Run:
             seen, run = 0, run_pb2.Run()
@@ -123,16 +129,24 @@ async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> li
                     continue
                 seen = run.progress.completed
                 await _collect(client, folders, ordered, terminal, verbose)
-                spinner.update(_waiting(folders))
+                spinner.update(shown())
             await _collect(client, folders, ordered, terminal, verbose)
-            spinner.update(_waiting(folders))
+            spinner.update(shown())
             return run
 
         return list(await asyncio.gather(*(follow(ordered) for ordered in folders.runs)))
 
 
-def _waiting(folders: RolloutFolders) -> str:
-    return f"Running tasks... {len(folders.results)}/{folders.total} completed"
+def waiting(done: int, total: int, known: int, seconds: float) -> str:
+    """The line beside the spinner: a bar, and the rate since `known` rollouts were there `seconds` ago."""
+    line = f"Running tasks... {done}/{total} completed"
+    new = done - known
+    if new <= 0 or seconds <= 0 or not total:
+        return line
+    filled = done * _BAR_LENGTH // total
+    bar = "█" * filled + "░" * (_BAR_LENGTH - filled)
+    left = duration((total - done) * seconds / new)
+    return f"{line} {bar} {60 * new / seconds:.1f}/min, {left} left"
 
 
 async def _collect(
