@@ -29,7 +29,7 @@ _CLAUDE = "claude --verbose --output-format=stream-json --dangerously-skip-permi
 _CODEX = (
     "codex exec --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check --json --model={model}"
     " -c model_provider=proctor -c model_providers.proctor.name=proctor"
-    " -c model_providers.proctor.base_url={base_url} -c model_providers.proctor.env_key=PROCTOR_TOKEN"
+    " -c model_providers.proctor.base_url={base_url} -c model_providers.proctor.env_key=MODEL_TOKEN"
     " -c model_providers.proctor.wire_api=responses --"
 )
 TEMPLATES: Mapping[str, AgentTemplate] = MappingProxyType(
@@ -49,7 +49,7 @@ TEMPLATES: Mapping[str, AgentTemplate] = MappingProxyType(
                 "IS_SANDBOX": "1",
             },
         ),
-        "codex": AgentTemplate((*_CODEX.split(), "{instruction}"), {"PROCTOR_TOKEN": "{token}"}),
+        "codex": AgentTemplate((*_CODEX.split(), "{instruction}"), {"MODEL_TOKEN": "{token}"}),
         "gemini": AgentTemplate(
             ("gemini", "--yolo", "--model={model}", "--prompt={instruction}"),
             {"GOOGLE_GEMINI_BASE_URL": "{root_url}", "GEMINI_API_KEY": "{token}"},
