@@ -1,0 +1,34 @@
+"""Each topic of a service has a folder of unit tests, under the same name."""
+
+import pytest
+
+from tests.contract.test_code_budgets import ROOT
+
+# Topics without unit tests, and what tests them instead.
+TESTED_ELSEWHERE = {
+    "gateway": {"backends": "channels to real servers: tests/integration/gateway/test_backend_replicas.py"},
+    "results": {
+        "processes": "real processes: tests/integration/results/test_bounded_calls.py",
+        "reads": "real pools: tests/integration/results/test_limited_reads.py",
+        "rescoring": "over gRPC: tests/integration/results/test_rescoring.py",
+    },
+    "scheduler": {"limits": "in the transaction: tests/integration/scheduler/test_queue_limits.py"},
+    "worker": {},
+}
+# It connects topics and is none.
+WIRING_ONLY = {"topics"}
+
+
+@pytest.mark.parametrize("service", sorted(TESTED_ELSEWHERE))
+def test_unit_tests_mirror_the_topics_of_a_service(service: str) -> None:
+    files = (ROOT / "services" / service).rglob("*.py")
+    topics = {path.relative_to(ROOT).parts[2] for path in files if len(path.relative_to(ROOT).parts) > 3}
+    folders = [path for path in (ROOT / "tests/unit" / service).iterdir() if path.is_dir()]
+    tested = {path.name for path in folders if any(path.rglob("test_*.py"))}
+    assert topics - tested - WIRING_ONLY == set(TESTED_ELSEWHERE[service])
+    assert tested - topics == set()
+
+
+def test_what_tests_a_topic_elsewhere_is_there() -> None:
+    named = [reason.rpartition(" ")[2] for topics in TESTED_ELSEWHERE.values() for reason in topics.values()]
+    assert [path for path in named if not (ROOT / path).exists()] == []
