@@ -5,7 +5,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
+from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS, progress_subject
 from proctor.wire.values import COUNTS
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
@@ -31,6 +31,10 @@ class NatsProgressReports:
             report = work_messages_pb2.ProgressReport.FromString(message.data)
         except DecodeError:
             log.warning("unreadable progress report", subject=message.subject)
+            return
+        # A worker can have JetStream deliver its messages to any subject, but not choose that of a message.
+        if message.subject != progress_subject(report.run_id):
+            log.warning("progress report of another run", subject=message.subject)
             return
         self._tracker.record(report_from_proto(report), self._clock.monotonic())
 
