@@ -19,8 +19,18 @@ from services.common.shared_settings import (
     settings_of,
 )
 
-# A request without a key presents an empty one.
-ApiKey = Annotated[SecretStr, Field(min_length=1)]
+# So many that none can be guessed.
+_MIN_KEY_LETTERS = 16
+
+
+def _api_key(given: SecretStr) -> SecretStr:
+    if len(given.get_secret_value()) < _MIN_KEY_LETTERS:
+        hint = "openssl rand -hex 24 makes one"
+        raise ValueError(f"an API key must have at least {_MIN_KEY_LETTERS} letters; {hint}")
+    return given
+
+
+ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 
 
 def _user_name(given: str) -> str:
@@ -50,7 +60,7 @@ class GatewaySettings(BaseSettings):
     traces_share: TracesShare = 0.01
     notice_seconds: NoticeSeconds = 0.0
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
-    """JSON object from user name to API key. Empty: requests need no key, and each caller is an operator."""
+    """JSON object from user name to API key of 16 letters or more. Empty: all are operators without a key."""
     operators: frozenset[UserName] = frozenset()
     """JSON list of users with a key who may change limits, and the runs and uploads of others."""
     allowed_hosts: frozenset[str] = frozenset()

@@ -18,6 +18,7 @@ from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_
 from services.gateway.http.paths import (
     DATASETS_PAGE,
     FILES,
+    PUBLIC_FORMS,
     ROLLOUT_TASKS,
     ROLLOUTS,
     SUITE_PAGES,
@@ -36,6 +37,8 @@ from services.gateway.settings import GatewaySettings
 
 # How late the gateway's own health follows that of a backend; a check is two small calls.
 _HEALTH_SECONDS = 0.5
+# A key, or the name of a theme and a path.
+_PUBLIC_FORM_BYTES = 4 * 1024
 
 
 class RunningGateway:
@@ -108,6 +111,8 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             admission=admission,
             body_limit=_body_limit(settings),
             sockets=replace(admission, slots=_socket_slots(settings)),
+            # Those without a key take no slots of users.
+            public_forms=replace(admission, slots=_call_slots(settings)),
             pages=pages,
             trusted=TrustedNames(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
             clock=SystemClock(),
@@ -161,6 +166,7 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         UPLOADS: settings.max_upload_bytes,
         DATASETS_PAGE: settings.max_upload_bytes,
         FILES: settings.max_file_bytes,
+        **dict.fromkeys(PUBLIC_FORMS, _PUBLIC_FORM_BYTES),
     }
     return BodyLimit(
         max_bytes=settings.max_body_bytes,

@@ -145,6 +145,15 @@ class Admission:
         with self.slots.slot(caller.name, size):
             yield
 
+    @asynccontextmanager
+    async def admitted_peer(self, address: str, size: int) -> AsyncIterator[None]:
+        """Admits one change without a key, under the address that it comes from. Raises errors of a limit."""
+        # Behind a proxy all have its address.
+        name = f"at {address}"
+        await self.limit.count(name, is_read=False)
+        with self.slots.slot(name, size):
+            yield
+
     async def _count(self, caller: Principal, permission: Permission) -> None:
         try:
             await self.limit.count(caller.name, is_read=permission is Permission.READ)

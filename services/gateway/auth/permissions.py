@@ -32,7 +32,7 @@ from services.gateway.http.paths import (
 class Permission(StrEnum):
     """Who may call an operation, and against which request limit it counts."""
 
-    # Everybody, without a key; not counted.
+    # Everybody, without a key. Reads are not counted, and changes count under the address of the caller.
     PUBLIC = "public"
     # Every user; counted as a read.
     READ = "read"

@@ -17,6 +17,8 @@ UPLOADS = f"{DATASETS}/upload"
 # Pages whose forms upload.
 DATASETS_PAGE = "/datasets"
 SUITE_PAGES = ("/suites", "/suites/check")
+# Forms that need no key: they change cookies.
+PUBLIC_FORMS = ("/sign-in", "/sign-out", "/theme")
 DATASET_RUNS = f"{ADMIN}/benchmarks"
 # The base_url of clients of the OpenAI protocol.
 OPENAI = "/v1"

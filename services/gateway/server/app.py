@@ -101,6 +101,7 @@ class HttpParts:
     admission: Admission
     body_limit: BodyLimit
     sockets: Admission
+    public_forms: Admission
     pages: PageParts
     trusted: TrustedNames
     clock: Clock
@@ -135,7 +136,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     # The last added is outermost: the log sees all, and a foreign page is refused before it is counted.
     app.add_middleware(HeadRequests)
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
-    admissions = {"http": parts.admission, "websocket": parts.sockets}
+    admissions = {"http": parts.admission, "websocket": parts.sockets, "public": parts.public_forms}
     app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(RequestLog, clock=parts.clock)

@@ -96,29 +96,38 @@ class AdmittedRequests:
     """
 
     def __init__(self, app: ASGIApp, *, admissions: Mapping[str, Admission], limit: BodyLimit) -> None:
-        """`admissions` by type of connection: "http", and "websocket" with slots of its own."""
+        """`admissions` by type of connection, "http" and "websocket", and "public" for changes without a key.
+
+        Each has slots of its own.
+        """
         self._app = app
         self._admissions = admissions
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        permission = _permission(scope) if scope["type"] in self._admissions else Permission.PUBLIC
-        if permission is Permission.PUBLIC:
-            await self._app(scope, receive, send)
-            return
-        admission = self._admissions[scope["type"]]
+        permission = _permission(scope) if scope["type"] in _COUNTED else Permission.PUBLIC
         async with AsyncExitStack() as held:
             try:
-                caller = admission.identity.principal_of(with_page_key(scope))
-                scope["state"]["caller"] = caller
-                size = self._held_bytes(scope)
-                await held.enter_async_context(admission.admitted(caller, permission, size))
+                await self._admit(scope, permission, held)
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
                 return
-            held.enter_context(calling_for(caller))
             await self._app(scope, receive, send)
+
+    async def _admit(self, scope: Scope, permission: Permission, held: AsyncExitStack) -> None:
+        """Raises errors of the caller's key, permission and limits. `held` keeps the slot."""
+        if permission is Permission.PUBLIC:
+            if scope["type"] == "http" and _method(scope) not in READING_METHODS:
+                address, _ = scope.get("client") or ("", 0)
+                admitted = self._admissions["public"].admitted_peer(address, self._held_bytes(scope))
+                await held.enter_async_context(admitted)
+            return
+        admission = self._admissions[scope["type"]]
+        caller = admission.identity.principal_of(with_page_key(scope))
+        scope["state"]["caller"] = caller
+        await held.enter_async_context(admission.admitted(caller, permission, self._held_bytes(scope)))
+        held.enter_context(calling_for(caller))
 
     def _held_bytes(self, scope: Scope) -> int:
         """Bytes that the request may hold in memory."""

@@ -12,7 +12,7 @@ from tests.contract.pages.shown_pages import RUN_ID, Shown, running, show, summa
 from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
-KEYS = {"alice": "key-of-alice", "bob": "key-of-bob", "olga": "key-of-olga"}
+KEYS = {"alice": "secret-key-of-alice", "bob": "secret-key-of-bob", "olga": "secret-key-of-olga"}
 BATCH = f"batch_{0:032x}"
 
 

@@ -9,7 +9,7 @@ from services.gateway.http.paths import KEY_COOKIE
 from tests.contract.pages.shown_pages import show
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
-KEY = "key-of-alice"
+KEY = "secret-key-of-alice"
 
 
 @pytest.fixture

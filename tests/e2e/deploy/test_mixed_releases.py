@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SECRETS = {
     "keys": {"fake": "key-of-the-provider"},
-    "proctor-api-keys": {"api-keys": '{"ann": "key-of-ann"}'},
+    "proctor-api-keys": {"api-keys": '{"ann": "secret-key-of-ann"}'},
 }
 COMPONENTS = ("results", "scheduler", "gateway", "worker-fake")
 

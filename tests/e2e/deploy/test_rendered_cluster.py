@@ -70,8 +70,8 @@ def setting(server: ModelServerProcess, collector: TraceCollector) -> Setting:
 
 SECRETS = {
     "keys": {"fake": "key-of-the-provider\n"},
-    "proctor-api-keys": {"api-keys": '{"ann": "key-of-ann"}'},
-    "test-key": {"api-key": "key-of-ann"},
+    "proctor-api-keys": {"api-keys": '{"ann": "secret-key-of-ann"}'},
+    "test-key": {"api-key": "secret-key-of-ann"},
 }
 
 

@@ -15,7 +15,7 @@ class ServiceClient:
 
     def __init__(self, cluster: RenderedCluster) -> None:
         self._cluster = cluster
-        self._headers = {"Authorization": "Bearer key-of-ann"}
+        self._headers = {"Authorization": "Bearer secret-key-of-ann"}
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return await self._call("POST", path, body)

@@ -63,7 +63,7 @@ async def test_caller_without_a_key_is_refused_before_anything_is_read() -> None
         await asyncio.Event().wait()
         yield b""
 
-    async with gateway_harness(api_keys={"ann": "secret"}) as harness:
+    async with gateway_harness(api_keys={"ann": "secret-key-of-ann"}) as harness:
         async with grpc.aio.insecure_channel(harness.grpc) as channel:
             # The same on the wire as the method's own form, whose message comes at once.
             call: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(CHECK)

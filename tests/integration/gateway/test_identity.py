@@ -36,12 +36,12 @@ from tests.fakes.gateway.http_calls import call
 
 API = "/api/v1/benchmarking"
 ORDER = {"project_id": 1, "suite": "glue", "config": {"provider": "vllm", "model": "starter"}}
-KEY = ("authorization", "Bearer secret-key")
+KEY = ("authorization", "Bearer secret-key-of-carol")
 
 
 @pytest.fixture
 async def harness() -> AsyncIterator[GatewayHarness]:
-    async with gateway_harness(api_keys={"carol": "secret-key"}) as running:
+    async with gateway_harness(api_keys={"carol": "secret-key-of-carol"}) as running:
         yield running
 
 
@@ -186,7 +186,7 @@ async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]
         yield await ask(b"\xff")
 
 
-@pytest.mark.parametrize("keys", [{"ann": ""}, {"": "key"}, {"*": "key"}])
+@pytest.mark.parametrize("keys", [{"ann": ""}, {"ann": 15 * "k"}, {"": 16 * "k"}, {"*": 16 * "k"}])
 def test_keys_that_would_let_everybody_in_are_no_settings(
     keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +200,7 @@ def test_gateway_serves_other_machines_only_with_keys_or_when_an_operator_says_s
     everywhere = {field: "0.0.0.0:8080"}
     with pytest.raises(ValidationError, match="reached from other machines"):
         GatewaySettings.model_validate(everywhere)
-    GatewaySettings.model_validate({**everywhere, "api_keys": {"carol": "secret-key"}})
+    GatewaySettings.model_validate({**everywhere, "api_keys": {"carol": "secret-key-of-carol"}})
     GatewaySettings.model_validate({**everywhere, "allow_anonymous": True})
 
 

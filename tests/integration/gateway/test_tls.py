@@ -13,7 +13,7 @@ from tests.fakes.certificates import make_certificate, tls_in_front_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.stack.command_line import CommandLine
 
-KEY = "secret-key"
+KEY = "secret-key-of-carol"
 
 
 @pytest.fixture(scope="module")

@@ -93,11 +93,11 @@ async def test_length_of_thousands_of_digits_is_refused_and_not_computed(harness
 
 
 async def test_log_names_the_user_that_the_key_belongs_to() -> None:
-    async with gateway_harness(api_keys={"alice": "secret-key"}) as keyed:
+    async with gateway_harness(api_keys={"alice": "secret-key-of-alice"}) as keyed:
         with capture_logs() as lines:
             for headers in (
-                {"X-API-Key": "secret-key", "X-Proctor-User": "bob"},
-                {"X-API-Key": "secret-key"},
+                {"X-API-Key": "secret-key-of-alice", "X-Proctor-User": "bob"},
+                {"X-API-Key": "secret-key-of-alice"},
             ):
                 await call(keyed, "GET", LIMITS, headers={**headers, "X-Forwarded-For": "203.0.113.7"})
         requests = [line for line in lines if line["event"] == "http request" and line["path"] == LIMITS]

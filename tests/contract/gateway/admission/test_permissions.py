@@ -29,9 +29,9 @@ INTERNAL_SERVICES = {"RunRecordService", "RequestCountService"}
 LIMITS = "/api/v1/queue/limits"
 QUEUE = "/api/v1/queue"
 CHANGES = {"max_running_runs": 2}
-KEYS = {"alice": "key-of-alice", "olga": "key-of-olga"}
-ALICE = {"Authorization": "Bearer key-of-alice"}
-OLGA = {"X-API-Key": "key-of-olga"}
+KEYS = {"alice": "secret-key-of-alice", "olga": "secret-key-of-olga"}
+ALICE = {"Authorization": "Bearer secret-key-of-alice"}
+OLGA = {"X-API-Key": "secret-key-of-olga"}
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def public_methods() -> list[MethodDescriptor]:
 @pytest.fixture
 def app() -> FastAPI:
     parts: Any = SimpleNamespace(assets=None, html=None, live_runs=None, live_grids=None, identity=None)
-    return routed_app(HttpParts(*[parts] * 9))
+    return routed_app(HttpParts(*[parts] * 10))
 
 
 def test_every_public_grpc_method_has_a_permission_and_no_internal_one_has() -> None:
@@ -119,7 +119,7 @@ async def test_route_without_an_entry_is_refused_to_operators_too(
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"X-Proctor-User": "alice"}, {"X-API-Key": "wrong"}, {"Authorization": "Bearer key-of-alic"}],
+    [{}, {"X-Proctor-User": "alice"}, {"X-API-Key": "wrong"}, {"Authorization": "Bearer secret-key-of-alic"}],
 )
 async def test_rest_without_a_right_key_is_401_everywhere(
     keyed: GatewayHarness, headers: dict[str, str]

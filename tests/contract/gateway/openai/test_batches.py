@@ -240,9 +240,9 @@ async def test_key_of_a_request_reaches_the_scheduler(
 
 
 async def test_batch_of_a_key_is_of_its_user() -> None:
-    async with gateway_harness(api_keys={"carol": "secret-key"}) as harness:
+    async with gateway_harness(api_keys={"carol": "secret-key-of-carol"}) as harness:
         file = harness.scheduler.files.put("a", b"{}", file_pb2.FILE_PURPOSE_BATCH)
-        async with openai_client(harness.http, api_key="secret-key") as client:
+        async with openai_client(harness.http, api_key="secret-key-of-carol") as client:
             await client.batches.create(input_file_id=file.file_id, endpoint=CHATS, completion_window="24h")
         assert [created.user for created in harness.scheduler.batches.created] == ["carol"]
         assert harness.scheduler.queue.requests == {"carol": 1}

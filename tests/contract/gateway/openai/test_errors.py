@@ -139,14 +139,14 @@ async def test_any_key_is_good_where_there_are_none(harness: GatewayHarness) -> 
 
 
 async def test_unknown_key_is_refused_where_there_are_keys() -> None:
-    async with gateway_harness(api_keys={"carol": "secret-key"}) as harness:
+    async with gateway_harness(api_keys={"carol": "secret-key-of-carol"}) as harness:
         async with openai_client(harness.http, api_key="secret-kex") as client:
             for ask in (client.batches.list, client.files.list, client.models.list):
                 with pytest.raises(openai.AuthenticationError, match="API key is unknown") as raised:
                     await ask()
                 assert raised.value.code == "invalid_api_key"
                 assert "secret" not in raised.value.message
-        async with openai_client(harness.http, api_key="secret-key") as client:
+        async with openai_client(harness.http, api_key="secret-key-of-carol") as client:
             assert (await client.batches.list()).data == []
         headers = {"X-Proctor-User": "bob"}
         assert (await call(harness, "GET", "/v1/batches", headers=headers))[0] == 401

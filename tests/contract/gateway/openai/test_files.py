@@ -322,8 +322,8 @@ async def test_file_has_a_limit_of_its_own() -> None:
 
 
 async def test_upload_of_a_key_is_of_its_user() -> None:
-    async with gateway_harness(api_keys={"carol": "secret-key"}) as harness:
-        async with openai_client(harness.http, api_key="secret-key") as client:
+    async with gateway_harness(api_keys={"carol": "secret-key-of-carol"}) as harness:
+        async with openai_client(harness.http, api_key="secret-key-of-carol") as client:
             await client.files.create(file=("a.jsonl", LINES), purpose="batch")
         assert [header.user for header in harness.scheduler.files.headers] == ["carol"]
 
