@@ -37,6 +37,8 @@ from services.gateway.settings import GatewaySettings
 
 # How late the gateway's own health follows that of a backend; a check is two small calls.
 _HEALTH_SECONDS = 0.5
+# Connections are few, and anybody can open one; a client connects again with its next call.
+_GRPC_IDLE_SECONDS = 30.0
 # A key, or the name of a theme and a path.
 _PUBLIC_FORM_BYTES = 4 * 1024
 
@@ -187,5 +189,6 @@ async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedServ
             message_bytes=MAX_MESSAGE_BYTES,
             connections=settings.max_grpc_connections,
             unread_bytes=UNREAD_BYTES,
+            idle_seconds=_GRPC_IDLE_SECONDS,
         ),
     )

@@ -222,11 +222,18 @@ class ServerLimits:
     connections: int = 2000
     # Sent by each caller before it is read; None: as much as the connection transports in a round trip.
     unread_bytes: int | None = None
+    # A connection without a call is closed after this time. None: it stays until its age.
+    idle_seconds: float | None = None
 
 
 def _unread(size: int) -> list[tuple[str, int]]:
     """gRPC measures connections, and by that lets each call send megabytes, read or not."""
     return [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", size)]
+
+
+def _idle(seconds: float) -> list[tuple[str, int]]:
+    """Pings of a client do not count as calls."""
+    return [("grpc.max_connection_idle_ms", round(seconds * 1000))]
 
 
 _SERVICE_LIMITS = ServerLimits()
@@ -249,6 +256,7 @@ async def serve_grpc(
             ("grpc.max_allowed_incoming_connections", limits.connections),
             ("grpc.max_connection_age_ms", _MAX_CONNECTION_AGE_SECONDS * 1000),
             *([] if limits.unread_bytes is None else _unread(limits.unread_bytes)),
+            *([] if limits.idle_seconds is None else _idle(limits.idle_seconds)),
             # Callers ping during calls; by default a server takes that for an attack.
             ("grpc.http2.min_ping_interval_without_data_ms", _MIN_MS_BETWEEN_PINGS),
             # 120 s by default, in which a connection that sends nothing takes the room of another.

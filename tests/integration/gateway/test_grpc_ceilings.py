@@ -12,6 +12,7 @@ import pytest
 
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from services.gateway import wiring
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeScheduler
@@ -24,6 +25,9 @@ SUITE_BYTES = 3_900_000
 # For all calls together: 160 MB are sent.
 MAX_MEBIBYTES = 130
 MAX_CONNECTIONS = 4
+# Of HTTP/2, with empty settings.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+READY = grpc.ChannelConnectivity.READY
 
 
 def peak_mebibytes(gateway: GatewayProcess) -> int:
@@ -96,6 +100,26 @@ async def test_further_connections_are_closed() -> None:
                 return await check_suite(stub, 1) is grpc.StatusCode.OK
 
             await eventually(is_served, "a caller is served again")
+
+
+async def test_idle_connections_make_room_for_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring, "_GRPC_IDLE_SECONDS", 0.5)
+    async with gateway_harness(max_grpc_connections=MAX_CONNECTIONS) as harness:
+        host, _, port = harness.grpc.rpartition(":")
+        with ExitStack() as opened:
+            for _ in range(MAX_CONNECTIONS):
+                idle = socket.create_connection((host, int(port)), timeout=5)
+                opened.enter_context(idle).sendall(PREFACE)
+            async with grpc.aio.insecure_channel(harness.grpc) as channel:
+                stub: suite_grpc.SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(channel)
+
+                async def is_served() -> bool:
+                    return await check_suite(stub, 1) is grpc.StatusCode.OK
+
+                await eventually(is_served, "a caller is served while the idle ones stay open")
+                # Its own connection ends too, and the next call makes another.
+                await eventually(lambda: channel.get_state() is not READY, "the connection has been idle")
+                assert await is_served()
 
 
 def _is_closed(connection: socket.socket) -> bool:
