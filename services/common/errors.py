@@ -93,6 +93,13 @@ class InvalidParameter(DomainError):
     reason = "INVALID_PARAMETER"
 
 
+class UnstorableText(DomainError):
+    """A text of the request holds a NUL character, which cannot be stored or found. Leave it out."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
 class InvalidPageToken(DomainError):
     """page_token is not one that this list gave. Start again without it."""
 

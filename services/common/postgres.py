@@ -15,6 +15,7 @@ from services.common.errors import (
     DependencyUnavailable,
     PostgresAway,
     PostgresRefused,
+    UnstorableText,
 )
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.postgres_servers import PostgresServers
@@ -47,7 +48,10 @@ WRONG_DATA: tuple[type[Exception], ...] = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
     ValueError,
+    UnstorableText,
 )
+# A NUL character in a text, or in a text of JSON.
+_UNSTORABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 # Wrong user, password or database, or no right to connect; a wrong password is of the first kind.
 _REFUSALS = (
     asyncpg.InvalidAuthorizationSpecificationError,
@@ -209,7 +213,10 @@ class PostgresSession:
         return await self.repeat(once)
 
     async def repeat(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """An operation, again and again while Postgres is away; raises DependencyUnavailable in the end."""
+        """An operation, again and again while Postgres is away; raises DependencyUnavailable in the end.
+
+        Raises `UnstorableText` for a text that Postgres does not take, wherever a caller put it.
+        """
 
         async def again() -> T:
             return await operation()
@@ -217,6 +224,8 @@ class PostgresSession:
         try:
             # The first attempt without tenacity, whose machinery costs more than a small query.
             return await operation()
+        except _UNSTORABLE as error:
+            raise UnstorableText from error
         except TRANSIENT_POSTGRES as error:
             log.info("query repeated", error=repr(error))
             POSTGRES_RETRIES.inc()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import asyncpg
 import pytest
@@ -11,8 +12,8 @@ import pytest_asyncio
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
-from services.common.errors import TooManyRequests
-from services.common.postgres import PostgresSession
+from services.common.errors import ErrorKind, TooManyRequests, UnstorableText
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName, RequestAllowance
@@ -44,6 +45,20 @@ async def store(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> LimitStor
     await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
     await pool.execute("TRUNCATE user_priorities, request_counts")
     return PostgresLimits(PostgresSession(pool, QUERIES), SETTINGS)
+
+
+async def _read(query: str, text: str, transaction: PostgresTransaction) -> object:
+    return await transaction.fetchval(query, text)
+
+
+async def test_text_that_postgres_does_not_take_is_the_callers_mistake(pool: asyncpg.Pool) -> None:
+    session = PostgresSession(pool, {"text": "SELECT $1::text", "json": "SELECT $1::jsonb"})
+    for query, text in (("text", "a\0b"), ("json", '"a\\u0000b"')):
+        with pytest.raises(UnstorableText) as raised:
+            await session.fetchval(query, text)
+        assert raised.value.kind is ErrorKind.INVALID
+        with pytest.raises(UnstorableText):
+            await session.run(partial(_read, query, text))
 
 
 async def test_limits_are_as_the_settings_say_until_they_are_changed(store: LimitStore) -> None:

@@ -223,3 +223,18 @@ async def test_artifacts_whose_run_an_earlier_version_deleted_are_collected(
     collected = "SELECT count(*) FROM unreferenced_prefixes WHERE prefix = $1"
     assert await harness.count(collected, f"runs/{run_id}") == 1
     assert await harness.count(collected, f"runs/{kept}") == 0
+
+
+@pytest.mark.parametrize(
+    "changes", [{"execution": "\0"}, {"name": "\0"}, {"name": "../x"}, {"execution": "é"}]
+)
+async def test_artifact_of_a_name_that_there_cannot_be_is_not_found(
+    harness: BatchHarness, run_id: str, changes: dict[str, str]
+) -> None:
+    names = {"execution": EXECUTION, "name": "diff.patch", **changes}
+    wanted = artifact_service_pb2.ReadArtifactRequest(
+        run_id=run_id, sample=4, rollout=1, execution=names["execution"], name=names["name"]
+    )
+    with pytest.raises(grpc.aio.AioRpcError, match="has no artifact") as raised:
+        await harness.artifacts.ReadArtifact(wanted)
+    assert raised.value.code() is grpc.StatusCode.NOT_FOUND

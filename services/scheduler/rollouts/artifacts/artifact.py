@@ -32,9 +32,14 @@ class ArtifactPart:
         folder = f"{artifacts_prefix(self.run_id)}/{self.sample}-{self.rollout}/{self.execution}"
         return f"{folder}/{self.name}-{self.part:02}"
 
+    @property
+    def has_a_name(self) -> bool:
+        """Whether there can be such an artifact."""
+        return self.name in NAMES and _EXECUTION.fullmatch(self.execution) is not None
+
     def problem(self, size_bytes: int) -> str:
         """Why a worker may not store it; empty where it may."""
-        if self.name not in NAMES or _EXECUTION.fullmatch(self.execution) is None:
+        if not self.has_a_name:
             return f"there is no {self.name[:40]!r}."
         if size_bytes > PART_BYTES or not 0 <= self.part < MAX_PARTS:
             return f"it has more than {MAX_PARTS} parts of {PART_BYTES:,} bytes."

@@ -27,7 +27,7 @@ class ShowArtifacts:
         return await self._artifact(part), content
 
     async def _artifact(self, part: ArtifactPart) -> Artifact:
-        artifact = await self.artifacts.get(part)
+        artifact = await self.artifacts.get(part) if part.has_a_name else None
         if artifact is None or not 0 <= part.part < artifact.parts:
             raise ArtifactNotFound(run_id=part.run_id, name=part.name[:40])
         return artifact
