@@ -1,5 +1,6 @@
-"""Values as plain data for JSON, and back by the types of their fields; and the breaks of JSON lines."""
+"""Values as plain data for JSON, and back by the types of their fields; and texts of lines and of tables."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
@@ -12,6 +13,9 @@ Json = dict[str, Any]
 
 # Next line, line separator and paragraph separator: within JSON they occur only in strings.
 _ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
+# With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").
+_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full-width ones too
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 
 def to_plain(value: Any) -> dict[str, Any]:
@@ -66,3 +70,12 @@ def with_line_feeds_only(lines: bytes) -> bytes:
     for break_bytes, escape in _ESCAPES.items():
         lines = lines.replace(break_bytes, escape)
     return lines
+
+
+def defused(text: str) -> str:
+    """The text; one that a spreadsheet would run begins with an apostrophe, which makes it a text there too.
+
+    Numbers stay numbers.
+    """
+    is_formula = text.startswith(_FORMULA_BEGINS) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text

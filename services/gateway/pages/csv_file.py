@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from starlette.responses import Response
 
-# A spreadsheet runs a text that begins so as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from proctor.values.plain import defused
 
 Value = str | float | None
 
@@ -23,4 +22,4 @@ def csv_file(name: str, header: Sequence[str], rows: Iterable[Iterable[Value]]) 
 
 
 def _safe(value: Value) -> Value:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return defused(value) if isinstance(value, str) else value

@@ -1,7 +1,6 @@
 """CSV (RFC 4180) and Parquet: a column per field and per metric."""
 
 import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
@@ -9,6 +8,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from proctor.values.plain import defused
 from proctor.values.usage import TokenUsage
 from services.results.export.format import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
@@ -42,9 +42,6 @@ _BEHIND_SCORES = (
     "digest",
 )
 
-# With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").
-_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full-width ones too
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _TEXT, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
 _TYPES: Mapping[str, pa.DataType] = {
     "doc_id": _LONG,
@@ -110,10 +107,7 @@ def _field(value: object) -> str:
 
 
 def _defused_field(value: object) -> str:
-    """A text that a spreadsheet would run begins with an apostrophe, which makes it a text there too."""
-    if isinstance(value, str) and value.startswith(_FORMULA_BEGINS) and not _NUMBER.fullmatch(value):
-        return _field("'" + value)
-    return _field(value)
+    return _field(defused(value) if isinstance(value, str) else value)
 
 
 CSV = RowFormat(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)
