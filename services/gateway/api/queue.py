@@ -13,6 +13,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.changes import ChangeShown, change_shown
+from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends.calls import SchedulerCalls
@@ -41,7 +42,8 @@ router = APIRouter(prefix=QUEUE, tags=["queue"])
 class QueuedJob(BaseModel):
     job_id: str
     user: str
-    model_name: str
+    model_name: str = Field(description="As ordered, without the provider")
+    provider: str
     benchmark_suite: str
     project_id: int
     priority: str
@@ -220,7 +222,7 @@ def _job(run: run_pb2.Run) -> QueuedJob:
         run.order,
         run.progress,
         job_id=run.run_id,
-        model_name=run.order.model,
+        **provider_and_name(run.order.model),
         benchmark_suite=benchmark_of(run.order),
         status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),

@@ -62,7 +62,8 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
         {
             "job_id": "r2",
             "user": "bob",
-            "model_name": "vllm/starter",
+            "model_name": "starter",
+            "provider": "vllm",
             "benchmark_suite": "glue",
             "project_id": 0,
             "priority": "low",
