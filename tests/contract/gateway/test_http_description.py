@@ -2,11 +2,13 @@
 
 import json
 import re
+import uuid
 from typing import Any
 
 import aiohttp
 import pytest
 
+from proctor.v1 import file_service_pb2 as file_pb2
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
@@ -160,6 +162,24 @@ async def test_head_has_the_headers_of_get_and_no_body(harness: GatewayHarness) 
         assert (status, body) == (wanted, "")
         for name in ("Content-Type", "Content-Length"):
             assert head.headers[name] == got.headers[name]
+
+
+async def test_head_of_a_download_has_the_headers_of_get_and_no_body(harness: GatewayHarness) -> None:
+    file = harness.scheduler.files.put("rows.jsonl", b"0123456789", file_pb2.FILE_PURPOSE_BATCH_OUTPUT)
+    harness.results.exports.pieces = [b"a,b\n", b"1,2\n"]
+    run_id = str(uuid.uuid4())
+    rollout = f"/api/v1/rollouts/runs/{run_id}/0/0/artifacts"
+    for path in (
+        f"/v1/files/{file.file_id}/content",
+        f"/api/v1/benchmarking/results/{run_id}/export?format=csv",
+        f"{rollout}/{32 * '0'}/diff.patch",
+    ):
+        wanted, content, got = await call_text(harness, "GET", path)
+        status, body, head = await call_text(harness, "HEAD", path)
+        assert (wanted, status, body) == (200, 200, ""), path
+        assert content
+        for name in ("Content-Type", "Content-Disposition", "Content-Length", "Accept-Ranges"):
+            assert head.headers.get(name) == got.headers.get(name), (path, name)
 
 
 async def call_text(

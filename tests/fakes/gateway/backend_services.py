@@ -39,7 +39,7 @@ from tests.fakes.gateway.results_services import (
     FakeLeaderboard,
     FakeRescoring,
 )
-from tests.fakes.gateway.rollout_service import FakeRollouts
+from tests.fakes.gateway.rollout_service import FakeArtifacts, FakeRollouts
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
 
@@ -64,6 +64,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     files: FakeFiles = field(default_factory=FakeFiles)
     batches: FakeBatches = field(default_factory=FakeBatches)
     rollouts: FakeRollouts = field(default_factory=FakeRollouts)
+    artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
     ordered_models: list[str] = field(default_factory=list)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     estimated: list[scheduler_pb2.EstimateRunRequest] = field(default_factory=list)
@@ -352,6 +353,7 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         fake.files.register(server)
         fake.batches.register(server, fake.files)
         fake.rollouts.register(server)
+        fake.artifacts.register(server)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server

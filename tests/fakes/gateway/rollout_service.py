@@ -1,4 +1,4 @@
-"""Orders of rollouts in the place of the scheduler's: those that were put there."""
+"""Orders of rollouts, and artifacts, in the place of the scheduler's: those that were put there."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contract
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import grpc
 
+from proctor.v1 import artifact_service_pb2 as artifact_messages
+from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import rollout_service_pb2 as messages
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from services.common.errors import ErrorKind
@@ -46,3 +48,26 @@ class FakeRollouts(rollout_grpc.RolloutServiceServicer):
         last = first + (request.page_size or 20)
         more = str(last) if last < len(found) else ""
         return messages.ListRolloutsResponse(orders=found[first:last], next_page_token=more, total=len(found))
+
+
+@dataclass
+class FakeArtifacts(artifact_grpc.ArtifactServiceServicer):
+    """Every rollout has an artifact of each name, with these parts."""
+
+    parts: tuple[bytes, ...] = (b"first ", b"second")
+    read: list[artifact_messages.ReadArtifactRequest] = field(default_factory=list)
+
+    def register(self, server: grpc.aio.Server) -> None:
+        artifact_grpc.add_ArtifactServiceServicer_to_server(self, server)
+
+    async def ReadArtifact(
+        self, request: artifact_messages.ReadArtifactRequest, context: Any
+    ) -> artifact_messages.ReadArtifactResponse:
+        self.read.append(request)
+        artifact = artifact_messages.Artifact(
+            execution=request.execution,
+            name=request.name,
+            size_bytes=sum(map(len, self.parts)),
+            parts=len(self.parts),
+        )
+        return artifact_messages.ReadArtifactResponse(content=self.parts[request.part], artifact=artifact)
