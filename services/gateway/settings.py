@@ -96,6 +96,8 @@ class GatewaySettings(BaseSettings):
     """Bytes that the bodies of all requests in progress may have."""
     max_grpc_connections: int = Field(default=900, ge=1)
     """Open gRPC connections; further ones are refused."""
+    grpc_reflection: bool = False
+    """Describe the gRPC services to every caller, as `grpcurl` asks for."""
     call_timeout_seconds: float = Field(default=30.0, gt=0)
     """Time limit of one call to the scheduler or to results."""
     drain_seconds: int = Field(default=10, ge=0)

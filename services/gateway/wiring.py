@@ -179,9 +179,10 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
 
 async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedService]) -> GrpcServer:
     names = [each.service.full_name for each in services]
+    described = [reflecting(names)] if settings.grpc_reflection else []
     return await serve_grpc(
         settings.grpc_address,
-        [*(each.register for each in services), reflecting(names)],
+        [*(each.register for each in services), *described],
         names,
         ServerLimits(
             # With room for health checks when all slots are taken.

@@ -156,8 +156,11 @@ async def test_gateway_that_is_not_there_is_said_so() -> None:
             await anext(client.watch_run("r1", Reconnect(give_up_seconds=0.2, pause_seconds=0.05)))
 
 
-async def test_reflection_lists_the_public_services_only(harness: GatewayHarness) -> None:
-    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+async def test_reflection_lists_the_public_services_only() -> None:
+    async with (
+        gateway_harness(grpc_reflection=True) as described,
+        grpc.aio.insecure_channel(described.grpc) as channel,
+    ):
         ask: grpc.aio.StreamStreamMultiCallable[Any, Any] = channel.stream_stream(
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
             request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,

@@ -1,7 +1,7 @@
 """What a client learns that knows only the address: services and messages by reflection, health by name."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from tests.fakes.gateway.gateway_harness import GatewayHarness
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
 T = TypeVar("T")
 
@@ -70,6 +70,12 @@ class Stranger:
         self._channel.close()
 
 
+@pytest.fixture
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness(grpc_reflection=True) as running:
+        yield running
+
+
 async def asked(harness: GatewayHarness, ask: Callable[[Stranger], T]) -> T:
     """In a thread: the library that reads reflection waits for its answers."""
 
@@ -119,3 +125,9 @@ async def test_what_is_internal_is_not_offered(harness: GatewayHarness) -> None:
     service = "proctor.v1.RequestCountService"
     with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
         await asked(harness, lambda stranger: stranger.call(service, "CountRequest"))
+
+
+async def test_services_are_described_only_where_an_operator_says_so() -> None:
+    async with gateway_harness() as plain:
+        with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
+            await asked(plain, lambda stranger: stranger.services())
