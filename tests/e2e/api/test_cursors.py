@@ -1,9 +1,11 @@
 """Every list refuses a cursor that was changed, or that another list gave, and takes its own."""
 
+import base64
 import random
 import string
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -12,6 +14,8 @@ from tests.e2e.harness.described_api import things_to_name
 from tests.e2e.harness.entry_points import API, http
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.rollout_orders import archive
+from tests.harness.rollout_tasks import harbor_folder
 from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -33,7 +37,7 @@ class Lists:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def lists() -> AsyncIterator[Lists]:
+async def lists(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lists]:
     environment = IMPATIENT | {
         "PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE": "0",
         "PROCTOR_SCHEDULER_MAX_PENDING_RUNS_PER_USER": "1000",
@@ -44,6 +48,9 @@ async def lists() -> AsyncIterator[Lists]:
             first, second = known["benchmark_id"][:2]
             runs = (*known["job_id"], first, second)
             await eventually(lambda: _all_ended(stack, len(runs)), "all runs have completed", 120)
+            await _change_limits(stack)
+            await _mark_answers(stack, first)
+            await _order_rollouts(stack, tmp_path_factory.mktemp("tasks"))
             paths = (
                 f"{API}/results",
                 f"{API}/results?kind=all",
@@ -52,6 +59,9 @@ async def lists() -> AsyncIterator[Lists]:
                 "/admin/benchmarks",
                 f"/admin/benchmarks/{first}/results",
                 f"/admin/benchmarks/side-by-side?ids={first},{second}",
+                f"/admin/benchmarks/{first}/golden/changes",
+                "/api/v1/changes",
+                "/api/v1/rollouts",
             )
             yield Lists(stack, {path: await _second_page(stack, path) for path in paths})
 
@@ -106,13 +116,38 @@ def _changed(cursor: str, draws: random.Random) -> str:
 def _list(path: str) -> str:
     """Runs over suites and over data sets are one list with filters."""
     name = path.partition("?")[0].rpartition("/")[2]
+    if path.endswith("/golden/changes"):
+        return "changes of marks"
     return "runs" if path.startswith(f"{API}/results") or path == "/admin/benchmarks" else name
+
+
+async def _change_limits(stack: StackHarness) -> None:
+    for limit in (1007, 1008):
+        answer = await http(stack, "PATCH", "/api/v1/queue/limits", json={"max_pending_runs_per_user": limit})
+        assert answer.status == 200, answer.body
+
+
+async def _mark_answers(stack: StackHarness, benchmark_id: str) -> None:
+    named = {"answers": [{"sample": 0}, {"sample": 1}]}
+    answer = await http(stack, "PUT", f"/admin/benchmarks/{benchmark_id}/golden", json=named)
+    assert answer.status == 200, answer.body
+
+
+async def _order_rollouts(stack: StackHarness, folder: Path) -> None:
+    """Two orders; their runs may go on."""
+    harbor_folder(folder / "a")
+    tasks = base64.b64encode(archive(folder)).decode()
+    for name in ("first", "second"):
+        body = {"name": name, "tasks": tasks, "models": ["openai/fake"], "agent": {"max_steps": 1}}
+        answer = await http(stack, "POST", "/api/v1/rollouts", json=body)
+        assert answer.status == 201, answer.body
 
 
 async def _second_page(stack: StackHarness, path: str) -> str:
     answer = await http(stack, "GET", path, params={"limit": "1"})
     assert answer.status == 200, answer.body
     cursor: str = answer.body["next_cursor"]
+    assert cursor, path
     return cursor
 
 
