@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from services.gateway.server.unsent import UnsentBytes
 
@@ -38,6 +39,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unsent = UnsentBytes()
         self._unsent_check: asyncio.TimerHandle | None = None
+        self._answered: RequestResponseCycle | None = None
 
     @property
     def is_reading_headers(self) -> bool:
@@ -66,6 +68,10 @@ class BoundedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_headers()
         self._end_unsent()
+        if self._answered:
+            # uvicorn ends the request that came last; with others behind it, this one would go on writing.
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -117,6 +123,10 @@ class BoundedConnection(HttpToolsProtocol):
             return
         self.transport.write(STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _check_size(self, more: int) -> None:
         self._header_bytes += more
