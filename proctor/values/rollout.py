@@ -7,6 +7,15 @@ from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import TokenUsage
 
 _MIB = 1024**2
+# Limits of an order. Each of its models makes a run of its own.
+MAX_MODELS = 20
+# What a call without a stream has room for.
+MAX_ARCHIVE_BYTES = 2 * _MIB
+# Each step sends the whole history again: cost grows with the square of the steps.
+MAX_STEPS = 1000
+MAX_TOKENS = 100_000_000
+MAX_COMMAND_SECONDS = 3600.0
+MAX_PARALLEL = 10_000
 
 
 class VerifierKind(ContractEnum):

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2, run_pb2
+from proctor.values.rollout import MAX_MODELS
 
 M = TypeVar("M", bound=Message)
 
@@ -25,8 +26,6 @@ _TASK_KEYS = {
     "image",
 }
 _KINDS = {"shell", "oracle", "none", "command"}
-# Of one order.
-_MAX_MODELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class RolloutsConfig:
         found: list[OrderGroup] = []
         for (model, rollouts), own in entries.items():
             same = [group for group in found if group.is_of(own)]
-            if same and len(same[-1].models) < _MAX_MODELS:
+            if same and len(same[-1].models) < MAX_MODELS:
                 same[-1].models.append(model)
             else:
                 found.append(OrderGroup([model], rollouts, own))

@@ -11,7 +11,16 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.v1 import rollout_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.values.names.suite_name import versioned_name
-from proctor.values.rollout import AgentKind
+from proctor.values.rollout import (
+    MAX_ARCHIVE_BYTES,
+    MAX_COMMAND_SECONDS,
+    MAX_MODELS,
+    MAX_PARALLEL,
+    MAX_STEPS,
+    MAX_TOKENS,
+    AgentKind,
+    RolloutAgent,
+)
 from proctor.values.run import RunState
 from proctor.wire.enums import number_of
 from services.gateway.api.models import full_model
@@ -31,16 +40,27 @@ router = APIRouter(prefix=ROLLOUTS, tags=["rollouts"])
 
 # An alias, or a provider and a name; the scheduler refuses others.
 ModelName = Annotated[Text, Keywords({"minLength": 1, "pattern": r"^[^/\s\x00]+(/[^\s\x00]+)?$"})]
+_DEFAULT = RolloutAgent()
 _EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
 
 
 class AgentBudgets(RequestBody):
     kind: AgentKind = Field(default=AgentKind.SHELL, description="oracle and none ask no model")
-    max_steps: int | None = Field(default=None, ge=1, le=1000, description="Answers of the model; 50")
-    max_tokens: int | None = Field(
-        default=None, ge=1, le=100_000_000, description="Tokens over all steps, prompts included; 500,000"
+    max_steps: int | None = Field(
+        default=None, ge=1, le=MAX_STEPS, description=f"Answers of the model; {_DEFAULT.max_steps}"
     )
-    command_seconds: float | None = Field(default=None, gt=0, le=3600, description="Time of a command; 60")
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_TOKENS,
+        description=f"Tokens over all steps, prompts included; {_DEFAULT.max_tokens:,}",
+    )
+    command_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=MAX_COMMAND_SECONDS,
+        description=f"Time of a command; {_DEFAULT.command_seconds:g}",
+    )
     max_cost: float | None = Field(
         default=None,
         gt=0,
@@ -80,14 +100,15 @@ class RolloutsRequest(RequestBody):
         description="Name of the set of tasks, which becomes the suite of the jobs",
     )
     tasks: Text = Field(
-        default="", description="Task folders as .tar.gz, at most 2 MiB compressed, in base64"
+        default="",
+        description=f"Task folders as .tar.gz, at most {MAX_ARCHIVE_BYTES >> 20} MiB compressed, in base64",
     )
     tasks_digest: Text = Field(
         default="", pattern="^([0-9a-f]{64})?$", description="Tasks that were uploaded, instead of tasks"
     )
     models: list[ModelName] = Field(
         min_length=1,
-        max_length=20,
+        max_length=MAX_MODELS,
         examples=[["vllm/starter"]],
         description="provider/name; a job for each",
         json_schema_extra=_EACH_ONCE,
@@ -103,7 +124,7 @@ class RolloutsRequest(RequestBody):
     parallel: int | None = Field(
         default=None,
         ge=1,
-        le=10_000,
+        le=MAX_PARALLEL,
         description="Rollouts at a time, over all models",
     )
 

@@ -7,22 +7,22 @@ from uuid import UUID, uuid5
 
 from proctor.values.agents.templates import TEMPLATES
 from proctor.values.generation import GenerationParams
-from proctor.values.rollout import AgentKind, RolloutAgent
+from proctor.values.rollout import (
+    MAX_ARCHIVE_BYTES,
+    MAX_COMMAND_SECONDS,
+    MAX_MODELS,
+    MAX_PARALLEL,
+    MAX_STEPS,
+    MAX_TOKENS,
+    AgentKind,
+    RolloutAgent,
+)
 from services.common.errors import InvalidParameter
 from services.scheduler.rollouts.errors import TooManyBytes
 from services.scheduler.runs.lifecycle.run import Run
 
-# Each model makes a run of its own.
-MAX_MODELS = 20
-# What a call without a stream has room for.
-MAX_ARCHIVE_BYTES = 2 * 1024 * 1024
-# Each step sends the whole history again: cost grows with the square of the steps.
-MAX_STEPS = 1000
-MAX_PARALLEL = 10_000
 MAX_GROUP_LETTERS = 100
-MAX_COMMAND_SECONDS = 3600.0
 MAX_COMMAND_LETTERS = 20_000
-MAX_TOKENS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, default_priority
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.run import RunState
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Truncation
@@ -22,7 +23,7 @@ from services.gateway.http.parameters import JSON_INT_MAX, Count, Cursor, Reques
 _MAX_NESTING = 16
 
 ProjectId = Annotated[int, Field(ge=0, le=JSON_INT_MAX, description="Groups runs; created on first use")]
-Rollouts = Annotated[int | None, Field(ge=1, le=100, description="Repetitions of each sample")]
+Rollouts = Annotated[int | None, Field(ge=1, le=MAX_ROLLOUTS, description="Repetitions of each sample")]
 PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
 ]
