@@ -61,6 +61,8 @@ class ResultsSettings(BaseSettings):
     """A read that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
     """A query of a reader that takes longer is cancelled and refused likewise."""
+    close_seconds: float = Field(default=3600.0, gt=0)
+    """Figures of a closed run that take longer are left out, and its summary shows that."""
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""
     patience_seconds: PatienceSeconds = DEFAULT_PATIENCE_SECONDS

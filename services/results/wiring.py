@@ -70,6 +70,7 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         opened.push_async_callback(server.stop, 0)
         loops = BackgroundLoops(loops=topics.loops())
         opened.push_async_callback(loops.cancel)
+        opened.push_async_callback(topics.close_run.stop)
         yield RunningResults(
             grpc_server=server, topics=topics, loops=loops, drain_seconds=settings.drain_seconds
         )

@@ -31,7 +31,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("run_records", "run_tasks", "run_environments"), "runs"),
         **dict.fromkeys(("task_counts", "shard_counts"), "runs"),
         **dict.fromkeys(("outcomes", "current_outcomes", "run_gpu_seconds"), "outcomes"),
-        "run_summaries": "summaries",
+        **dict.fromkeys(("run_summaries", "close_claims"), "summaries"),
         "run_comparisons": "comparison",
         **dict.fromkeys(("closed_runs", "closed_run_claims", "history_entries"), "leaderboard"),
         **dict.fromkeys(("leaderboard_entries", "task_baselines"), "leaderboard"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from services.common.threads.cancellable_threads import check_cancelled
 from services.results.statistics.columns import Array, Numbers, PairColumns, Values
 
 # A standard error from this many draws is itself within some 2 % (1 / √(2 · draws)).
@@ -60,6 +61,7 @@ def _draws(units: int, rows: int) -> Iterator[Numbers]:
     generator = np.random.default_rng(SEED)
     at_a_time = max(1, CELLS_AT_A_TIME // rows)
     for start in range(0, RESAMPLES, at_a_time):
+        check_cancelled()
         count = min(at_a_time, RESAMPLES - start)
         positions = generator.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
         yield np.bincount(positions.ravel(), minlength=count * units).reshape(count, units).astype(np.int64)
@@ -112,7 +114,9 @@ def _standard_lookup(values: Values, _: Array | None) -> Lookup:
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    return (slice(start, min(start + BLOCK_ROWS, count)) for start in range(0, count, BLOCK_ROWS))
+    for start in range(0, count, BLOCK_ROWS):
+        check_cancelled()
+        yield slice(start, min(start + BLOCK_ROWS, count))
 
 
 def pearson(x: Array, y: Array, weights: Array) -> Array:

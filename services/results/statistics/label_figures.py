@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from services.common.threads.cancellable_threads import check_cancelled
 from services.results.statistics.columns import Array, Numbers, PairColumns
 
 # As for correlations: the standard error is within some 2 %, and the same each time.
@@ -106,7 +107,12 @@ def resampled(measure: Measure, units: ResamplingUnits) -> Array:
         generator.multinomial(units.count, shares, size=min(at_a_time, RESAMPLES - start))
         for start in range(0, RESAMPLES, at_a_time)
     )
-    return np.concatenate([measure(_tables(units, sizes)) for sizes in draws])
+
+    def of_draw(sizes: Numbers) -> Array:
+        check_cancelled()
+        return measure(_tables(units, sizes))
+
+    return np.concatenate([of_draw(sizes) for sizes in draws])
 
 
 def left_out(measure: Measure, units: ResamplingUnits) -> Array:

@@ -1,25 +1,35 @@
 """Closes an epoch of a run: freezes it, computes and stores its summary. Later outcomes change nothing."""
 
 import asyncio
-from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
+from services.common.structured_logs import get_logger
 from services.results.metrics import CLOSE_SECONDS
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
-from services.results.summaries.ports import SummaryStore
+from services.results.summaries.errors import RunNotSummedUp
+from services.results.summaries.ports import CloseClaim, CloseClaimStore, SummaryStore
 from services.results.summaries.run_summary import RunSummary
-from services.results.summaries.summarize_run import SummarizeRun, SummaryWork
+from services.results.summaries.summarize_run import SummarizeRun
+from services.results.summaries.summary_work import SummaryWork
 
 # Small runs are closed within one call; for others the leader shows the share and calls again.
 ANSWER_SECONDS = 3.0
-# An outage passes within two; what fails a third time is one query that never ends.
+# An outage passes within two; what fails a third time is one query that never ends, or ends its process.
 TRIES = 3
-# Runs whose close failed and was not asked for again, such as deleted ones: the oldest are forgotten.
-MAX_REMEMBERED_FAILURES = 256
+# Without figures there is little that can fail: a run that is tried more often is not summed up at all.
+MAX_TRIES = 6
+# So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
+CLAIM_SECONDS = 6.0
+RENEWALS = 3
+DEFAULT_SECONDS = 3600.0
+
+log = get_logger()
 
 _Epoch = tuple[str, int]
 
@@ -40,23 +50,22 @@ class _Computing:
 
 @dataclass(frozen=True, slots=True)
 class CloseRun:
-    """`computing`: summaries under way or failed, by run and epoch.
-
-    `failures`: how often a store did not answer.
-    """
+    """`computing`: summaries that this replica computes. `limit_seconds`: how long one may take."""
 
     records: RunRecordStore
     summaries: SummaryStore
+    claims: CloseClaimStore
     summarize_run: SummarizeRun
+    limit_seconds: float = DEFAULT_SECONDS
     computing: dict[_Epoch, _Computing] = field(default_factory=dict)
-    failures: Counter[_Epoch] = field(default_factory=Counter)
 
     async def close(self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool) -> Closing:
         """Returns the summary, or how far it is; a repeated call returns that of the first.
 
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed,
-        which continues without a caller. A state that differs from the stored one replaces it, also in
-        leaderboards and histories.
+        which continues without a caller, at one replica. A state that differs from the stored one replaces
+        it, also in leaderboards and histories; where it is that of a cancelled run, figures that are still
+        computed are given up. Raises RunNotSummedUp in the end.
         """
         record = await self.records.get(run_id)
         if allow_partial and epoch > record.epoch:
@@ -66,62 +75,114 @@ class CloseRun:
         is_other_state = record.is_frozen and state not in (None, record.state)
         kept = await self.summaries.find(run_id, epoch)
         if kept is None:
+            if is_other_state and state is RunState.CANCELLED:
+                await self._withdraw((run_id, epoch))
             if not record.is_frozen or is_other_state:
                 # Waits for batches under way, which hold a share lock on the record.
                 await self.records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
             closing = await self._computed(record)
         else:
-            self._forget((run_id, epoch))
             closing = Closing(kept)
         if closing.summary is not None and is_other_state and state is not None:
             # Also of a summary that was stored while this call waited for the record.
             await self.summaries.change_state(record.plan, closing.summary, state)
         return closing
 
+    async def stop(self) -> None:
+        """Ends what is computed, as if it had not been begun: another replica need not wait for it."""
+        stopped = dict(self.computing)
+        for computing in stopped.values():
+            computing.task.cancel()
+        if stopped:
+            await asyncio.wait([computing.task for computing in stopped.values()], timeout=ANSWER_SECONDS)
+        for key in stopped:
+            with suppress(DependencyUnavailable, TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self.claims.release(*key, counts=False)
+
+    async def _withdraw(self, key: _Epoch) -> None:
+        await self.claims.withdraw(*key)
+        computing = self.computing.get(key)
+        if computing is not None:
+            # Another replica ends its computation when it renews its claim.
+            computing.task.cancel()
+            await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
+
     async def _computed(self, record: RunRecord) -> Closing:
-        """Waits a moment for the figures. What a store never answers is left out of the last try."""
+        """Waits a moment for the figures, which are computed here, or by the replica that claimed them."""
         key = (record.plan.run_id, record.epoch)
-        computing = self.computing.get(key) or self._start(record)
+        computing = self.computing.get(key)
+        if computing is None:
+            claim = await self.claims.claim(*key, CLAIM_SECONDS)
+            if claim is None:
+                return Closing(None, await self.claims.share(*key))
+            computing = self._start(record, claim)
         # `wait` leaves the task running: the next call finds it.
         await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
-        if not computing.task.done():
+        if not computing.task.done() or computing.task.cancelled():
             return Closing(None, computing.work.share)
-        self.computing.pop(key, None)
-        try:
-            summary = await computing.task
-        except DependencyUnavailable:
-            self.failures[key] += 1
-            raise
-        self._forget(key)
-        return Closing(summary)
+        return Closing(computing.task.result())
 
-    def _forget(self, key: _Epoch) -> None:
-        self.computing.pop(key, None)
-        self.failures.pop(key, None)
-
-    def _start(self, record: RunRecord) -> _Computing:
+    def _start(self, record: RunRecord, claim: CloseClaim) -> _Computing:
         key = (record.plan.run_id, record.epoch)
-        work = SummaryWork(is_last_try=self.failures[key] >= TRIES - 1)
+        work = SummaryWork(is_last_try=claim.tries >= TRIES, limit_seconds=self.limit_seconds)
+        if claim.is_withdrawn:
+            work.skip("Figures were not computed: the run was cancelled while it was summed up.")
+        elif claim.tries > TRIES:
+            work.skip(f"Figures were not computed: {TRIES} tries failed; the log of results has the details.")
+        task = asyncio.create_task(self._compute(record, claim, work), name=f"close {key[0]}")
+        self.computing[key] = _Computing(work, task)
+        task.add_done_callback(lambda _: self._forget(key, task))
+        return self.computing[key]
 
-        async def summed_up() -> RunSummary:
-            with CLOSE_SECONDS.time():
-                summary = await self.summarize_run.summarize(record, work)
-                return await self.summaries.keep(record.plan, summary)
+    async def _compute(self, record: RunRecord, claim: CloseClaim, work: SummaryWork) -> RunSummary:
+        """Cancelled where the claim is taken away. A failure counts as a try."""
+        key = (record.plan.run_id, record.epoch)
+        try:
+            async with self._renewed(key, work):
+                kept = await self._summed_up(record, claim, work)
+        except Exception as error:
+            log.warning("run not summed up", run_id=key[0], tries=claim.tries, error=repr(error))
+            with suppress(DependencyUnavailable):
+                await self.claims.release(*key, counts=True)
+            raise
+        with suppress(DependencyUnavailable):
+            await self.claims.drop(*key)
+        return kept
 
-        computing = _Computing(work, asyncio.create_task(summed_up(), name=f"close {key[0]}"))
-        self.computing[key] = computing
-        computing.task.add_done_callback(self._forget_ended)
-        return computing
+    async def _summed_up(self, record: RunRecord, claim: CloseClaim, work: SummaryWork) -> RunSummary:
+        if claim.tries > MAX_TRIES:
+            raise RunNotSummedUp(run_id=record.plan.run_id, tries=claim.tries - 1)
+        with CLOSE_SECONDS.time():
+            summary = await self.summarize_run.summarize(record, work)
+            return await self.summaries.keep(record.plan, summary)
 
-    def _forget_ended(self, _: asyncio.Task[RunSummary]) -> None:
-        """The next call finds a summary in the store. A failure waits here for it, among the latest."""
-        ended = {key: computing.task for key, computing in self.computing.items() if computing.task.done()}
-        failed = [key for key, task in ended.items() if _has_failed(task)]
-        for key in (ended.keys() - set(failed)) | set(failed[:-MAX_REMEMBERED_FAILURES]):
-            self._forget(key)
-        for key in list(self.failures)[:-MAX_REMEMBERED_FAILURES]:
-            del self.failures[key]
+    @asynccontextmanager
+    async def _renewed(self, key: _Epoch, work: SummaryWork) -> AsyncIterator[None]:
+        computing = asyncio.current_task()
 
+        async def renew() -> None:
+            is_held = True
+            while is_held:
+                await asyncio.sleep(CLAIM_SECONDS / RENEWALS)
+                # While Postgres is away no other replica can take it.
+                with suppress(DependencyUnavailable):
+                    is_held = await self.claims.renew(*key, work.share, CLAIM_SECONDS)
+            log.info("close was taken away", run_id=key[0])
+            if computing is not None:
+                computing.cancel()
 
-def _has_failed(task: asyncio.Task[RunSummary]) -> bool:
-    return task.cancelled() or task.exception() is not None
+        renewing = asyncio.create_task(renew(), name=f"renew claim of close {key[0]}")
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    def _forget(self, key: _Epoch, task: asyncio.Task[RunSummary]) -> None:
+        """The next call finds the summary, or the tries, in the store."""
+        if not task.cancelled():
+            # A failure for which no call waited was logged.
+            task.exception()
+        if key in self.computing and self.computing[key].task is task:
+            del self.computing[key]

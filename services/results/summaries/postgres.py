@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
+from services.results.summaries.ports import CloseClaim
 from services.results.summaries.run_summary import RunSummary
 
 AddClosedRun = Callable[[PostgresTransaction, RunPlan, RunSummary], Awaitable[None]]
@@ -57,3 +58,33 @@ class PostgresSummaries:
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         row = await self.session.fetchrow("read_summary", run_id, epoch)
         return None if row is None else SUMMARY.validate_json(row["summary"])
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresCloseClaims:
+    """`holder`: the UUID of this replica."""
+
+    session: PostgresSession
+    holder: str
+
+    async def claim(self, run_id: str, epoch: int, seconds: float) -> CloseClaim | None:
+        row = await self.session.fetchrow("claim_close", run_id, epoch, self.holder, seconds)
+        return None if row is None else CloseClaim(row["tries"], row["is_withdrawn"])
+
+    async def share(self, run_id: str, epoch: int) -> float:
+        share: float | None = await self.session.fetchval("read_close_share", run_id, epoch)
+        # Without a claim it was stored just now: the next call finds the summary.
+        return 1.0 if share is None else share
+
+    async def renew(self, run_id: str, epoch: int, share: float, seconds: float) -> bool:
+        arguments = (run_id, epoch, self.holder, share, seconds)
+        return await self.session.fetchrow("renew_close_claim", *arguments) is not None
+
+    async def withdraw(self, run_id: str, epoch: int) -> None:
+        await self.session.execute("withdraw_close", run_id, epoch, self.holder)
+
+    async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
+        await self.session.execute("release_close_claim", run_id, epoch, self.holder, counts)
+
+    async def drop(self, run_id: str, epoch: int) -> None:
+        await self.session.execute("drop_close_claim", run_id, epoch, self.holder)

@@ -1,18 +1,15 @@
 """Computes the figures of a run from the scores of its answers."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
-from uuid import uuid4
 
 import numpy as np
 
 from proctor.values.run import TaskCounts
 from proctor.values.scoring import TaskGroup
 from services.common.clock import Clock
-from services.common.errors import DependencyUnavailable
-from services.common.structured_logs import get_logger
+from services.common.threads.cancellable_threads import CancellableThreads
 from services.results.outcomes.timing_summary import (
     BUCKET_WIDTH,
     MAX_EXACT,
@@ -26,14 +23,14 @@ from services.results.statistics.figure import Figure
 from services.results.summaries.group_figures import TaskFigures, group_summary
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
+from services.results.summaries.summary_work import SummaryWork
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 # Outcomes.
 # Columns take some 20 bytes for each answer and metric: below it several fit beside each other.
 LARGE_RUN = 1_000_000
-
-T = TypeVar("T")
-log = get_logger()
+# One for a large run, and the others for those that need a moment.
+THREADS = 4
 
 
 async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: CompiledScoring) -> int:
@@ -43,38 +40,6 @@ async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: Com
     return await sets.label_count(task.sample_set_id)
 
 
-@dataclass(slots=True)
-class SummaryWork:
-    """How far a summary is, and what could not be computed: the other figures are shown all the same.
-
-    A store that does not answer ends the work, which is tried again. On the last try its part is left out.
-    """
-
-    is_last_try: bool = False
-    total: int = 0
-    read: int = 0
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def share(self) -> float:
-        return min(self.read / self.total, 1.0) if self.total else 0.0
-
-    def note(self, what: str, error: Exception) -> None:
-        if isinstance(error, DependencyUnavailable) and not self.is_last_try:
-            raise error
-        incident = uuid4().hex[:12]
-        log.error("figure not computed", what=what, incident=incident, exc_info=error)
-        why = f"{type(error).__name__} (incident {incident}); the log of results has the details"
-        self.problems.append(f"{what} cannot be computed: {why}.")
-
-    async def tried(self, what: str, found: Awaitable[T], otherwise: T) -> T:
-        try:
-            return await found
-        except Exception as error:  # noqa: BLE001  # named in the summary, or raised again
-            self.note(what, error)
-            return otherwise
-
-
 @dataclass(frozen=True, slots=True)
 class SummarizeRun:
     """Large runs are summed up one after the other, which bounds the memory."""
@@ -82,28 +47,31 @@ class SummarizeRun:
     stores: Stores
     clock: Clock
     large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(THREADS))
 
     async def summarize(self, record: RunRecord, work: SummaryWork | None = None) -> RunSummary:
         """The figures as the rows have them now."""
         work = work or SummaryWork()
-        if record.plan.total <= LARGE_RUN:
+        if record.plan.total <= LARGE_RUN or work.is_skipping:
             return await self._summarize(record, work)
         async with self.large:
             return await self._summarize(record, work)
 
     async def _summarize(self, record: RunRecord, work: SummaryWork) -> RunSummary:
         plan, outcomes = record.plan, self.stores.outcomes
-        work.total = sum(task.sample_count for task in plan.tasks)
+        work.begin(sum(task.sample_count for task in plan.tasks))
         # First: what is recorded after it only makes the figures a little newer.
         [progress] = await self.stores.records.counts([plan], [])
         counts = progress.counts
-        timing = await work.tried("Times of answers", self._timing(plan, counts.recorded), TimingSummary())
+        timing = await work.tried(
+            "Times of answers", lambda: self._timing(plan, counts.recorded), TimingSummary()
+        )
         tasks = [
             await self._task_summary(plan, index, count, work) for index, count in enumerate(counts.tasks)
         ]
         by_task = {task.task: task.figures for task in tasks}
-        reused = await work.tried("Reused answers", outcomes.count_reused(plan.run_id), 0)
-        gpu_seconds = await work.tried("GPU seconds", outcomes.gpu_seconds(plan.run_id), 0.0)
+        reused = await work.tried("Reused answers", lambda: outcomes.count_reused(plan.run_id), 0)
+        gpu_seconds = await work.tried("GPU seconds", lambda: outcomes.gpu_seconds(plan.run_id), 0.0)
         groups = tuple(_group_summary(group, by_task, work) for group in plan.groups)
         return RunSummary(
             run_id=plan.run_id,
@@ -150,7 +118,7 @@ class SummarizeRun:
             answered=count.recorded - count.failed,
             failed=count.failed,
             unparsed=count.unparsed,
-            figures=await work.tried(task.task, self._figures(plan, index, work), undefined),
+            figures=await work.tried(task.task, lambda: self._figures(plan, index, work), undefined),
         )
 
     async def _figures(self, plan: RunPlan, index: int, work: SummaryWork) -> Mapping[str, Figure]:
@@ -171,7 +139,7 @@ class SummarizeRun:
             return columns.figures(has_rollouts=plan.rollouts > 1, clusters=clusters, on_error=note)
 
         # Seconds for a large run: the service goes on recording meanwhile.
-        return await asyncio.to_thread(computed)
+        return await self.threads.run(computed)
 
 
 def _group_summary(group: TaskGroup, by_task: TaskFigures, work: SummaryWork) -> GroupSummary:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from services.common.threads.cancellable_threads import WorkCancelled, check_cancelled
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD, ScoreValue
@@ -190,6 +191,8 @@ class TaskColumns:
         if has_rollouts:
             try:
                 figures |= self._pass_figures(clusters)
+            except WorkCancelled:
+                raise
             except Exception as error:  # noqa: BLE001  # taken by the caller
                 on_error("pass@k", error)
         return figures
@@ -201,8 +204,11 @@ class TaskColumns:
         self._add_pending(math.inf)
         figures = {}
         for column in self._columns:
+            check_cancelled()
             try:
                 figures[column.scored.key] = column.figure(clusters, has_rollouts=has_rollouts)
+            except WorkCancelled:
+                raise
             except Exception as error:  # noqa: BLE001  # taken by the caller
                 on_error(column.scored.key, error)
                 figures[column.scored.key] = Figure()

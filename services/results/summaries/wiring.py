@@ -1,5 +1,7 @@
 """Joins the parts that open, close, delete and summarise the record of a run."""
 
+from uuid import uuid4
+
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.results.outcomes.delete_run_record import DeleteRunRecord
@@ -9,14 +11,28 @@ from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
 from services.results.samples.postgres import PostgresSampleMessages
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
+from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.grpc_api import GrpcRecordApi
 from services.results.summaries.ports import Stores
+from services.results.summaries.postgres import PostgresCloseClaims
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
 
-def make_record_api(session: PostgresSession, stores: Stores, clock: Clock) -> GrpcRecordApi:
+def make_close_run(
+    settings: ResultsSettings, session: PostgresSession, stores: Stores, clock: Clock
+) -> CloseRun:
+    return CloseRun(
+        records=stores.records,
+        summaries=stores.summaries,
+        claims=PostgresCloseClaims(session=session, holder=str(uuid4())),
+        summarize_run=SummarizeRun(stores=stores, clock=clock),
+        limit_seconds=settings.close_seconds,
+    )
+
+
+def make_record_api(session: PostgresSession, stores: Stores, close_run: CloseRun) -> GrpcRecordApi:
     """The API that the scheduler calls."""
     records, outcomes = stores.records, stores.outcomes
     return GrpcRecordApi(
@@ -25,11 +41,7 @@ def make_record_api(session: PostgresSession, stores: Stores, clock: Clock) -> G
         open_run=OpenRun(records=records),
         records=records,
         list_missing=ListMissing(records=records, outcomes=outcomes),
-        close_run=CloseRun(
-            records=records,
-            summaries=stores.summaries,
-            summarize_run=SummarizeRun(stores=stores, clock=clock),
-        ),
+        close_run=close_run,
         reuse_answers=ReuseAnswers(
             records=records, outcomes=outcomes, answers=PostgresReuse(session=session)
         ),

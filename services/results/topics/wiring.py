@@ -50,9 +50,10 @@ from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.summaries import grpc_api as grpc_record_api
+from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries
-from services.results.summaries.wiring import make_record_api, make_show_summary
+from services.results.summaries.wiring import make_close_run, make_record_api, make_show_summary
 
 # Unused sets are kept for hours (`KEEP_UNUSED`): minutes more do not matter.
 SWEEP_SECONDS = 300.0
@@ -91,6 +92,7 @@ class Topics:
     add_baselines: AddBaselines
     compare_peers: ComparePeers
     compare_pending: ComparePending
+    close_run: CloseRun
 
     def loops(self) -> Mapping[str, Coroutine[None, None, None]]:
         return {
@@ -119,8 +121,9 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)
     compare_pending = make_compare_pending(work, store_comparison, clock)
+    close_run = make_close_run(settings, work, stores, clock)
     apis = {
-        grpc_record_api.SERVICE_NAME: make_record_api(work, stores, clock).register,
+        grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run).register,
         **_read_apis(sessions.reads, processes, compare_pending, clock),
     }
     return Topics(
@@ -135,6 +138,7 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
         add_baselines=make_add_baselines(work, stores, calls=processes.calls, scorer=processes.scorer),
         compare_peers=make_compare_peers(work, stores, store_comparison),
         compare_pending=compare_pending,
+        close_run=close_run,
     )
 
 

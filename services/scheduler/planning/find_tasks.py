@@ -6,9 +6,9 @@ from functools import partial
 from itertools import islice
 
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
+from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_task import MAX_SAMPLE_BYTES, RenderedTask, open_task
 from services.scheduler.suites.rendering.sample import RenderedSample

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
+from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
@@ -23,7 +24,6 @@ from services.scheduler.planning.shard import (
 )
 from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
-from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import SuiteError
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.ports import WorkerRegistry

@@ -6,8 +6,8 @@ from proctor.values.run import Principal
 from services.common.checked_fields import checked_text, refuse
 from services.common.clock import Clock
 from services.common.requests.request_fields import check_owner, hidden_problem, user_problem
+from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.changes.user_change import Author
-from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore

@@ -148,7 +148,3 @@ class ShowingTooLong(DomainError):
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"
-
-
-class WorkCancelled(Exception):
-    """The work of this thread was cancelled."""

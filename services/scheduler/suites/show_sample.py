@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import InvalidParameter
-from services.scheduler.suites.cancellable_threads import CancellableThreads
+from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_task import open_task

@@ -1,5 +1,6 @@
 """The stores of results in Postgres, and use cases over whichever stores a test has."""
 
+import asyncio
 from dataclasses import dataclass
 
 from proctor.values.run import RunState
@@ -12,13 +13,15 @@ from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.ports import AnswerScorer
-from services.results.summaries.close_run import CloseRun
-from services.results.summaries.ports import Stores
-from services.results.summaries.postgres import PostgresSummaries
+from services.results.summaries.close_run import DEFAULT_SECONDS, CloseRun
+from services.results.summaries.ports import CloseClaimStore, Stores
+from services.results.summaries.postgres import PostgresCloseClaims, PostgresSummaries
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.results.inline_scorer import InlineScorer
+from tests.fakes.results.memory_close_claims import MemoryCloseClaims
+from tests.fakes.results.recorded_run import new_id
 
 
 def postgres_stores(session: PostgresSession) -> Stores:
@@ -55,14 +58,34 @@ class ClosingUntilDone:
         while summary is None:
             closing = await self.close_run.close(run_id, epoch, state, allow_partial=allow_partial)
             summary = closing.summary
+            # Another replica may be at work.
+            await asyncio.sleep(0)
         return summary
 
 
-def close_run_of(stores: Stores, clock: Clock | None = None) -> ClosingUntilDone:
-    summarize_run = SummarizeRun(stores=stores, clock=clock or SystemClock())
+def close_run_of(
+    stores: Stores,
+    clock: Clock | None = None,
+    *,
+    claims: CloseClaimStore | None = None,
+    limit_seconds: float = DEFAULT_SECONDS,
+) -> ClosingUntilDone:
+    """One replica, as a process of the service is."""
     return ClosingUntilDone(
-        CloseRun(records=stores.records, summaries=stores.summaries, summarize_run=summarize_run)
+        CloseRun(
+            records=stores.records,
+            summaries=stores.summaries,
+            claims=claims or _close_claims_of(stores),
+            summarize_run=SummarizeRun(stores=stores, clock=clock or SystemClock()),
+            limit_seconds=limit_seconds,
+        )
     )
+
+
+def _close_claims_of(stores: Stores) -> CloseClaimStore:
+    if isinstance(stores.summaries, PostgresSummaries):
+        return PostgresCloseClaims(session=stores.summaries.session, holder=new_id())
+    return MemoryCloseClaims()
 
 
 def show_summary_of(stores: Stores, clock: Clock | None = None) -> ShowSummary:

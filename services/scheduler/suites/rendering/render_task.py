@@ -8,7 +8,7 @@ from random import Random
 
 from proctor.values.code import CodeCheck
 from proctor.values.sample import Prompt
-from services.scheduler.suites.cancellable_threads import check_cancelled
+from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from services.scheduler.suites.rendering.question import QuestionWriter
 from services.scheduler.suites.rendering.sample import (

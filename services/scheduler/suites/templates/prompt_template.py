@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import regex
 from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
 
-from services.scheduler.suites.cancellable_threads import check_cancelled
+from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.templates.budget import BUDGET, Budget
 from services.scheduler.suites.templates.errors import (

@@ -1,30 +1,19 @@
 """Closing and summing up: frozen first, computed once, the same when repeated."""
 
-import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, TaskGroup
-from services.common.errors import DependencyUnavailable
-from services.results.outcomes.timing_summary import TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
-from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import StoredSample
-from services.results.statistics.columns import ScoreChunk
 from services.results.statistics.figure import Columns, Figure, figure_of
-from services.results.summaries import close_run, summarize_run, task_columns
-from services.results.summaries.close_run import TRIES
-from services.results.summaries.ports import Stores
+from services.results.summaries import summarize_run, task_columns
 from services.results.summaries.show_summary import MIN_KEPT_SECONDS
-from tests.fakes.results.memory_results import MemoryOutcomes, MemoryProgress, MemoryRows, memory_stores
+from tests.fakes.results.close_recorder import NOON, Recorder, samples
 from tests.fakes.results.recorded_run import (
-    CHOICE_RECIPE,
     TEXT_RECIPE,
     answered,
     batch,
@@ -35,52 +24,6 @@ from tests.fakes.results.recorded_run import (
     plan_of,
     scored,
 )
-from tests.fakes.results.stores import close_run_of, record_outcomes_of, show_summary_of
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now(self) -> datetime:
-        return NOON
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-
-class Recorder:
-    def __init__(self) -> None:
-        self.rows = MemoryRows()
-        self.stores: Stores = memory_stores(self.rows)
-        self.clock = HandClock()
-        self.record = record_outcomes_of(self.stores, MemoryProgress()).record
-        self.summarize = show_summary_of(self.stores, self.clock).show
-        self.close = close_run_of(self.stores, self.clock).close
-
-    async def open(
-        self,
-        samples: list[StoredSample],
-        rollouts: int = 1,
-        metrics: tuple[MetricUse, ...] = CHOICE_RECIPE.metrics,
-        *,
-        groups: bool = False,
-    ) -> RunPlan:
-        set_id = new_id()
-        await self.stores.sample_sets.stage(set_id, samples)
-        await self.stores.sample_sets.commit(set_id, len(samples))
-        plan = plan_of([len(samples)], [set_id], rollouts=rollouts)
-        tasks = [replace(task, scoring=replace(CHOICE_RECIPE, metrics=metrics)) for task in plan.tasks]
-        suite = (TaskGroup("toy", tuple(task.task for task in tasks)),) if groups else ()
-        return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=suite), 1)).plan
-
-
-def samples(count: int) -> list[StoredSample]:
-    return [choice_sample(position) for position in range(count)]
 
 
 async def test_a_run_stopped_before_its_new_epoch_was_opened_is_closed_in_it() -> None:
@@ -254,63 +197,6 @@ async def test_a_group_that_cannot_be_summed_up_is_named_and_closes_the_run(
     assert summary.problems[0].startswith("Figures of toy cannot be computed: ZeroDivisionError")
 
 
-class AwayOutcomes(MemoryOutcomes):
-    """Its times are never there."""
-
-    async def timing(self, run_id: str) -> TimingSummary:  # noqa: ARG002  # the port's
-        raise DependencyUnavailable(dependency="Postgres")
-
-
-async def test_what_a_store_never_answers_is_left_out_in_the_end() -> None:
-    recorder = Recorder()
-    plan = await recorder.open(samples(2))
-    await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
-    close = close_run_of(replace(recorder.stores, outcomes=AwayOutcomes(recorder.rows)), recorder.clock).close
-    for _ in range(TRIES - 1):
-        with pytest.raises(DependencyUnavailable):
-            await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
-    summary = await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
-    assert summary.tasks[0].figures["acc"].n == 2
-    assert [problem.partition(" (")[0] for problem in summary.problems] == [
-        "Times of answers cannot be computed: DependencyUnavailable"
-    ]
-
-
-class SlowOutcomes(MemoryOutcomes):
-    """Its scores come when the test says so."""
-
-    def __init__(self, rows: MemoryRows) -> None:
-        super().__init__(rows)
-        self.may_go_on = asyncio.Event()
-
-    async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
-        async for chunk in super().scores(run_id, window, metrics):
-            yield chunk
-            await self.may_go_on.wait()
-
-
-async def test_a_close_that_takes_long_says_how_far_it_is_and_is_computed_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.01)
-    recorder = Recorder()
-    plan = await recorder.open(samples(4))
-    await recorder.record([batch(plan.run_id, [answered(at) for at in range(4)])])
-    outcomes = SlowOutcomes(recorder.rows)
-    closing = close_run_of(replace(recorder.stores, outcomes=outcomes), recorder.clock)
-    for _ in range(3):
-        far = await closing.close_run.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
-        assert (far.summary, far.share) == (None, 0.25)
-    # The state of a cancel meanwhile counts.
-    assert (
-        await closing.close_run.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
-    ).share == 0.25
-    outcomes.may_go_on.set()
-    summary = await closing.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
-    assert summary.tasks[0].figures["acc"].n == 4
-    assert (await recorder.stores.records.get(plan.run_id)).state is RunState.CANCELLED
-
-
 async def test_a_cancel_that_comes_after_the_close_replaces_its_state() -> None:
     recorder = Recorder()
     plan = await recorder.open(samples(2))
@@ -340,36 +226,3 @@ async def test_a_suite_whose_graded_scores_are_all_the_same_is_closed_with_its_f
     figure, suite = summary.tasks[0].figures["squad_f1"], summary.groups[0].figures["squad_f1"]
     assert (figure.mean, figure.stderr, figure.ci_low) == (score, 0.0, None)
     assert (suite.n, suite.ci_low, summary.problems) == (40, None, ())
-
-
-async def test_a_close_that_nobody_asks_for_again_leaves_nothing_in_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.01)
-    recorder = Recorder()
-    plan = await recorder.open(samples(4))
-    await recorder.record([batch(plan.run_id, [answered(at) for at in range(4)])])
-    outcomes = SlowOutcomes(recorder.rows)
-    closing = close_run_of(replace(recorder.stores, outcomes=outcomes), recorder.clock).close_run
-    await closing.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
-    [computing] = closing.computing.values()
-    outcomes.may_go_on.set()
-    await asyncio.wait((computing.task,))
-    await asyncio.sleep(0)
-    assert (closing.computing, closing.failures) == ({}, {})
-    assert (await recorder.stores.summaries.find(plan.run_id, 1)) is not None
-
-
-async def test_closes_that_failed_and_are_not_asked_for_again_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(close_run, "MAX_REMEMBERED_FAILURES", 2)
-    recorder = Recorder()
-    away = AwayOutcomes(recorder.rows)
-    closing = close_run_of(replace(recorder.stores, outcomes=away), recorder.clock).close_run
-    plans = [await recorder.open(samples(2)) for _ in range(5)]
-    for plan in plans:
-        with pytest.raises(DependencyUnavailable):
-            await closing.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
-    assert len(closing.failures) <= 3
-    assert (plans[-1].run_id, 1) in closing.failures

@@ -8,9 +8,9 @@ from threading import Event
 
 import pytest
 
+from services.common.threads.cancellable_threads import CancellableThreads, WorkCancelled
 from services.scheduler.suites.add_suite import CheckSuite
-from services.scheduler.suites.cancellable_threads import CancellableThreads
-from services.scheduler.suites.errors import ShowingTooLong, WorkCancelled
+from services.scheduler.suites.errors import ShowingTooLong
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template

@@ -1,4 +1,4 @@
-"""Threads for work on suites and rows. Python cannot stop a thread, so the work checks for cancellation."""
+"""Threads for work that takes long. Python cannot stop a thread, so the work checks for cancellation."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,16 +8,18 @@ from functools import partial
 from threading import Event
 from typing import ParamSpec, TypeVar
 
-from services.scheduler.suites.errors import WorkCancelled
-
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 _STOP: ContextVar[Event] = ContextVar("set when the work of this thread is cancelled")
 
 
+class WorkCancelled(Exception):
+    """The work of this thread was cancelled."""
+
+
 def check_cancelled() -> None:
-    """Raises `WorkCancelled`. Called before each row and template; has no effect in other threads."""
+    """Raises `WorkCancelled`. Called between the parts of long work; has no effect in other threads."""
     stop = _STOP.get(None)
     if stop is not None and stop.is_set():
         raise WorkCancelled
@@ -32,7 +34,7 @@ class CancellableThreads:
     def __init__(self, count: int, limit_seconds: float | None = None) -> None:
         self.limit_seconds = limit_seconds
         self._slots = asyncio.Semaphore(count)
-        self._executor = ThreadPoolExecutor(count, thread_name_prefix="suites")
+        self._executor = ThreadPoolExecutor(count, thread_name_prefix="cancellable")
 
     async def run(self, work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
         """Raises `TimeoutError` after the limit; then, and if cancelled, the work ends at its next check."""

@@ -1,0 +1,79 @@
+"""How far a summary is, how long it may take, and what could not be computed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import uuid4
+
+from services.common.errors import DependencyUnavailable
+from services.common.structured_logs import get_logger
+from services.common.threads.cancellable_threads import WorkCancelled
+
+T = TypeVar("T")
+log = get_logger()
+
+
+@dataclass(slots=True)
+class SummaryWork:
+    """What cannot be computed is named, and the other figures are shown all the same.
+
+    A store that does not answer ends the work, which is tried again. On the last try its part is left out.
+    What is not computed after `limit_seconds` is left out, with all that comes behind it.
+    """
+
+    is_last_try: bool = False
+    limit_seconds: float | None = None
+    total: int = 0
+    read: int = 0
+    problems: list[str] = field(default_factory=list)
+    is_skipping: bool = False
+    _deadline: float | None = None
+
+    @property
+    def share(self) -> float:
+        return min(self.read / self.total, 1.0) if self.total else 0.0
+
+    def begin(self, total: int) -> None:
+        """The time counts from now on."""
+        self.total = total
+        if self.limit_seconds is not None:
+            self._deadline = asyncio.get_running_loop().time() + self.limit_seconds
+
+    def skip(self, problem: str) -> None:
+        """Computes nothing more, for this reason."""
+        self.is_skipping = True
+        self.problems.append(problem)
+
+    def note(self, what: str, error: Exception) -> None:
+        """Names what cannot be computed. Raises what may pass if it is tried again, or is no failure."""
+        if isinstance(error, WorkCancelled) or (
+            isinstance(error, DependencyUnavailable) and not self.is_last_try
+        ):
+            raise error
+        incident = uuid4().hex[:12]
+        log.error("figure not computed", what=what, incident=incident, exc_info=error)
+        why = f"{type(error).__name__} (incident {incident}); the log of results has the details"
+        self.problems.append(f"{what} cannot be computed: {why}.")
+
+    async def tried(self, what: str, find: Callable[[], Awaitable[T]], otherwise: T) -> T:
+        """What is found in time, or the other where it is not."""
+        if self.is_skipping:
+            return otherwise
+        time = asyncio.timeout_at(self._deadline)
+        try:
+            async with time:
+                return await find()
+        except Exception as error:  # noqa: BLE001  # named in the summary, or raised again
+            if time.expired():
+                self._note_late(what)
+            else:
+                self.note(what, error)
+            return otherwise
+
+    def _note_late(self, what: str) -> None:
+        log.error("figures took too long", what=what, seconds=self.limit_seconds)
+        self.skip(
+            f"{what} and what comes after cannot be computed: summing up took longer than"
+            f" {self.limit_seconds:g} s (PROCTOR_RESULTS_CLOSE_SECONDS)."
+        )

@@ -1,0 +1,155 @@
+"""Two replicas of results on one Postgres: one closes a run, the other answers how far that is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from proctor.values.run import RunState
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
+from services.results.outcomes.postgres import PostgresOutcomes
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.run_plan import RunPlan
+from services.results.statistics.columns import ScoreChunk
+from services.results.statistics.figure import Figure
+from services.results.summaries import close_run
+from services.results.summaries.close_run import TRIES, CloseRun
+from services.results.summaries.ports import CloseClaim
+from services.results.summaries.postgres import PostgresCloseClaims
+from tests.fakes.eventually import eventually
+from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
+from tests.fakes.results.stores import close_run_of, postgres_stores
+from tests.harness.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[PostgresSession]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            yield PostgresSession(pool, QUERIES)
+
+
+@pytest.fixture(autouse=True)
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(close_run, "CLAIM_SECONDS", 1.0)
+    monkeypatch.setattr(close_run, "RENEWALS", 20)
+
+
+class HeldOutcomes(PostgresOutcomes):
+    """Its scores come when the test lets them; it counts who asks."""
+
+    asked = 0
+    may_go_on: asyncio.Event
+
+    async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
+        HeldOutcomes.asked += 1
+        async for chunk in super().scores(run_id, window, metrics):
+            yield chunk
+            await HeldOutcomes.may_go_on.wait()
+
+
+async def recorded(session: PostgresSession) -> RunPlan:
+    stores, set_id = postgres_stores(session), new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(4)])
+    await stores.sample_sets.commit(set_id, 4)
+    plan = plan_of([4], [set_id])
+    await stores.records.open(plan, 1)
+    await stores.outcomes.record([scored(plan.run_id, answered(at)) for at in range(4)])
+    return plan
+
+
+def replica(session: PostgresSession) -> CloseRun:
+    HeldOutcomes.asked, HeldOutcomes.may_go_on = 0, asyncio.Event()
+    stores = replace(postgres_stores(session), outcomes=HeldOutcomes(session))
+    return close_run_of(stores).close_run
+
+
+async def test_two_replicas_compute_a_close_once_and_answer_the_same_progress(
+    session: PostgresSession,
+) -> None:
+    plan, replicas = await recorded(session), [replica(session) for _ in range(2)]
+
+    async def shares() -> list[float]:
+        closings = [
+            await one.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False) for one in replicas
+        ]
+        assert [closing.summary for closing in closings] == [None, None]
+        return [closing.share for closing in closings]
+
+    async def are_same() -> bool:
+        return await shares() == [0.25, 0.25] or await shares() == [1.0, 1.0]
+
+    await eventually(are_same, "both answer how far the one is that computes")
+    assert (HeldOutcomes.asked, [len(one.computing) for one in replicas]) == (1, [1, 0])
+    HeldOutcomes.may_go_on.set()
+
+    async def is_closed() -> bool:
+        closing = await replicas[1].close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+        return closing.summary is not None
+
+    await eventually(is_closed, "the other answers the summary")
+    assert HeldOutcomes.asked == 1
+    assert await session.fetchval("read_close_share", plan.run_id, 1) is None
+
+
+async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSession) -> None:
+    plan, (first, second) = await recorded(session), [replica(session) for _ in range(2)]
+    await first.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    [computing] = first.computing.values()
+
+    async def is_closed() -> bool:
+        closing = await second.close(plan.run_id, 1, RunState.CANCELLED, allow_partial=True)
+        return closing.summary is not None
+
+    await eventually(is_closed, "the other closes it as cancelled")
+    await eventually(computing.task.cancelled, "the first ends its figures")
+    summary = await postgres_stores(session).summaries.find(plan.run_id, 1)
+    assert summary is not None
+    assert summary.problems == ("Figures were not computed: the run was cancelled while it was summed up.",)
+    assert (summary.answered, summary.tasks[0].figures["acc"]) == (4, Figure())
+    assert (await postgres_stores(session).records.get(plan.run_id)).state is RunState.CANCELLED
+    assert first.computing == {}
+
+
+async def claimed(claims: PostgresCloseClaims, plan: RunPlan) -> CloseClaim:
+    """The claim of a replica, which waits for the end of the claim before it."""
+    found: list[CloseClaim] = []
+
+    async def is_claimed() -> bool:
+        claim = await claims.claim(plan.run_id, 1, 0.3)
+        found.extend([claim] if claim else [])
+        return claim is not None
+
+    await eventually(is_claimed, "no other claims it")
+    return found[0]
+
+
+async def test_the_claim_of_a_killed_replica_ends_and_its_tries_are_counted(session: PostgresSession) -> None:
+    plan = await recorded(session)
+    for tries in range(1, TRIES + 1):
+        # Claims, and is killed.
+        claims = PostgresCloseClaims(session=session, holder=new_id())
+        assert await claimed(claims, plan) == CloseClaim(tries)
+    summary = await close_run_of(postgres_stores(session)).close(
+        plan.run_id, 1, RunState.COMPLETED, allow_partial=False
+    )
+    assert summary.problems == (
+        f"Figures were not computed: {TRIES} tries failed; the log of results has the details.",
+    )
+
+
+async def test_a_replica_that_stops_leaves_its_close_to_others(session: PostgresSession) -> None:
+    plan, stopped = await recorded(session), replica(session)
+    await stopped.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    await stopped.stop()
+    assert stopped.computing == {}
+    claim = await PostgresCloseClaims(session=session, holder=new_id()).claim(plan.run_id, 1, 1)
+    assert claim is not None
+    assert (claim.tries, claim.is_withdrawn) == (1, False)
