@@ -14,9 +14,9 @@ from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
 from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
+from services.common.requests.read_session import ReadLimits, ReadSession
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.bounded_calls import BoundedCalls
-from services.results.reads.postgres import ReadLimits, ReadSession
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.topics.wiring import CONSUMING, Processes, Sessions, Topics, make_topics
@@ -97,5 +97,5 @@ async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Session
     return Sessions(
         recording=PostgresSession(pool=recording, queries=QUERIES, patience_seconds=patience),
         work=PostgresSession(pool=work, queries=QUERIES, patience_seconds=patience),
-        reads=ReadSession(pool=reads, limits=limits, patience_seconds=patience),
+        reads=ReadSession(pool=reads, queries=QUERIES, limits=limits, patience_seconds=patience),
     )

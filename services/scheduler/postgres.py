@@ -17,9 +17,10 @@ QUERIES = load_queries(*sorted(ROOT.rglob("queries.sql")))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """`results` is the channel to the service results; `clock` is that of Postgres."""
+    """`reads` is for lists; `results` is the channel to the service results; `clock` is that of Postgres."""
 
     postgres: PostgresSession
+    reads: PostgresSession
     jetstream: JetStream
     results: grpc.aio.Channel
     clock: Clock

@@ -158,6 +158,12 @@ class SchedulerSettings(BaseSettings):
     list_models_wait_seconds: float = Field(default=2.0, gt=0)
     """Time that a list of models waits for the answer of a pool."""
     postgres_connections: int = Field(default=8, ge=2)
-    """Most connections to Postgres."""
+    """Most connections to Postgres for everything but lists and searches."""
+    read_connections: int = Field(default=4, ge=1)
+    """Most connections to Postgres for lists and searches, which is so many queries at a time."""
+    read_wait_seconds: float = Field(default=5.0, gt=0)
+    """A list or search that has waited this long for its turn is refused (503 with `Retry-After`)."""
+    read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
+    """A query of a list or search that takes longer is cancelled and refused likewise."""
     drain_seconds: float = Field(default=5.0, gt=0)
     """Time for open calls to finish after SIGTERM."""

@@ -8,6 +8,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+import asyncpg
+
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, serve_grpc
@@ -18,6 +20,7 @@ from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.process import return_freed_memory
+from services.common.requests.read_session import ReadLimits, ReadSession
 from services.scheduler.leadership.postgres_clock import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
@@ -82,16 +85,43 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 
 async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple[Connections, PostgresClock]:
     await prepare_schema(settings, SCHEMA, MIGRATIONS)
-    pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections)
-    opened.push_async_callback(close_pool, pool)
-    watch_pool("scheduler", pool)
     nats = await connect_nats(NatsAccess.of(settings), "scheduler")
     opened.push_async_callback(nats.close)
     results = open_channel(settings.results_address)
     opened.push_async_callback(results.close)
-    session = PostgresSession(pool=pool, queries=QUERIES, patience_seconds=settings.patience_seconds)
+    session, reads = await _connect_postgres(settings, opened)
     clock = PostgresClock(session=session, machine=SystemClock())
     # Before anything is decided by it; a loop keeps it from then on.
     await clock.sync()
     jetstream = JetStream(connection=nats)
-    return Connections(postgres=session, jetstream=jetstream, results=results, clock=clock), clock
+    connections = Connections(
+        postgres=session, reads=reads, jetstream=jetstream, results=results, clock=clock
+    )
+    return connections, clock
+
+
+async def _connect_postgres(
+    settings: SchedulerSettings, opened: AsyncExitStack
+) -> tuple[PostgresSession, PostgresSession]:
+    """The session of the scheduler's work, and that of lists and searches, which do not hold it up."""
+
+    async def pool(purpose: str, most: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
+        made = await connect_pool(
+            settings.postgres_dsn, schema=SCHEMA, max_size=most, statement_seconds=statement_seconds
+        )
+        opened.push_async_callback(close_pool, made)
+        watch_pool(purpose, made)
+        return made
+
+    limits = ReadLimits(
+        at_once=settings.read_connections,
+        wait_seconds=settings.read_wait_seconds,
+        statement_seconds=settings.read_timeout_seconds,
+    )
+    patience = settings.patience_seconds
+    reads = await pool("scheduler reads", limits.at_once, limits.statement_seconds)
+    work = await pool("scheduler", settings.postgres_connections)
+    return (
+        PostgresSession(pool=work, queries=QUERIES, patience_seconds=patience),
+        ReadSession(pool=reads, queries=QUERIES, limits=limits, patience_seconds=patience),
+    )

@@ -34,6 +34,7 @@ def make_batches(
     storage: PostgresStorage,
 ) -> BatchParts:
     batches = PostgresBatches(session=connections.postgres, runs=runs.store, storage=storage)
+    read_batches = PostgresBatches(session=connections.reads, runs=runs.store, storage=storage)
     clock = connections.clock
     api = GrpcBatchApi(
         submit=SubmitBatch(
@@ -44,7 +45,7 @@ def make_batches(
             controls=runs.controls,
             clock=clock,
         ),
-        show=ShowBatch(batches=batches, counting=runs.reads.count_runs),
+        show=ShowBatch(batches=read_batches, counting=runs.reads.count_runs),
         cancel=CancelBatch(batches=batches, runs=runs.change),
     )
     finishing = FinishBatch(

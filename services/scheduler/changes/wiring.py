@@ -19,10 +19,11 @@ class ChangeParts:
 
 def make_changes(settings: SchedulerSettings, connections: Connections) -> ChangeParts:
     changes = PostgresChanges(session=connections.postgres)
+    read_changes = PostgresChanges(session=connections.reads)
     cleanup = DeleteOldChanges(
         changes=changes,
         clock=connections.clock,
         days=settings.keep_changes_days,
         most=settings.max_changes,
     )
-    return ChangeParts(apis={SERVICE_NAME: GrpcChangeApi(changes=changes).register}, cleanup=cleanup)
+    return ChangeParts(apis={SERVICE_NAME: GrpcChangeApi(changes=read_changes).register}, cleanup=cleanup)

@@ -70,6 +70,7 @@ def make_rollouts(
 ) -> RolloutParts:
     objects = parts.uploads.objects
     orders = PostgresRolloutsOrders(session=connections.postgres, runs=parts.runs.store)
+    read_orders = PostgresRolloutsOrders(session=connections.reads, runs=parts.runs.store)
     sets = PostgresTaskSets(session=connections.postgres, storage=parts.storage, clock=connections.clock)
     adding = _make_adding(settings, parts, sets)
     submit = SubmitRollouts(
@@ -87,7 +88,7 @@ def make_rollouts(
         adding=adding,
         submit=submit,
         show=parts.runs.reads.show_run,
-        orders=ShowOrders(orders=orders, listing=parts.runs.reads.list_runs),
+        orders=ShowOrders(orders=read_orders, listing=parts.runs.reads.list_runs),
     )
     return RolloutParts(
         apis={

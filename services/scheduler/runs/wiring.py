@@ -179,7 +179,7 @@ def _make_reads(
         registry=signals.registry,
         clock=clock,
     )
-    lists = PostgresRunLists(session=session)
+    lists = PostgresRunLists(session=connections.reads)
     count = CountRuns(record=record, tracker=signals.tracker, registry=signals.registry, clock=clock)
     show = ShowRun(runs=store, counting=count, forecasts=forecasts, changes=PostgresChanges(session=session))
     return RunReads(

@@ -57,6 +57,10 @@ class PostgresDatasets:
         self._refuse_used = refuse_used
         self._storage = storage
 
+    def reading(self, session: PostgresSession) -> "PostgresDatasets":
+        """The same through another session, such as that of lists."""
+        return PostgresDatasets(session=session, refuse_used=self._refuse_used, storage=self._storage)
+
     async def register_prefix(self, prefix: str) -> None:
         await self._session.execute("add_unreferenced_prefix", prefix)
 
@@ -196,6 +200,10 @@ class PostgresFiles:
         self._session = session
         self._refuse_used = refuse_used
         self._storage = storage
+
+    def reading(self, session: PostgresSession) -> "PostgresFiles":
+        """The same through another session, such as that of lists."""
+        return PostgresFiles(session=session, refuse_used=self._refuse_used, storage=self._storage)
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
         rows = [(prefix,) for prefix in prefixes]

@@ -65,7 +65,7 @@ def make_uploads(
             uploads=uploads,
             storage=storage,
         ),
-        show=ShowDataset(datasets=datasets, loading=LoadRows(objects=objects)),
+        show=ShowDataset(datasets=datasets.reading(connections.reads), loading=LoadRows(objects=objects)),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
     )
     file_api = grpc_api.GrpcFileApi(
@@ -77,7 +77,7 @@ def make_uploads(
             uploads=uploads,
             storage=storage,
         ),
-        show=ShowFile(files=files, objects=objects, clock=clock),
+        show=ShowFile(files=files.reading(connections.reads), objects=objects, clock=clock),
         delete=delete_file,
     )
     return UploadParts(

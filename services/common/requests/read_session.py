@@ -1,22 +1,35 @@
 """The session of readers, which bounds how many queries run at a time and how long each may take."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import asyncpg
 
+from services.common.errors import DomainError, ErrorKind
 from services.common.postgres import PostgresSession
-from services.results.postgres import QUERIES
-from services.results.reads.errors import ReadTooSlow, TooManyReads
 
 # A client that repeats at once would only wait for the same slots again.
 RETRY_AFTER_SECONDS = 2
 
 
 T = TypeVar("T")
+
+
+class TooManyReads(DomainError):
+    """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class ReadTooSlow(DomainError):
+    """This was not read within {seconds:g} s; ask for less, or again in {retry_after_seconds} seconds."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +44,15 @@ class ReadLimits:
 class ReadSession(PostgresSession):
     """Refuses what passes the limits, so that readers wait in no queue without an end."""
 
-    def __init__(self, *, pool: asyncpg.Pool, limits: ReadLimits, patience_seconds: float) -> None:
-        super().__init__(pool, QUERIES, patience_seconds=patience_seconds)
+    def __init__(
+        self,
+        *,
+        pool: asyncpg.Pool,
+        queries: Mapping[str, str],
+        limits: ReadLimits,
+        patience_seconds: float,
+    ) -> None:
+        super().__init__(pool, queries, patience_seconds=patience_seconds)
         self._limits = limits
         self._slots = asyncio.Semaphore(limits.at_once)
 

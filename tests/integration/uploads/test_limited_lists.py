@@ -1,0 +1,76 @@
+"""Slow lists are refused beyond a limit, and orders are counted and refused as ever meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import asyncpg
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import dataset_service_pb2, dataset_service_pb2_grpc
+from proctor.v1 import request_count_service_pb2 as counts
+from proctor.v1 import request_count_service_pb2_grpc as counts_grpc
+from services.common.grpc.client import open_channel
+from services.common.grpc.errors import remote_error
+from services.scheduler.postgres import SCHEMA
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.wiring import running_scheduler
+from tests.harness.servers import nats_server, postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+POOLS = "pools: [{name: remote, engine: openai, concurrency: 1, provider: openai, base_url: 'http://x'}]\n"
+READS, CALLS = 2, 12
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[grpc.aio.Channel, str]]:
+    """A scheduler that leads, and the address of its Postgres."""
+    folder = tmp_path_factory.mktemp("scheduler")
+    (folder / "pools.yaml").write_text(POOLS)
+    async with AsyncExitStack() as opened:
+        postgres = await opened.enter_async_context(postgres_server())
+        wire = await opened.enter_async_context(nats_server())
+        settings = SchedulerSettings(
+            postgres_dsn=postgres.address,
+            nats_url=wire.address,
+            scheduler_address="127.0.0.1:0",
+            pools_file=folder / "pools.yaml",
+            object_store=(folder / "objects").as_uri(),
+            postgres_connections=2,
+            read_connections=READS,
+            read_wait_seconds=0.5,
+            read_timeout_seconds=2.0,
+        )
+        scheduler = await opened.enter_async_context(running_scheduler(settings))
+        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
+        yield channel, postgres.address
+
+
+async def test_slow_lists_are_refused_beyond_a_limit_and_hold_up_no_order(
+    stand: tuple[grpc.aio.Channel, str],
+) -> None:
+    channel, address = stand
+    datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+    counting = counts_grpc.RequestCountServiceStub(channel)
+    listing = dataset_service_pb2.ListDatasetsRequest(page_size=5)
+    blocker = await asyncpg.connect(address, server_settings={"search_path": SCHEMA})
+    try:
+        async with asyncio.timeout(30), blocker.transaction():
+            await blocker.execute("LOCK TABLE datasets IN ACCESS EXCLUSIVE MODE")
+            reads = [asyncio.ensure_future(datasets.ListDatasets(listing)) for _ in range(CALLS)]
+            await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
+            # The first are still held up, and none of them has a connection that this needs.
+            counted = await counting.CountRequest(counts.CountRequestRequest(user="ann"), timeout=5)
+            assert counted.limit > 0
+            refused = await asyncio.gather(*reads, return_exceptions=True)
+    finally:
+        await blocker.close()
+    found = [remote_error(one) for one in refused if isinstance(one, grpc.aio.AioRpcError)]
+    assert [one.kind for one in found] == ["unavailable"] * CALLS
+    assert {one.facts["retry_after_seconds"] for one in found} == {"2"}
+    assert sum("at once" in one.message for one in found) == CALLS - READS
+    assert sum("within 2 s" in one.message for one in found) == READS
+    assert not (await datasets.ListDatasets(listing)).datasets
