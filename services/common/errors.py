@@ -143,3 +143,21 @@ class CannotListen(DomainError):
     """Cannot listen on {address}: {problem}. Set another address."""
 
     kind = ErrorKind.CONFLICT
+
+
+class TooManyReads(DomainError):
+    """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class ReadTooSlow(DomainError):
+    """This was not read within {seconds:g} s; ask for less, or again in {retry_after_seconds} seconds."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class WorkCancelled(Exception):
+    """The work of this thread was cancelled."""

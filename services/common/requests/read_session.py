@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import ReadTooSlow, TooManyReads
 from services.common.postgres import PostgresSession
 
 # A client that repeats at once would only wait for the same slots again.
@@ -16,20 +16,6 @@ RETRY_AFTER_SECONDS = 2
 
 
 T = TypeVar("T")
-
-
-class TooManyReads(DomainError):
-    """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
-
-
-class ReadTooSlow(DomainError):
-    """This was not read within {seconds:g} s; ask for less, or again in {retry_after_seconds} seconds."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,12 @@ from functools import partial
 from threading import Event
 from typing import ParamSpec, TypeVar
 
+from services.common.errors import WorkCancelled
+
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 _STOP: ContextVar[Event] = ContextVar("set when the work of this thread is cancelled")
-
-
-class WorkCancelled(Exception):
-    """The work of this thread was cancelled."""
 
 
 def check_cancelled() -> None:

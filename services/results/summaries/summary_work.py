@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import uuid4
 
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, WorkCancelled
 from services.common.structured_logs import get_logger
-from services.common.threads.cancellable_threads import WorkCancelled
 
 T = TypeVar("T")
 log = get_logger()

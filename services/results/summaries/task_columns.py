@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from services.common.threads.cancellable_threads import WorkCancelled, check_cancelled
+from services.common.errors import WorkCancelled
+from services.common.threads.cancellable_threads import check_cancelled
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD, ScoreValue

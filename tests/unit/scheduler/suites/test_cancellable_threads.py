@@ -8,7 +8,8 @@ from threading import Event
 
 import pytest
 
-from services.common.threads.cancellable_threads import CancellableThreads, WorkCancelled
+from services.common.errors import WorkCancelled
+from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.suites.add_suite import CheckSuite
 from services.scheduler.suites.errors import ShowingTooLong
 from services.scheduler.suites.format.yaml_suite_reader import read_document
