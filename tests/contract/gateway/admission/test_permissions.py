@@ -92,6 +92,7 @@ def test_what_changes_something_is_no_read_and_needs_a_caller() -> None:
     questions = {("POST", f"/api/v1/benchmarking/{name}") for name in ("compare", "estimate")}
     questions.add(("POST", "/suites/check"))
     assert {method for method, _ in (reads | public) - cookies - questions} == {"GET"}
+    assert questions <= reads
     assert route_permission("GET", "/compare") is Permission.READ
     changing = (
         "Set",
