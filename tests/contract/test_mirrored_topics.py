@@ -9,7 +9,6 @@ TESTED_ELSEWHERE = {
     "gateway": {"backends": "channels to real servers: tests/integration/gateway/test_backend_replicas.py"},
     "results": {
         "processes": "real processes: tests/integration/results/test_bounded_calls.py",
-        "reads": "real pools: tests/integration/results/test_limited_reads.py",
         "rescoring": "over gRPC: tests/integration/results/test_rescoring.py",
     },
     "scheduler": {"limits": "in the transaction: tests/integration/scheduler/test_queue_limits.py"},

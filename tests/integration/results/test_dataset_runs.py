@@ -131,8 +131,16 @@ class Api:
     async def leaderboard(
         self, uploaded: Uploaded, metric: str = ""
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
+        """The leaderboard once all its runs are compared, which goes on behind its reads."""
         request = leaderboard_service_pb2.GetLeaderboardRequest(suite=uploaded.dataset_id, metric=metric)
-        return await self.leaderboards.GetLeaderboard(request)
+        found: list[leaderboard_service_pb2.GetLeaderboardResponse] = []
+
+        async def is_whole() -> bool:
+            found.append(await self.leaderboards.GetLeaderboard(request))
+            return not found[-1].pending_comparisons
+
+        await eventually(is_whole, "all runs of the leaderboard are compared")
+        return found[-1]
 
     async def history(self, uploaded: Uploaded) -> Sequence[leaderboard_pb2.LeaderboardEntry]:
         request = leaderboard_service_pb2.GetHistoryRequest(suite=uploaded.dataset_id)
