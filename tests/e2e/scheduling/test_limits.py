@@ -1,6 +1,8 @@
 """Limits: how many runs go at a time, who goes first, how many may wait, how long one may take."""
 
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import grpc
@@ -146,19 +148,25 @@ async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_
         ProctorClient(stack.stack.gateway_grpc, user="operator") as operator,
         ProctorClient(stack.stack.gateway_grpc, user="eager") as eager,
     ):
+
+        async def cancel_unknown_run() -> None:
+            with suppress(client_errors.NotFound):
+                await eager.cancel_run(str(uuid.uuid4()))
+
         before = await operator.queue.limits()
         await operator.queue.change_limits(
             queue_service_pb2.QueueLimits(max_requests_per_minute=MAX_REQUESTS)
         )
         try:
             with pytest.raises(client_errors.Refused) as raised:
-                await ask_too_often(lambda: eager.suites.check(suite_pb2.SuiteDocument(text=SUITE)))
+                await ask_too_often(cancel_unknown_run)
             headers = {"X-Proctor-User": "eager", "Content-Type": "application/yaml"}
             by_rest = await ask_too_often(
                 lambda: http(stack, "POST", "/api/v1/suites?dry_run=true", data=SUITE, headers=headers)
             )
-            # Reads have a limit of their own, and a local stack has none.
+            # Reads have a limit of their own, and a local stack has none. A check stores nothing.
             await ask_too_often(eager.list_suites)
+            await ask_too_often(lambda: eager.suites.check(suite_pb2.SuiteDocument(text=SUITE)))
         finally:
             await operator.queue.change_limits(before.limits)
         assert await eager.list_suites()
