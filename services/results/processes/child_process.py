@@ -3,17 +3,37 @@
 Run as a module it calls functions. It imports little: its memory is limited.
 """
 
+import copyreg
 import os
 import pickle
 import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 SIZE_BYTES = 8
 # A call beyond it fails with a MemoryError, and the service goes on.
 MEMORY_BYTES = 4 * 1024**3
+
+
+def pickle_by_fields(*types: type) -> None:
+    """Pickles these frozen dataclasses by their fields, in the order of their constructors' parameters.
+
+    By itself a dataclass with slots asks `fields()` for each value, which takes three times as long.
+    """
+    for each in types:
+        values_of = attrgetter(*(field.name for field in fields(each)))
+        copyreg.pickle(each, partial(_construction, values_of))
+
+
+def _construction(
+    values_of: Callable[[Any], tuple[object, ...]], value: object
+) -> tuple[type, tuple[object, ...]]:
+    return type(value), values_of(value)
 
 
 def frame(content: object) -> bytes:

@@ -3,6 +3,7 @@
 It reads pickled requests from its input and writes pickled replies. It ends when its input does.
 """
 
+import math
 import signal
 import sys
 import time
@@ -10,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from services.results.processes.child_process import answer_requests
+from proctor.values.outcome import Answer
+from services.results.processes.child_process import answer_requests, pickle_by_fields
+from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
@@ -22,8 +25,12 @@ from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 MAX_REMEMBERED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
-# Also the longest time that an ignored ring costs.
+# Of CPU time. How late the bound of an answer is noticed, and the longest time that an ignored ring costs.
 RING_SECONDS = 0.01
+NEVER = math.inf
+
+# Imported at both ends of the pipe.
+pickle_by_fields(Answer, ScoringTarget, Score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class ScoringLimits:
 
 
 class _TimeIsUp(BaseException):
-    """The timer of an answer rang. No scorer catches this."""
+    """An answer has passed its bound. No scorer catches this."""
 
 
 class BoundedScorer:
@@ -46,6 +53,8 @@ class BoundedScorer:
 
     def __init__(self, limits: ScoringLimits) -> None:
         self._limits = limits
+        # In CPU time of the process: on a busy machine a quick scorer is not slow.
+        self._deadline = NEVER
         self._compiled = lru_cache(MAX_REMEMBERED_RECIPES)(self._compile)
         self._times = lru_cache(MAX_REMEMBERED_RECIPES)(self._new_times)
 
@@ -54,15 +63,49 @@ class BoundedScorer:
         scoring, (_, slow_time) = self._compiled(recipe), self._times(recipe.shared_by)
         due = time.monotonic() + REPLY_SECONDS
         scored: list[Scored] = []
-        for target, answer in answers:
-            started = time.process_time()
-            bound = self._limits.seconds if slow_time.left > 0 else self._limits.later_seconds
-            scored.append(_score_in_time(scoring, (target, answer), bound))
-            spent = time.process_time() - started
-            slow_time.left -= spent if spent > SLOW_SECONDS else 0
-            if time.monotonic() > due:
-                break
+        # One timer for all: to set one for each answer would take as long as most answers.
+        signal.setitimer(signal.ITIMER_PROF, RING_SECONDS, RING_SECONDS)
+        try:
+            ended = time.process_time()
+            for answer in answers:
+                started = ended
+                bound = self._limits.seconds if slow_time.left > 0 else self._limits.later_seconds
+                scored.append(self._score_in_time(scoring, answer, started, bound))
+                ended = time.process_time()
+                spent = ended - started
+                slow_time.left -= spent if spent > SLOW_SECONDS else 0
+                if time.monotonic() > due:
+                    break
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         return scored
+
+    def ring(self, *_: object) -> None:
+        """Ends the answer that has passed its bound. Python ignores what is raised while an object is
+        finalised: then the next ring ends it.
+        """
+        if time.process_time() > self._deadline:
+            raise _TimeIsUp
+
+    def _score_in_time(
+        self, scoring: CompiledScoring, answer: AnswerToScore, started: float, seconds: float
+    ) -> Scored:
+        try:
+            try:
+                self._deadline = started + seconds
+                return score_answer(scoring, *answer)
+            finally:
+                self._deadline = NEVER
+        except ScoringImpossible as impossible:
+            return impossible
+        except _TimeIsUp:
+            # It may have rung before the deadline was lifted.
+            self._deadline = NEVER
+            return ScoringImpossible(f"it took over {seconds:g} s")
+        except MemoryError:
+            return ScoringImpossible("it took too much memory")
+        except Exception as error:  # noqa: BLE001  # the edge: whatever a scorer does, others have scores
+            return ScoringImpossible(f"the scorer failed with {error!r:.200}")
 
     def _compile(self, recipe: ScoringRecipe) -> CompiledScoring:
         for_patterns, _ = self._times(recipe.shared_by)
@@ -75,37 +118,12 @@ class BoundedScorer:
         return SlowTime(), SlowTime(self._limits.slow_seconds)
 
 
-def _score_in_time(scoring: CompiledScoring, answer: AnswerToScore, seconds: float) -> Scored:
-    try:
-        try:
-            # CPU time: on a busy machine a quick scorer is not slow. It rings again and again, since Python
-            # ignores what is raised while an object is finalised.
-            signal.setitimer(signal.ITIMER_PROF, seconds, RING_SECONDS)
-            return score_answer(scoring, *answer)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-    except ScoringImpossible as impossible:
-        return impossible
-    except _TimeIsUp:
-        # It may have rung where it was being stopped.
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        return ScoringImpossible(f"it took over {seconds:g} s")
-    except MemoryError:
-        return ScoringImpossible("it took too much memory")
-    except Exception as error:  # noqa: BLE001  # the edge: whatever a scorer does, the other answers have scores
-        return ScoringImpossible(f"the scorer failed with {error!r:.200}")
-
-
-def _ring(*_: object) -> None:
-    raise _TimeIsUp
-
-
 def main() -> None:
     seconds, later_seconds, slow_seconds, memory_bytes = map(float, sys.argv[1:])
     limits = ScoringLimits(seconds, later_seconds, slow_seconds, int(memory_bytes))
-    # PROF counts CPU time of the process, user and system.
-    signal.signal(signal.SIGPROF, _ring)
     scorer = BoundedScorer(limits)
+    # PROF counts CPU time of the process, user and system.
+    signal.signal(signal.SIGPROF, scorer.ring)
     # An empty request asks whether the process is there.
     answer_requests(lambda request: scorer.score(*request) if request else [], limits.memory_bytes)
 
