@@ -76,7 +76,8 @@ class Prefetch:
             priority: [self._flowing[other] for other in Priority if other < priority]
             for priority in Priority
         }
-        self._changed = asyncio.Event()
+        # Apart: samples finish by the thousand a second, and most who wait do not wait for that.
+        self._finished, self._changed = asyncio.Event(), asyncio.Event()
         self.closed = asyncio.Event()
 
     def open(self) -> None:
@@ -89,7 +90,7 @@ class Prefetch:
         """Stops pulling: for a model switch, a restart of the engine, or the end of the worker."""
         self.closed.set()
         # A pull that waits for room has to see that it is closed.
-        self._changed.set()
+        self._wake_all()
 
     def add(self, unfinished: int, in_flight: int) -> None:
         self.unfinished += unfinished
@@ -111,7 +112,7 @@ class Prefetch:
     def drop(self, samples: int) -> None:
         """These samples are not executed here any more."""
         self.unfinished -= samples
-        self._changed.set()
+        self._finished.set()
 
     def release(self, samples: int) -> None:
         """The shard with these samples is not in flight any more."""
@@ -123,7 +124,7 @@ class Prefetch:
         """Leaves these samples out of the counts meanwhile, so that others are pulled in their place."""
         self.add(-unfinished, -in_flight)
         self._suspended += in_flight
-        self._changed.set()
+        self._wake_all()
         try:
             yield
         finally:
@@ -145,9 +146,10 @@ class Prefetch:
         while not self.closed.is_set():
             if self.has_room(priority):
                 return True
-            # No await between the check and this: no change is lost.
-            self._changed.clear()
-            await self._changed.wait()
+            change = self._changed if self._has_space() else self._finished
+            # No await between the checks and this: no change is lost.
+            change.clear()
+            await change.wait()
         return False
 
     async def until_empty(self) -> None:
@@ -157,10 +159,17 @@ class Prefetch:
 
     def has_room(self, priority: Priority) -> bool:
         limits = self._limits
-        room = limits.concurrency + self._depth.samples()
-        if self.unfinished >= room or self.in_flight >= limits.in_flight:
+        if not self._has_space() or self.in_flight >= limits.in_flight:
             return False
         # Rollouts of a lower priority do not hold up what is higher.
         rollouts = sum(count for other, count in self._rollouts.items() if other <= priority)
         # While a higher priority brings shards, a lower one gets no room at all.
         return rollouts < limits.rollouts and not any(self._higher[priority])
+
+    def _has_space(self) -> bool:
+        """Whether fewer samples are unfinished than the engine and its prefetch take."""
+        return self.unfinished < self._limits.concurrency + self._depth.samples()
+
+    def _wake_all(self) -> None:
+        self._finished.set()
+        self._changed.set()
