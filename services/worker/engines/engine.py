@@ -39,8 +39,11 @@ class Sampling:
 
     def named(self, names: Mapping[str, str]) -> dict[str, object]:
         """The parameters that are set; `names` maps a field to its name at the provider."""
-        values = ((name, getattr(self, field_name)) for field_name, name in names.items())
-        return {name: value for name, value in values if value is not None and value != ()}
+        return {
+            name: value
+            for field_name, name in names.items()
+            if (value := getattr(self, field_name)) is not None and value != ()
+        }
 
 
 @dataclass(frozen=True, slots=True)
