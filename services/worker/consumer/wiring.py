@@ -77,7 +77,7 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
     context = _make_context(pool, clock, rollout_slots(settings))
     engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
     execute_sample = _make_execute_sample(resources, context, engines, limiters)
-    # A provider's server has GPUs of its own, which nobody here counts.
+    # The GPUs of a provider's server are not counted.
     gpu_time = None if pool.provider else GpuTime(clock=clock, gpus=lambda: loader.engine_gpus)
     executor = ExecuteShard(
         execute_sample=execute_sample,
