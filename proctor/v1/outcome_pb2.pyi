@@ -30,9 +30,9 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_RATE_LIMIT: _FailureClass.ValueType  # 1
     """The provider answered 429 until the deadline."""
     FAILURE_CLASS_TIMEOUT: _FailureClass.ValueType  # 2
-    """No answer within the request timeout, on all attempts."""
+    """No answer within the request timeout, after all tries."""
     FAILURE_CLASS_PROVIDER_ERROR: _FailureClass.ValueType  # 3
-    """5xx, broken connection or unusable body, on all attempts."""
+    """5xx, broken connection or unusable body, after all tries."""
     FAILURE_CLASS_REFUSED: _FailureClass.ValueType  # 4
     """The provider rejected the request: key, permission, content filter or invalid request."""
     FAILURE_CLASS_PROMPT_TOO_LONG: _FailureClass.ValueType  # 5
@@ -42,7 +42,7 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_SCORING: _FailureClass.ValueType  # 7
     """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
     FAILURE_CLASS_SANDBOX: _FailureClass.ValueType  # 8
-    """The worker could not open a sandbox to execute the answer, or lost it on all attempts."""
+    """The worker could not open a sandbox to execute the answer, or lost it in all tries."""
     FAILURE_CLASS_VERIFIER: _FailureClass.ValueType  # 9
     """The tests of a rollout gave no result."""
 
@@ -54,9 +54,9 @@ FAILURE_CLASS_UNSPECIFIED: FailureClass.ValueType  # 0
 FAILURE_CLASS_RATE_LIMIT: FailureClass.ValueType  # 1
 """The provider answered 429 until the deadline."""
 FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
-"""No answer within the request timeout, on all attempts."""
+"""No answer within the request timeout, after all tries."""
 FAILURE_CLASS_PROVIDER_ERROR: FailureClass.ValueType  # 3
-"""5xx, broken connection or unusable body, on all attempts."""
+"""5xx, broken connection or unusable body, after all tries."""
 FAILURE_CLASS_REFUSED: FailureClass.ValueType  # 4
 """The provider rejected the request: key, permission, content filter or invalid request."""
 FAILURE_CLASS_PROMPT_TOO_LONG: FailureClass.ValueType  # 5
@@ -66,7 +66,7 @@ FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 6
 FAILURE_CLASS_SCORING: FailureClass.ValueType  # 7
 """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
 FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 8
-"""The worker could not open a sandbox to execute the answer, or lost it on all attempts."""
+"""The worker could not open a sandbox to execute the answer, or lost it in all tries."""
 FAILURE_CLASS_VERIFIER: FailureClass.ValueType  # 9
 """The tests of a rollout gave no result."""
 Global___FailureClass: _TypeAlias = FailureClass  # noqa: Y015
