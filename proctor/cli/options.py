@@ -8,6 +8,7 @@ import typer
 
 from proctor.cli.render.words import JsonValue
 from proctor.client.errors import Refused
+from proctor.stack.options import DEFAULT_GATEWAY_GRPC
 from proctor.v1 import sample_pb2
 
 Gateway = Annotated[
@@ -15,8 +16,8 @@ Gateway = Annotated[
     typer.Option(
         envvar="PROCTOR_GATEWAY",
         metavar="HOST:PORT",
-        help="gRPC address of the gateway, https://HOST:PORT with TLS; "
-        "default: the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS.",
+        help="gRPC address of the gateway, https://HOST:PORT with TLS; default: the local stack's, "
+        f"else PROCTOR_GATEWAY_GRPC_ADDRESS, else {DEFAULT_GATEWAY_GRPC}.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]

@@ -112,7 +112,7 @@ class ListFlipsRequest(_message.Message):
     task: _builtins.str
     """Name of the task."""
     metric: _builtins.str
-    """Name of a per-sample metric; empty means the task's main metric."""
+    """Name of a per-sample metric; empty means the task's first one."""
     page_size: _builtins.int
     """1 to 500; 0 means 50. A page of large samples may hold fewer. Only an empty next_page_token marks the end."""
     page_token: _builtins.str

@@ -122,7 +122,7 @@ class OutcomeFilter(_message.Message):
     message, for multiple choice in the extracted answer.
     """
     metric: _builtins.str
-    """Metric of min_score and max_score; empty means the main metric."""
+    """Metric of min_score and max_score; empty means the task's first per-sample metric."""
     min_score: _builtins.float
     """Minimum score."""
     max_score: _builtins.float

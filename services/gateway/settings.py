@@ -20,13 +20,13 @@ from services.common.shared_settings import (
 )
 
 # So many that none can be guessed.
-_MIN_KEY_LETTERS = 16
+MIN_KEY_LETTERS = 16
 
 
 def _api_key(given: SecretStr) -> SecretStr:
-    if len(given.get_secret_value()) < _MIN_KEY_LETTERS:
+    if len(given.get_secret_value()) < MIN_KEY_LETTERS:
         hint = "openssl rand -hex 24 makes one"
-        raise ValueError(f"an API key must have at least {_MIN_KEY_LETTERS} letters; {hint}")
+        raise ValueError(f"an API key must have at least {MIN_KEY_LETTERS} letters; {hint}")
     return given
 
 

@@ -42,7 +42,9 @@ async def upload(
     name: Annotated[str, typer.Option(help="Name of the data set; default: that of the file.")] = "",
     form: Annotated[
         str,
-        typer.Option("--format", metavar="NAME", help="jsonl, csv or parquet; default: by the file's name."),
+        typer.Option(
+            "--format", metavar="NAME", help="jsonl, csv or parquet; default: by the file's name and content."
+        ),
     ] = "",
 ) -> ExitCode:
     """Upload a file of prompts. Every faulty line is reported, and nothing of a rejected file is stored."""

@@ -38,7 +38,10 @@ class AnswerOptions:
         str, typer.Option("--text", metavar="PART", help="Only rows whose prompt or answer contains PART.")
     ] = ""
     metric: Annotated[
-        str, typer.Option(help="Metric of --min-score and --max-score; default: the main metric.")
+        str,
+        typer.Option(
+            help="Metric of --min-score and --max-score; default: the task's first per-sample metric."
+        ),
     ] = ""
     min_score: Annotated[float | None, typer.Option(help="Lowest score of an answer.")] = None
     max_score: Annotated[float | None, typer.Option(help="Highest score of an answer.")] = None

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2, run_pb2
-from proctor.values.rollout import MAX_MODELS
+from proctor.values.rollout import MAX_MODELS, AgentKind, RolloutAgent
 
 M = TypeVar("M", bound=Message)
 
@@ -25,7 +25,7 @@ _TASK_KEYS = {
     "environment_variables",
     "image",
 }
-_KINDS = {"shell", "oracle", "none", "command"}
+_KINDS = tuple(AgentKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,9 @@ def _entry(path: Path, number: int, fields: Any) -> TaskEntry:
 def _agent(path: Path, fields: Any) -> rollout_pb2.RolloutAgent:
     if not isinstance(fields, dict):
         raise Refused(f"{path}: agent must be a table.")
-    kind = fields.get("kind", "shell")
+    kind = fields.get("kind", RolloutAgent().kind)
     if kind not in _KINDS:
-        raise Refused(f"{path}: agent.kind is {kind!r}, but must be {', '.join(sorted(_KINDS))}.")
+        raise Refused(f"{path}: agent.kind is {kind!r}, but must be {', '.join(_KINDS)}.")
     named = {**fields, "kind": f"AGENT_KIND_{str(kind).upper()}"}
     return _message(path, "agent", named, rollout_pb2.RolloutAgent())
 

@@ -10,6 +10,7 @@ from proctor.cli.options import json_or_text, metric_use
 from proctor.cli.render.words import option_value
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
+from proctor.values.priority import default_priority
 from proctor.values.run import window_seconds
 from proctor.wire.enums import words_of
 
@@ -21,6 +22,10 @@ _PROMPT_FORMS: Mapping[bool | None, run_pb2.PromptForm.ValueType] = {
 _METRIC_HELP = (
     "How answers are scored against the targets of a data set, such as exact_match, "
     'numeric:tolerance=0.01 or {"metric": "regex", "pattern": "…"}; repeat for several. Default: not at all.'
+)
+_PRIORITY_HELP = (
+    f"{' | '.join(words_of(run_pb2.Priority))}; default: {default_priority(is_background=False)}, "
+    f"{default_priority(is_background=True)} for a data set."
 )
 _OWN_PARAMS = frozenset(run_pb2.GenerationParams.DESCRIPTOR.fields_by_name) - {"provider_params"}
 
@@ -54,10 +59,7 @@ class OrderOptions:
         typer.Option(metavar="TIME", help="Such as 24h or 90m: the run fails after this, waiting included."),
     ] = ""
     project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0
-    priority: Annotated[
-        str,
-        typer.Option(help=f"{' | '.join(words_of(run_pb2.Priority))}; default: high, normal for a data set."),
-    ] = ""
+    priority: Annotated[str, typer.Option(help=_PRIORITY_HELP)] = ""
     scoring: Annotated[str, typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}")] = (
         "auto"
     )

@@ -17,7 +17,7 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 UNREAD_BYTES = 64 * 1024
 # Four messages of 4 MiB: the most that one caller has in memory before they are counted.
 SLOTS_PER_CALLER = 4
-# As long as a body over HTTP may take (`_BODY_SECONDS` of the middleware).
+# A body over HTTP may take as long.
 READ_SECONDS = 60.0
 
 

@@ -132,7 +132,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.state.live_runs, app.state.live_grids = pages.live_runs, pages.live_grids
     handle_problems(app)
     describe_errors(app)
-    app.router.routes.extend(_routes())
+    app.router.routes.extend(served_routes())
     # The last added is outermost: the log sees all, and a foreign page is refused before it is counted.
     app.add_middleware(HeadRequests)
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
@@ -144,7 +144,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
 
 
 @cache
-def _routes() -> Sequence[BaseRoute]:
+def served_routes() -> Sequence[BaseRoute]:
     """FastAPI reads the types of all handlers, which takes a quarter of a second: once in a process."""
     known = [Depends(known_parameters)]
     served = APIRouter()

@@ -19,6 +19,7 @@ from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.permissions import Permission, route_permission
 from services.gateway.backends.calls import calling_for
+from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import problem_of, problem_response
 from services.gateway.http.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
@@ -29,7 +30,7 @@ log = get_logger()
 _MAX_LENGTH_DIGITS = 19
 _COUNTED = ("http", "websocket")
 # For a whole body, or for the next bytes of a streamed one.
-_BODY_SECONDS = 60.0
+BODY_SECONDS = READ_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class LimitedBodies:
         declared, received, is_whole = _declared_bytes(scope), 0, False
         max_bytes = self._limit.of(scope["path"])
         is_streamed = scope["path"] in self._limit.streamed
-        deadline = asyncio.get_running_loop().time() + _BODY_SECONDS
+        deadline = asyncio.get_running_loop().time() + BODY_SECONDS
         # FastAPI reports any other class of error as a malformed body.
         too_large = HTTPException(413, f"The body is larger than {max_bytes} bytes; send a smaller one.")
 
@@ -74,7 +75,7 @@ class LimitedBodies:
                 # The handler waits for the client to go.
                 return await receive()
             # An upload lasts as long as its bytes keep coming.
-            until = asyncio.get_running_loop().time() + _BODY_SECONDS if is_streamed else deadline
+            until = asyncio.get_running_loop().time() + BODY_SECONDS if is_streamed else deadline
             try:
                 async with asyncio.timeout_at(until):
                     message = await receive()

@@ -13,11 +13,11 @@ from proctor.values.outcome import FailureClass
 from services.common.checked_fields import (
     checked_choice,
     checked_id,
-    checked_number,
     checked_text,
     invalid_field,
 )
 from services.common.grpc.server import RpcContext
+from services.common.requests.request_fields import checked_page_size
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import Mark, MarkChange
 from services.results.answers.list_mark_changes import ListMarkChanges
@@ -28,8 +28,6 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
 from services.results.samples.sample import target_as_text
 
-_MAX_CHANGES = 500
-_DEFAULT_CHANGES = 20
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["AnswerService"].full_name
 
 
@@ -77,7 +75,7 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
         self, request: pb.ListMarkChangesRequest, context: RpcContext
     ) -> pb.ListMarkChangesResponse:
         run_id = checked_id("run_id", request.run_id)
-        size = checked_number("page_size", request.page_size, most=_MAX_CHANGES, usual=_DEFAULT_CHANGES)
+        size = checked_page_size(request.page_size)
         page = await self.list_mark_changes.list_page(run_id, size, request.page_token)
         changes = [change_to_proto(change) for change in page.changes]
         return pb.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.run import LOCAL_USER
 from services.common.checked_fields import invalid_field
 from services.results.answers.errors import NoRowToMark
 from services.results.answers.golden import Mark, MarkCounts
@@ -12,7 +13,6 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 
 MAX_ANSWERS = 1000
-DEFAULT_USER = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class MarkAnswers:
             raise invalid_field("answers", f"must be at most {MAX_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
-        return await self.golden.mark(order.run_id, keys, order.mark, order.user or DEFAULT_USER)
+        return await self.golden.mark(order.run_id, keys, order.mark, order.user or LOCAL_USER)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
         """The keys, each once."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import Key, key_token, read_key_token
+from services.common.requests.request_fields import checked_page_size
 from services.results.outcomes.ports import OutcomeStore
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
@@ -32,12 +32,11 @@ class ListMissing:
     outcomes: OutcomeStore
 
     async def list_page(self, run_id: str, epoch: int, page_size: int, page_token: str) -> MissingPage:
-        if not 0 <= page_size <= MAX_PER_PAGE:
-            raise invalid_field("page_size", f"must be 1 to {MAX_PER_PAGE}, or 0 for the most")
+        size = checked_page_size(page_size, MAX_PER_PAGE, MAX_PER_PAGE)
         record = await self.records.get(run_id)
         check_epoch(record, epoch)
         start = read_key_token(_LIST, page_token, first=(0, 0))
-        return await self._fill_page(record, start, page_size or MAX_PER_PAGE)
+        return await self._fill_page(record, start, size)
 
     async def _fill_page(self, record: RunRecord, start: Key, page_size: int) -> MissingPage:
         missing: list[tuple[int, int]] = []

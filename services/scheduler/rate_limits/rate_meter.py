@@ -15,7 +15,7 @@ _SILENT_SECONDS = 5.0
 # Longer than the pauses between runs of one user, so that a limit which was found is kept.
 FORGET_AFTER_SECONDS = 600.0
 # A small run must survive an ordinary outage of its provider, in which each sample fails a few times.
-_LEAST = 100
+MIN_RETRIES = 100
 # Far above the runs at a time; it bounds the memory of a leader that lives for months.
 _REMEMBERED_RUNS = 1000
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class RetryBudget:
             before = spent
             self._spent_before[run_id] = (epoch, before)
             _forget_first(self._spent_before)
-        return spent - before > max(_LEAST, self._share * total)
+        return spent - before > max(MIN_RETRIES, self._share * total)
 
 
 def _forget_first(known: dict[str, T]) -> None:

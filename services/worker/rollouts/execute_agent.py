@@ -30,7 +30,7 @@ from services.worker.verification.bundles import inflated
 SOLUTION = "/solution"
 _SOLVE = f"{SOLUTION}/solve.sh"
 # Above what the model is shown (`_MAX_OUTPUT_LENGTH`): the middle is cut out of this.
-_OUTPUT_BYTES = 60_000
+OUTPUT_BYTES = 60_000
 # In a row: a model that does not find the form by then mostly never does.
 _FORMAT_ERRORS_ALLOWED = 3
 _LENGTH = "length"
@@ -137,5 +137,5 @@ def _command(rollout: Rollout, argv: tuple[str, ...], seconds: float) -> Command
         cwd=rollout.task.cwd,
         env={**ENVIRONMENT, **rollout.task.environment},
         timeout_seconds=seconds,
-        output_bytes=_OUTPUT_BYTES,
+        output_bytes=OUTPUT_BYTES,
     )

@@ -20,7 +20,7 @@ from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout
 
 # Enough for builds in parallel, and an end for a bomb of forks.
-_PROCESSES = 128
+MAX_PROCESSES = 128
 # For the start, the collection of files, and waits for a provider, which are not the agent's time.
 _WAITS_SECONDS = 3 * 3600.0
 
@@ -116,6 +116,6 @@ def _spec(rollout: Rollout) -> SandboxSpec:
         writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
         image=rollout.task.image,
         network=Network.MODEL if rollout.agent.kind is AgentKind.COMMAND else Network.NONE,
-        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
+        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.agent_seconds + _WAITS_SECONDS,
     )

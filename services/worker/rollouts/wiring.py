@@ -26,12 +26,12 @@ from services.worker.verification.verify_rollout import VerifyRollout
 from services.worker.verification.verify_solution import VerifySolution
 
 # A rollout waits for its model most of the time.
-_PER_CORE = 4
+ROLLOUTS_PER_CORE = 4
 
 
 def rollout_slots(settings: WorkerSettings) -> int:
     """Rollouts that a worker has at a time."""
-    return settings.rollout_slots or _PER_CORE * (os.cpu_count() or 1)
+    return settings.rollout_slots or ROLLOUTS_PER_CORE * (os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

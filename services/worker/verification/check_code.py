@@ -16,7 +16,8 @@ _TRIES = 3
 _WALL_PER_CPU_SECOND = 5
 _MIN_WALL_SECONDS = 10.0
 _MIB = 1024**2
-_SPEC = SandboxSpec(
+OUTPUT_BYTES = 4000
+SPEC = SandboxSpec(
     limits=SandboxLimits(cpus=1.0, memory_bytes=512 * _MIB, disk_bytes=64 * _MIB, processes=32),
     lifetime_seconds=900.0,
 )
@@ -82,9 +83,9 @@ class CheckCode:
             ("python3", "-I", "-c", _PROGRAM, str(seconds)),
             stdin=f"{word}\n{check.program(answer)}".encode("utf-8", "replace"),
             timeout_seconds=max(_MIN_WALL_SECONDS, seconds * _WALL_PER_CPU_SECOND),
-            output_bytes=4000,
+            output_bytes=OUTPUT_BYTES,
         )
-        sandbox = await self.engine.open(_SPEC)
+        sandbox = await self.engine.open(SPEC)
         try:
             return _result(await sandbox.run(command), word)
         finally:

@@ -26,9 +26,9 @@ from services.worker.verification.verify_solution import RUNNER, VerifySolution
 
 _LOGS = "/logs/verifier"
 # Twice those of the agent: tests start servers and many workers.
-_PROCESSES = 256
+MAX_PROCESSES = 256
 # Long enough for the summaries of large test suites, which stand at the end.
-_OUTPUT_BYTES = 100_000
+OUTPUT_BYTES = 100_000
 _LOG_LIMITS = TarLimits(total_bytes=1024**2, members=100)
 _SUMMARY = "short test summary info"
 _RESULT = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
@@ -124,7 +124,7 @@ class VerifyRollout:
                 **task.verifier_environment,
             },
             timeout_seconds=task.limits.verifier_seconds,
-            output_bytes=_OUTPUT_BYTES,
+            output_bytes=OUTPUT_BYTES,
         )
         result = await sandbox.run(command)
         if result.ended is Ended.TIMED_OUT:
@@ -140,7 +140,7 @@ def _spec(task: RolloutTask) -> SandboxSpec:
         workdir=task.workdir,
         writable=(task.tests_folder, RUNNER, "/logs"),
         image=task.image,
-        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _PROCESSES),
+        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
     )
 

@@ -23,10 +23,10 @@ from services.worker.verification.solution import STEERING, PytestOrder, Verific
 
 RUNNER = "/opt/runner"
 _MIB = 1024**2
-_OUTPUT_BYTES = 20_000
+OUTPUT_BYTES = 20_000
 # Passed, failed, interrupted, no test at all. The others are errors of pytest or of its caller.
 _GRADED_CODES = frozenset({0, 1, 2, 5})
-_LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
+LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
 
 _REMOVE = """
 cd "$1" && chmod -R u+rwX . && shift
@@ -81,7 +81,7 @@ class VerifySolution:
             workdir=order.folder,
             writable=(RUNNER,) if is_inside else (order.tests_folder, RUNNER),
             image=order.image,
-            limits=_LIMITS,
+            limits=LIMITS,
             lifetime_seconds=order.timeout_seconds + 120.0,
         )
         sandbox = await self.engine.open(spec)
@@ -114,7 +114,7 @@ class VerifySolution:
             cwd=order.tests_folder if order.path else order.folder,
             stdin=word.encode(),
             timeout_seconds=order.timeout_seconds,
-            output_bytes=_OUTPUT_BYTES,
+            output_bytes=OUTPUT_BYTES,
         )
         return _verification(await sandbox.run(command), word, order, suspicions)
 

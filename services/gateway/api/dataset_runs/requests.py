@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from proctor.v1 import outcome_pb2, run_pb2, sample_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.priority import Priority
+from proctor.values.priority import Priority, default_priority
 from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.runs.requests import (
@@ -99,7 +99,9 @@ class DatasetRunRequest(RequestBody):
     params: Params | None = Field(default=None, description="Defaults; parameters of a row override them")
     limit: Count = Field(default=None, description="First N rows")
     rollouts: Rollouts = None
-    priority: Priority | None = Field(default=None, description="normal if unset")
+    priority: Priority | None = Field(
+        default=None, description=f"{default_priority(is_background=True)} if unset"
+    )
     project_id: ProjectId = 0
     line_models: list[ModelName] = Field(
         default_factory=list,

@@ -103,7 +103,8 @@ class UploadParameters:
 
     name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = ""
     form: Annotated[
-        DatasetFormatName | None, Query(alias="format", description="Detected from the name if unset")
+        DatasetFormatName | None,
+        Query(alias="format", description="Detected from the name and the content if unset"),
     ] = None
     idempotency_key: Annotated[
         uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")

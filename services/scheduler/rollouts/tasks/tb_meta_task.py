@@ -17,7 +17,7 @@ from services.scheduler.rollouts.tasks.task_folder import (
 
 META, OVERRIDES = "tb_meta.json", "overrides.json"
 _APP, _REPO, _INSTRUCTIONS = "/app", "repo", "LM_INSTRUCTIONS.md"
-_TIME_LIMIT, _DEFAULT_SECONDS = "TIMEOUT_SEC", 1800.0
+_TIME_LIMIT = "TIMEOUT_SEC"
 # Keys of a task that its author has not finished.
 _UNFINISHED = ("content_rubric", "location_rubric", "clarity_rubric")
 _OVERRIDE_KEYS = (
@@ -102,7 +102,9 @@ def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> Rollou
     evaluation.refuse_others("rubrics", "test_scripts", *_UNFINISHED)
     tests = _tests(folder, evaluation)
     variables = {name: value for layer in layers for name, value in (layer.variables or {}).items()}
-    limit = Fields(folder.name, OVERRIDES, variables).number(_TIME_LIMIT, _DEFAULT_SECONDS, least=1)
+    limit = Fields(folder.name, OVERRIDES, variables).number(
+        _TIME_LIMIT, RolloutLimits().agent_seconds, least=1
+    )
     image = own.image or layers[0].image
     files = _files(folder, layers)
     instruction = _instruction(folder, meta, layers)

@@ -163,7 +163,7 @@ def _generation(fields: Fields) -> Generation | None:
     until = options.get("until", fields.get("fewshot_delimiter", DEFAULT_FEWSHOT_DELIMITER))
     return Generation(
         until=(until,) if isinstance(until, str) else tuple(cast("Sequence[str]", until)),
-        max_tokens=cast("int", options.get("max_gen_toks", 256)),
-        temperature=cast("float", options.get("temperature", 0.0)),
+        max_tokens=cast("int", options.get("max_gen_toks", Generation().max_tokens)),
+        temperature=cast("float", options.get("temperature", Generation().temperature)),
         top_p=cast("float | None", options.get("top_p")),
     )

@@ -146,7 +146,7 @@ async def test_download_by_a_slow_peer_that_goes_on_reading_is_whole(
 async def test_body_that_does_not_come_is_not_waited_for(
     harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.05)
     assert await status(harness, RUN) == 408
     assert await status(harness, UPLOAD) == 408
 

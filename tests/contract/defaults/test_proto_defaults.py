@@ -1,0 +1,136 @@
+"""What comments of the contracts state for a field that is not set is what the services do with it."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.v1.rollout_pb2 import RolloutAgent as RolloutAgentMessage
+from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
+from proctor.values.generation import DEFAULT_MAX_TOKENS
+from proctor.values.priority import default_priority
+from proctor.values.rollout import RolloutAgent
+from proctor.values.run import LOCAL_USER
+from services.common.requests import request_fields
+from services.results.answers import list_outcomes, list_side_by_side
+from services.results.comparison import list_flips
+from services.results.leaderboard import list_history, rank_models
+from services.results.outcomes import list_missing
+from services.results.runs.proto import plan_from_proto
+from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
+from services.scheduler.batches import grpc_api as batches
+from services.scheduler.rollouts import grpc_api as rollouts
+from services.scheduler.runs.reads import grpc_api as run_reads
+from services.scheduler.runs.reads.proto import order_from_proto
+from services.scheduler.uploads import grpc_api as uploads
+from tests.contract.defaults.stated import absences, comments
+
+COMMON = request_fields.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE
+# Of each number: what 0 stands for, and the most.
+NUMBERS: Mapping[str, tuple[int, int]] = {
+    "CountRequestResponse.limit": (0, 0),
+    "GetHistoryRequest.days": (list_history.DEFAULT_DAYS, list_history.MAX_DAYS),
+    "GetHistoryRequest.page_size": (list_history.DEFAULT_PER_PAGE, list_history.MAX_PER_PAGE),
+    "GetLeaderboardRequest.limit": (rank_models.DEFAULT_LIMIT, rank_models.MAX_LISTED),
+    "GetQueueRequest.page_size": (run_reads.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
+    "ListBatchesRequest.page_size": (batches.DEFAULT_PAGE_SIZE, batches.MAX_PAGE_SIZE),
+    "ListChangesRequest.page_size": COMMON,
+    "ListDatasetsRequest.page_size": (uploads.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
+    "ListFilesRequest.page_size": (uploads.DEFAULT_PAGE_SIZE, uploads.MAX_PAGE_SIZE),
+    "ListFlipsRequest.page_size": (list_flips.DEFAULT_PER_PAGE, list_flips.MAX_PER_PAGE),
+    "ListMarkChangesRequest.page_size": COMMON,
+    "ListMissingRequest.page_size": (list_missing.MAX_PER_PAGE, list_missing.MAX_PER_PAGE),
+    "ListOutcomesRequest.page_size": (list_outcomes.DEFAULT_PER_PAGE, list_outcomes.MAX_PER_PAGE),
+    "ListRolloutsRequest.page_size": (request_fields.DEFAULT_PAGE_SIZE, rollouts.MAX_PAGE_SIZE),
+    "ListRunsRequest.page_size": COMMON,
+    "ListSideBySideRequest.page_size": (list_side_by_side.DEFAULT_PER_PAGE, list_side_by_side.MAX_PER_PAGE),
+    "PreviewDatasetRequest.row_count": (uploads.DEFAULT_ROWS, uploads.MAX_ROWS),
+}
+AGENT = rollouts.agent_from_proto(RolloutAgentMessage())
+ORDER = order_from_proto(run_pb2.RunOrder(suite="glue", model="vllm/starter"))
+DATASET_ORDER = order_from_proto(run_pb2.RunOrder(dataset_id="ds_1", model="vllm/starter"))
+ROLLOUTS = rollouts.order_from_proto(OrderRolloutsRequest(name="mine", models=["vllm/starter"]))
+PLAN = plan_from_proto(run_record_service_pb2.OpenRunRequest())
+LOCAL = f'empty means "{LOCAL_USER}".'
+# Of other fields: the sentence with the value that the code takes.
+VALUES: Mapping[str, str] = {
+    "GetHistoryRequest.metric": f"empty means {ACCURACY}.",
+    "GetLeaderboardRequest.metric": f"({metric_named('', ['acc', SCORE])} over the tasks that have it; "
+    f'{metric_named("", [SCORE])} where none has), "score" (the mean of each task\'s main metric) or any '
+    f"metric of the suite; empty means {ACCURACY}.",
+    "OpenRunRequest.max_failed_share": f"unset means {PLAN.max_failed_share:g}.",
+    "OrderRolloutsRequest.agent": f"unset fields use their defaults: {AGENT.kind}, {AGENT.max_steps} steps, "
+    f"{AGENT.max_tokens:,} tokens, {AGENT.command_seconds:g} seconds a command.",
+    "OrderRolloutsRequest.rollouts": f"unset means {ROLLOUTS.rollouts}.",
+    "Priority.PRIORITY_UNSPECIFIED": f"The default: {ORDER.priority} for a suite, {DATASET_ORDER.priority} "
+    "for a data set.",
+    "WorkShard.use_engine_defaults": "Unset parameters use the engine's defaults, as for rows of a data set.",
+    "GenerationParams": "Unset fields use the task's value, then the engine's default.",
+    "Run.user": f'"{LOCAL_USER}" by default.',
+    "RunOrder.rollouts": f"unset means {ORDER.rollouts}.",
+    **dict.fromkeys(
+        (
+            f"{message}.user"
+            for message in (
+                *("CountRequestRequest", "CreateBatchRequest", "DatasetHeader", "EstimateRunRequest"),
+                *("FileHeader", "MarkAnswersRequest", "OrderRolloutsRequest", "SubmitRunRequest"),
+                *("TasksHeader", "AddSuiteRequest"),
+            )
+        ),
+        LOCAL,
+    ),
+}
+# Fields without a value that leave something as it is. No number and no name is in such a sentence.
+NOTHING = re.compile(
+    r"(?:[Uu]nset|[Ee]mpty|0) means (?:"
+    r"(?:all|any|none|no limit|no scoring|never|for ever|unlimited|unranked|every metric of any task)\b"
+    r"|(?:all (?:rows|tasks)|as many as|at the first|this order only|the caller)\b"
+    r"|that answers are not scored"
+    r"|that the digest is computed from the content|a cluster of its own|those of the task"
+    r"|(?:each|the) task's|the (?:choices themselves|worker's own|pool's own|run time limit|price of prompt)"
+    r")"
+)
+STATED = absences()
+
+
+@pytest.mark.parametrize("field", [name for name, text in STATED.items() if re.search(r"0 means \d", text)])
+def test_a_number_that_is_left_out_is_the_one_that_is_stated(field: str) -> None:
+    usual, most = NUMBERS[field]
+    assert f"1 to {most}; 0 means {usual}." in STATED[field]
+
+
+@pytest.mark.parametrize("field", VALUES)
+def test_a_value_that_is_left_out_is_the_one_that_is_stated(field: str) -> None:
+    assert VALUES[field] in STATED[field]
+
+
+@pytest.mark.parametrize("field", STATED)
+def test_every_default_that_is_stated_is_held_to_the_code(field: str) -> None:
+    """A sentence with a value needs an entry above; any other says that nothing is set."""
+    if field not in VALUES and field not in NUMBERS:
+        assert NOTHING.search(STATED[field]), STATED[field]
+        assert not re.search(r'means (?:\d*[1-9]|")', STATED[field])
+
+
+def test_the_entries_are_of_fields_that_there_are() -> None:
+    assert {*NUMBERS, *VALUES} - set(STATED) == set()
+
+
+def test_an_order_that_sets_nothing_limits_nothing() -> None:
+    """What is stated as all, as no limit and as the default of others."""
+    assert (ORDER.tasks, ORDER.limit, ORDER.num_fewshot, ORDER.max_cost) == ((), None, None, None)
+    assert (DATASET_ORDER.metrics, DATASET_ORDER.completion_window_seconds) == ((), None)
+    assert (ROLLOUTS.max_cost, ROLLOUTS.parallel, ROLLOUTS.parallel_group) == (None, None, "")
+    assert (PLAN.facts.limit, PLAN.facts.num_fewshot, PLAN.facts.price) == (None, None, None)
+
+
+def test_values_are_their_own_defaults() -> None:
+    assert (AGENT, ROLLOUTS.agent) == (RolloutAgent(), RolloutAgent())
+    assert ROLLOUTS.user == LOCAL_USER
+    assert default_priority(is_background=True) is DATASET_ORDER.priority
+
+
+def test_a_shard_without_parameters_is_decoded_as_stated() -> None:
+    comment = dict(comments())["WorkShard.use_engine_defaults"]
+    assert f"decoding is greedy with at most {DEFAULT_MAX_TOKENS} tokens." in comment
