@@ -134,7 +134,7 @@ POOL = (
         "Workers",
         [
             (highest("proctor_pool_workers_wanted", "pool", _POOL), "{{pool}} needed"),
-            (highest("proctor_pool_workers", "pool, condition", _POOL), "{{pool}} {{condition}}"),
+            (highest("proctor_pool_workers", "pool, state", _POOL), "{{pool}} {{state}}"),
         ],
     ),
     Panel(

@@ -174,7 +174,7 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
         console.print(table(console, _RUN, map(_run_cells, queue.paused), "paused"))
     if not (queue.running or queue.waiting or queue.paused):
         say(console, f"Nothing runs or waits; at most {max_running} may run at a time.")
-    columns = (*texts("worker, pool", "model, engine"), *numbers("in flight"), *texts("condition"))
+    columns = (*texts("worker, pool", "model, engine"), *numbers("in flight"), *texts("state"))
     console.print(table(console, columns, map(_worker_cells, queue.workers), "workers"))
     if len(queue.users) > 1:
         rows = ((each.user, str(each.running), str(each.pending)) for each in queue.users)
@@ -232,11 +232,11 @@ def _worker_cells(worker: scheduler_service_pb2.WorkerInfo) -> tuple[Cell, ...]:
         two_lines(worker.worker_id, worker.pool),
         two_lines(ready if is_vllm else worker.loaded_model or "any", worker.engine),
         f"{worker.in_flight}/{worker.concurrency}",
-        two_lines(_condition(worker), _load(worker.load) if worker.HasField("load") else ""),
+        two_lines(_state(worker), _load(worker.load) if worker.HasField("load") else ""),
     )
 
 
-def _condition(worker: scheduler_service_pb2.WorkerInfo) -> str:
+def _state(worker: scheduler_service_pb2.WorkerInfo) -> str:
     state = shown_word(model_pb2.WorkerState, worker.state)
     if worker.loading_model:
         is_loading = worker.state == model_pb2.WORKER_STATE_LOADING

@@ -353,7 +353,7 @@ class ListMarkChangesResponse(_message.Message):
     """Empty on the last page."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___MarkChange]:
-        """Latest first."""
+        """Changes of marks, latest first."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Artifact(_message.Message):
-    """One artifact."""
+    """A file that one execution of a rollout stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

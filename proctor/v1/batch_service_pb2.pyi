@@ -82,7 +82,7 @@ class BatchError(_message.Message):
     code: _builtins.str
     """For example "invalid_json_line", "duplicate_custom_id", "model_not_found"."""
     message: _builtins.str
-    """One sentence."""
+    """What is wrong and what to do, in one sentence."""
     param: _builtins.str
     """Field; empty for the whole line or batch."""
     line: _builtins.int
@@ -165,7 +165,7 @@ class Batch(_message.Message):
     completion_window: _builtins.str
     """As requested, for example "24h"."""
     state: Global___BatchState.ValueType
-    """Current state."""
+    """State of the batch, which follows that of its run."""
     run_id: _builtins.str
     """UUID of its run; empty when it failed before a run was created."""
     model: _builtins.str
@@ -175,7 +175,7 @@ class Batch(_message.Message):
     error_file_id: _builtins.str
     """File with failures and unanswered lines; empty until it is written, or when there are none."""
     total: _builtins.int
-    """Lines."""
+    """Lines of the input file."""
     completed: _builtins.int
     """Lines with an answer."""
     failed: _builtins.int
@@ -390,7 +390,7 @@ class GetBatchResponse(_message.Message):
     BATCH_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch(self) -> Global___Batch:
-        """The batch."""
+        """The batch with its counts and files."""
 
     def __init__(
         self,
@@ -443,7 +443,7 @@ class ListBatchesResponse(_message.Message):
     """More batches follow."""
     @_builtins.property
     def batches(self) -> _containers.RepeatedCompositeFieldContainer[Global___Batch]:
-        """Newest first."""
+        """Batches, newest first."""
 
     def __init__(
         self,

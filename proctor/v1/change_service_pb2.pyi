@@ -61,7 +61,7 @@ class ListChangesResponse(_message.Message):
     """Empty on the last page."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_change_pb2.Change]:
-        """Latest first."""
+        """Changes, latest first."""
 
     def __init__(
         self,

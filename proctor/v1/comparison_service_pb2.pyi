@@ -78,7 +78,7 @@ class CompareRunsResponse(_message.Message):
     COMPARISON_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def comparison(self) -> _comparison_pb2.Comparison:
-        """The comparison."""
+        """Figures and differences of the runs, pair by pair."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ class UploadDatasetRequest(_message.Message):
     """Next bytes of the file, at most 1 MiB."""
     @_builtins.property
     def header(self) -> Global___DatasetHeader:
-        """First."""
+        """The first message of the stream: name, format and owner."""
 
     @_builtins.property
     def end(self) -> Global___DatasetEnd:
@@ -159,7 +159,7 @@ class DatasetFault(_message.Message):
     field: _builtins.str
     """Field, for example "body.messages[0].role"; empty for the whole line."""
     problem: _builtins.str
-    """One sentence."""
+    """What is wrong and what to do, in one sentence."""
     def __init__(
         self,
         *,
@@ -231,7 +231,7 @@ class Dataset(_message.Message):
     name: _builtins.str
     """Name of the file."""
     row_count: _builtins.int
-    """Rows."""
+    """Rows of the file, counted when it was checked."""
     size_bytes: _builtins.int
     """Size of the uploaded file."""
     digest: _builtins.str
@@ -402,7 +402,7 @@ class ListDatasetsResponse(_message.Message):
     """Number of data sets over all pages."""
     @_builtins.property
     def datasets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dataset]:
-        """Newest first."""
+        """Data sets, newest first."""
 
     def __init__(
         self,

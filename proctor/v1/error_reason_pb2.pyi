@@ -23,7 +23,7 @@ class _ErrorReason:
 class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReason.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
-    """Never sent."""
+    """Not a reason; never sent."""
     ERROR_REASON_INVALID_PARAMETER: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. {"field": "order.limit"}"""
     ERROR_REASON_UNKNOWN_SUITE: _ErrorReason.ValueType  # 2
@@ -149,7 +149,7 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
-"""Never sent."""
+"""Not a reason; never sent."""
 ERROR_REASON_INVALID_PARAMETER: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. {"field": "order.limit"}"""
 ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2

@@ -66,7 +66,7 @@ class File(_message.Message):
     name: _builtins.str
     """Name, 1 to 255 characters; need not be unique."""
     purpose: Global___FilePurpose.ValueType
-    """Purpose."""
+    """What the file is for: input or output of a batch."""
     size_bytes: _builtins.int
     """Size in bytes."""
     user: _builtins.str
@@ -181,7 +181,7 @@ class UploadFileRequest(_message.Message):
     """Next bytes of the file, at most 1 MiB."""
     @_builtins.property
     def header(self) -> Global___FileHeader:
-        """First."""
+        """The first message of the stream: name, purpose and owner."""
 
     @_builtins.property
     def end(self) -> Global___FileEnd:
@@ -259,7 +259,7 @@ class GetFileResponse(_message.Message):
     FILE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def file(self) -> Global___File:
-        """The file."""
+        """The file, without its content."""
 
     def __init__(
         self,
@@ -320,7 +320,7 @@ class ListFilesResponse(_message.Message):
     """More files follow."""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___File]:
-        """Without faults."""
+        """Files without their faults, newest first unless is_ascending."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ class LeaderboardEntry(_message.Message):
     answered: _builtins.int
     """Answers, without failures."""
     failed: _builtins.int
-    """Failures."""
+    """Failed samples × rollouts; they have no score."""
     dataset_name: _builtins.str
     """Name of the data set whose id is in `suite`; empty for a suite."""
     @_builtins.property

@@ -25,7 +25,7 @@ class _WorkerState:
 class _WorkerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WorkerState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     WORKER_STATE_UNSPECIFIED: _WorkerState.ValueType  # 0
-    """Not reported."""
+    """No state was reported."""
     WORKER_STATE_LOADING: _WorkerState.ValueType  # 1
     """It loads a model and answers nothing yet."""
     WORKER_STATE_READY: _WorkerState.ValueType  # 2
@@ -39,7 +39,7 @@ class WorkerState(_WorkerState, metaclass=_WorkerStateEnumTypeWrapper):
     """State of a worker."""
 
 WORKER_STATE_UNSPECIFIED: WorkerState.ValueType  # 0
-"""Not reported."""
+"""No state was reported."""
 WORKER_STATE_LOADING: WorkerState.ValueType  # 1
 """It loads a model and answers nothing yet."""
 WORKER_STATE_READY: WorkerState.ValueType  # 2
@@ -64,9 +64,9 @@ class ModelCapabilities(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
     chat: _builtins.bool
-    """Chat completions."""
+    """Takes messages and answers as the assistant."""
     completion: _builtins.bool
-    """Text completions."""
+    """Continues a text."""
     loglikelihood: _builtins.bool
     """Log-likelihoods of given continuations."""
     constrained: _builtins.bool
@@ -192,7 +192,7 @@ class EngineLoad(_message.Message):
     prefix_cache_hits: _builtins.int
     """Prompt tokens found there."""
     generated_tokens: _builtins.int
-    """Tokens generated."""
+    """Tokens generated since the engine started."""
     def __init__(
         self,
         *,

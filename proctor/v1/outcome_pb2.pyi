@@ -78,7 +78,7 @@ class _OutcomeStatus:
 class _OutcomeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutcomeStatus.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     OUTCOME_STATUS_UNSPECIFIED: _OutcomeStatus.ValueType  # 0
-    """Every status."""
+    """No filter: outcomes of every status."""
     OUTCOME_STATUS_SCORED: _OutcomeStatus.ValueType  # 1
     """The model answered and the answer was scored."""
     OUTCOME_STATUS_UNPARSED: _OutcomeStatus.ValueType  # 2
@@ -90,7 +90,7 @@ class OutcomeStatus(_OutcomeStatus, metaclass=_OutcomeStatusEnumTypeWrapper):
     """State of a recorded outcome, for filters."""
 
 OUTCOME_STATUS_UNSPECIFIED: OutcomeStatus.ValueType  # 0
-"""Every status."""
+"""No filter: outcomes of every status."""
 OUTCOME_STATUS_SCORED: OutcomeStatus.ValueType  # 1
 """The model answered and the answer was scored."""
 OUTCOME_STATUS_UNPARSED: OutcomeStatus.ValueType  # 2
@@ -112,7 +112,7 @@ class TokenUsage(_message.Message):
     prompt_tokens: _builtins.int
     """Tokens of the prompt, over all requests of the sample."""
     completion_tokens: _builtins.int
-    """Tokens generated."""
+    """Generated tokens, with those of the reasoning."""
     cached_tokens: _builtins.int
     """Prompt tokens read from a prefix cache."""
     reasoning_tokens: _builtins.int
@@ -294,7 +294,7 @@ class Failure(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     failure_class: Global___FailureClass.ValueType
-    """Its class."""
+    """Decides whether it is tried again and how it is shown."""
     message: _builtins.str
     """One sentence. Holds no secret."""
     @_builtins.property
@@ -351,11 +351,11 @@ class Outcome(_message.Message):
 
     @_builtins.property
     def usage(self) -> Global___TokenUsage:
-        """Token counts."""
+        """Tokens that the provider counted for this request."""
 
     @_builtins.property
     def timing(self) -> Global___Timing:
-        """Times."""
+        """Times of the request as the worker measured them."""
 
     def __init__(
         self,
@@ -423,7 +423,7 @@ class RecordedOutcome(_message.Message):
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
-    """Its status."""
+    """Whether it was scored, unparsed or failed."""
     doc_id: _builtins.int
     """Row of the document in its split."""
     prompt: _builtins.str

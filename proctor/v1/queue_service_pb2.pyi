@@ -144,9 +144,9 @@ class UserRunCounts(_message.Message):
     user: _builtins.str
     """Name of the user."""
     running: _builtins.int
-    """Running runs."""
+    """Runs of the user that hold a slot."""
     pending: _builtins.int
-    """Pending runs."""
+    """Runs of the user that wait for a slot."""
     def __init__(
         self,
         *,
@@ -334,7 +334,7 @@ class GetLimitsResponse(_message.Message):
     LAST_CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> Global___QueueLimits:
-        """All limits."""
+        """Limits in force: changed ones, and the settings for the rest."""
 
     @_builtins.property
     def last_change(self) -> _change_pb2.Change:

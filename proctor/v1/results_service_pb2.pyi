@@ -84,7 +84,7 @@ class GetSummaryResponse(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def summary(self) -> _summary_pb2.RunSummary:
-        """The figures."""
+        """The stored summary, or one of the outcomes so far."""
 
     def __init__(
         self,
@@ -124,9 +124,9 @@ class OutcomeFilter(_message.Message):
     metric: _builtins.str
     """Metric of min_score and max_score; empty means the task's first per-sample metric."""
     min_score: _builtins.float
-    """Minimum score."""
+    """Lowest score in `metric`."""
     max_score: _builtins.float
-    """Maximum score."""
+    """Highest score in `metric`."""
     min_characters: _builtins.int
     """Minimum length of the answer in characters. Failures never match."""
     max_characters: _builtins.int

@@ -92,7 +92,7 @@ class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind
     BUNDLE_KIND_TESTS: _BundleKind.ValueType  # 2
     """Those that judge."""
     BUNDLE_KIND_SOLUTION: _BundleKind.ValueType  # 3
-    """The solution."""
+    """Files of the reference solution, for agents of kind oracle."""
 
 class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
     """Which files of a task a bundle holds."""
@@ -104,7 +104,7 @@ BUNDLE_KIND_WORKSPACE: BundleKind.ValueType  # 1
 BUNDLE_KIND_TESTS: BundleKind.ValueType  # 2
 """Those that judge."""
 BUNDLE_KIND_SOLUTION: BundleKind.ValueType  # 3
-"""The solution."""
+"""Files of the reference solution, for agents of kind oracle."""
 Global___BundleKind: _TypeAlias = BundleKind  # noqa: Y015
 
 @_typing.final
@@ -155,9 +155,9 @@ class RolloutLimits(_message.Message):
     AGENT_SECONDS_FIELD_NUMBER: _builtins.int
     VERIFIER_SECONDS_FIELD_NUMBER: _builtins.int
     cpus: _builtins.float
-    """CPUs."""
+    """CPU cores, of which a part may be used."""
     memory_bytes: _builtins.int
-    """Memory."""
+    """Bytes of memory, files in memory included."""
     disk_bytes: _builtins.int
     """Bytes of each writable folder."""
     agent_seconds: _builtins.float
@@ -191,11 +191,11 @@ class Bundle(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     SIZE_BYTES_FIELD_NUMBER: _builtins.int
     kind: Global___BundleKind.ValueType
-    """Which files."""
+    """Which part of the task the bundle holds."""
     digest: _builtins.str
     """SHA-256 of its bytes, in hexadecimal digits."""
     size_bytes: _builtins.int
-    """Its bytes."""
+    """Size of the bundle, compressed."""
     def __init__(
         self,
         *,
@@ -312,7 +312,7 @@ class RolloutTask(_message.Message):
 
     @_builtins.property
     def limits(self) -> Global___RolloutLimits:
-        """Limits."""
+        """Resources and times of both sandboxes."""
 
     @_builtins.property
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -410,7 +410,7 @@ class RolloutAgent(_message.Message):
     COMMAND_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     kind: Global___AgentKind.ValueType
-    """Who works."""
+    """Decides how commands are chosen; unspecified is shell."""
     max_steps: _builtins.int
     """Answers of the model, at least 1."""
     max_tokens: _builtins.int
@@ -461,11 +461,11 @@ class Rollout(_message.Message):
     AGENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def task(self) -> Global___RolloutTask:
-        """The task."""
+        """The task, with its files or the bundles that hold them."""
 
     @_builtins.property
     def agent(self) -> Global___RolloutAgent:
-        """The agent."""
+        """The agent with its budgets."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class UploadTasksRequest(_message.Message):
     """Next bytes of a .tar.gz of task folders, at most 1 MiB."""
     @_builtins.property
     def header(self) -> Global___TasksHeader:
-        """First."""
+        """The first message of the stream: name, owner and overrides."""
 
     @_builtins.property
     def end(self) -> Global___TasksEnd:
@@ -418,7 +418,7 @@ class GetRolloutsResponse(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def order(self) -> Global___RolloutsOrder:
-        """The order."""
+        """The order with its runs."""
 
     def __init__(
         self,
@@ -492,7 +492,7 @@ class ListRolloutsResponse(_message.Message):
     """Number of matching orders over all pages, as it was at the first of them."""
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___RolloutsOrder]:
-        """Newest first."""
+        """Orders, newest first."""
 
     def __init__(
         self,

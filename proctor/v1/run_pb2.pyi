@@ -81,11 +81,11 @@ class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.Val
     PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
     """The default: high for a suite, normal for a data set."""
     PRIORITY_HIGH: _Priority.ValueType  # 1
-    """Interactive runs."""
+    """Started before all others: interactive runs."""
     PRIORITY_NORMAL: _Priority.ValueType  # 2
     """Background runs: data sets, batches, rollouts."""
     PRIORITY_LOW: _Priority.ValueType  # 3
-    """Scheduled runs."""
+    """Started last: scheduled runs."""
 
 class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
     """Order of runs in the queue. A higher priority starts first and may preempt."""
@@ -93,11 +93,11 @@ class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
 PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
 """The default: high for a suite, normal for a data set."""
 PRIORITY_HIGH: Priority.ValueType  # 1
-"""Interactive runs."""
+"""Started before all others: interactive runs."""
 PRIORITY_NORMAL: Priority.ValueType  # 2
 """Background runs: data sets, batches, rollouts."""
 PRIORITY_LOW: Priority.ValueType  # 3
-"""Scheduled runs."""
+"""Started last: scheduled runs."""
 Global___Priority: _TypeAlias = Priority  # noqa: Y015
 
 class _ScoringMethod:
@@ -183,7 +183,7 @@ class _RunKind:
 class _RunKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RUN_KIND_UNSPECIFIED: _RunKind.ValueType  # 0
-    """Every kind."""
+    """No filter: runs over suites and over data sets."""
     RUN_KIND_SUITE: _RunKind.ValueType  # 1
     """A run over a suite."""
     RUN_KIND_DATASET: _RunKind.ValueType  # 2
@@ -193,7 +193,7 @@ class RunKind(_RunKind, metaclass=_RunKindEnumTypeWrapper):
     """Kind of a run."""
 
 RUN_KIND_UNSPECIFIED: RunKind.ValueType  # 0
-"""Every kind."""
+"""No filter: runs over suites and over data sets."""
 RUN_KIND_SUITE: RunKind.ValueType  # 1
 """A run over a suite."""
 RUN_KIND_DATASET: RunKind.ValueType  # 2
@@ -735,7 +735,7 @@ class Run(_message.Message):
     user: _builtins.str
     """User who ordered it; "local" by default."""
     state: Global___RunState.ValueType
-    """Current state."""
+    """Decides whether it waits, holds a slot, or is over."""
     epoch: _builtins.int
     """Incremented by every retry."""
     pool: _builtins.str
@@ -752,7 +752,7 @@ class Run(_message.Message):
     """Name of the data set at submission; empty for a suite."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
-        """The order."""
+        """What the run executes, as accepted."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
@@ -780,7 +780,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def progress(self) -> Global___RunProgress:
-        """Progress."""
+        """Counts, rate and cost so far."""
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

@@ -253,7 +253,7 @@ class Sample(_message.Message):
     """A serialized Rollout where an agent works on the sample; empty otherwise. Part of the digest."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
-        """The prompt."""
+        """What the model is asked."""
 
     @_builtins.property
     def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -37,7 +37,7 @@ class SubmitRunRequest(_message.Message):
     """Idempotency key, a UUID: a repeated call returns the run of the first one. Empty means none."""
     @_builtins.property
     def order(self) -> _run_pb2.RunOrder:
-        """The order."""
+        """Model, suite or data set, parameters and limits."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class EstimateRunRequest(_message.Message):
     """User who would order; empty means "local"."""
     @_builtins.property
     def order(self) -> _run_pb2.RunOrder:
-        """The order."""
+        """The order to estimate; nothing is stored."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class GetRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> _run_pb2.Run:
-        """The run."""
+        """The run with its progress."""
 
     def __init__(
         self,
@@ -588,11 +588,11 @@ class TaskInfo(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     DATASET_FIELD_NUMBER: _builtins.int
     task: _builtins.str
-    """Name."""
+    """Name of the task, unique in its suite."""
     version: _builtins.str
     """Version of its definition."""
     output_type: _sample_pb2.OutputType.ValueType
-    """Output type."""
+    """Whether the model chooses or generates a text."""
     dataset: _builtins.str
     """Source of its rows."""
     @_builtins.property
@@ -630,7 +630,7 @@ class SuiteInfo(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
-    """Name."""
+    """Name of the suite, without version."""
     description: _builtins.str
     """Description in one line."""
     problem: _builtins.str
@@ -722,9 +722,9 @@ class ModelSource(_message.Message):
     PROBLEM_FIELD_NUMBER: _builtins.int
     LISTED_AT_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
-    """Pool."""
+    """Name of the pool whose worker listed the models."""
     provider: _builtins.str
-    """Provider."""
+    """Name of the provider, with which names of its models begin."""
     engine: _builtins.str
     """Engine: "vllm", "openai"."""
     problem: _builtins.str
@@ -864,9 +864,9 @@ class WorkerInfo(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
-    """Its id."""
+    """Unique name: pool, host and a random part."""
     pool: _builtins.str
-    """Its pool."""
+    """Name of the pool whose shards it executes."""
     engine: _builtins.str
     """Engine: "vllm", "openai"."""
     loaded_model: _builtins.str
@@ -880,12 +880,12 @@ class WorkerInfo(_message.Message):
     loading_model: _builtins.str
     """Model that it switches to; empty when none."""
     state: _model_pb2.WorkerState.ValueType
-    """State."""
+    """Whether it loads a model, is ready, or drains."""
     note: _builtins.str
     """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
     @_builtins.property
     def seen_at(self) -> _timestamp_pb2.Timestamp:
-        """Last heartbeat."""
+        """When its last heartbeat arrived at the scheduler."""
 
     @_builtins.property
     def load(self) -> _model_pb2.EngineLoad:

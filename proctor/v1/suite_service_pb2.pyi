@@ -89,7 +89,7 @@ class SuiteProblem(_message.Message):
     key: _builtins.str
     """Key, for example "tasks.0.doc_to_text"; may be empty."""
     problem: _builtins.str
-    """One sentence."""
+    """What is wrong and what to do, in one sentence."""
     def __init__(
         self,
         *,

@@ -131,7 +131,7 @@ class TaskSummary(_message.Message):
     answered: _builtins.int
     """Answers, scored or unparsed."""
     failed: _builtins.int
-    """Failures."""
+    """Failed samples × rollouts; they have no score."""
     unparsed: _builtins.int
     """Answers that could not be parsed."""
     dataset: _builtins.str
@@ -180,7 +180,7 @@ class GroupSummary(_message.Message):
     """Name of the group; the suite's name for all its tasks."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Aggregated tasks."""
+        """Names of the tasks whose figures are aggregated."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricFigure]:
@@ -224,9 +224,9 @@ class Percentiles(_message.Message):
     n: _builtins.int
     """Number of answers that have it."""
     mean: _builtins.float
-    """Mean."""
+    """Arithmetic mean over the answers."""
     std: _builtins.float
-    """Standard deviation."""
+    """Population standard deviation over the answers."""
     p50: _builtins.float
     """50th percentile."""
     p90: _builtins.float
@@ -351,15 +351,15 @@ class RunSummary(_message.Message):
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
-    """Epoch."""
+    """Epoch of the run that the figures are of."""
     is_partial: _builtins.bool
     """Not every sample has a final outcome."""
     total: _builtins.int
     """Number of samples × rollouts."""
     answered: _builtins.int
-    """Answers."""
+    """Answers, scored or unparsed."""
     failed: _builtins.int
-    """Failures."""
+    """Failed samples × rollouts; they have no score."""
     unparsed: _builtins.int
     """Answers that could not be parsed."""
     is_truncated_left: _builtins.bool

@@ -46,7 +46,7 @@ class WorkSample(_message.Message):
     """A serialized Rollout where an agent works on the sample; empty otherwise."""
     @_builtins.property
     def prompt(self) -> _sample_pb2.Prompt:
-        """The prompt."""
+        """What the model is asked."""
 
     @_builtins.property
     def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -165,7 +165,7 @@ class WorkShard(_message.Message):
     """
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkSample]:
-        """The samples."""
+        """Samples to execute."""
 
     @_builtins.property
     def params(self) -> _run_pb2.GenerationParams:
@@ -492,9 +492,9 @@ class RunControl(_message.Message):
     IS_RETRY_BUDGET_SPENT_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
     state: _run_pb2.RunState.ValueType
-    """State."""
+    """State of the run. Workers execute shards of running runs only."""
     epoch: _builtins.int
-    """Epoch."""
+    """Epoch of the run. Workers ignore shards of earlier ones."""
     is_retry_budget_spent: _builtins.bool
     """The retry budget of the run is spent: failing samples are not retried."""
     @_builtins.property
@@ -566,26 +566,6 @@ class WorkerStatus(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
-    class RefusedRunsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    @_typing.final
     class ThrottledServersEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -620,15 +600,15 @@ class WorkerStatus(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     LOADING_MODEL_FIELD_NUMBER: _builtins.int
     READY_MODELS_FIELD_NUMBER: _builtins.int
-    REFUSED_RUNS_FIELD_NUMBER: _builtins.int
     THROTTLED_SERVERS_FIELD_NUMBER: _builtins.int
     POD_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
+    REFUSALS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
-    """Its id."""
+    """Unique name: pool, host and a random part."""
     pool: _builtins.str
-    """Its pool."""
+    """Name of the pool whose shards it executes."""
     engine: _builtins.str
     """Engine: "vllm", "openai"."""
     provider: _builtins.str
@@ -644,7 +624,7 @@ class WorkerStatus(_message.Message):
     pod: _builtins.str
     """Pod of Kubernetes that it runs in; empty elsewhere."""
     state: _model_pb2.WorkerState.ValueType
-    """State."""
+    """Whether it loads a model, is ready, or drains."""
     note: _builtins.str
     """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
     @_builtins.property
@@ -672,14 +652,14 @@ class WorkerStatus(_message.Message):
         """Models that it serves without a model switch: the loaded one and those that share its engine, such as LoRA adapters."""
 
     @_builtins.property
-    def refused_runs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """"<run>/<epoch>" to the reason why the provider rejects all requests of the run: a wrong key, an unknown model."""
-
-    @_builtins.property
     def throttled_servers(self) -> _containers.MessageMap[_builtins.str, _timestamp_pb2.Timestamp]:
         """Base URL of an order, empty for the pool's own server, to the time when requests resume: the server throttles. Only
         waits of more than five seconds.
         """
+
+    @_builtins.property
+    def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedRun]:
+        """Runs of which the provider rejects all requests."""
 
     def __init__(
         self,
@@ -698,19 +678,49 @@ class WorkerStatus(_message.Message):
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         loading_model: _builtins.str = ...,
         ready_models: _abc.Iterable[_builtins.str] | None = ...,
-        refused_runs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         throttled_servers: _abc.Mapping[_builtins.str, _timestamp_pb2.Timestamp] | None = ...,
         pod: _builtins.str = ...,
         state: _model_pb2.WorkerState.ValueType = ...,
         note: _builtins.str = ...,
+        refusals: _abc.Iterable[Global___RefusedRun] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refusals", b"refusals", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkerStatus: _TypeAlias = WorkerStatus  # noqa: Y015
+
+@_typing.final
+class RefusedRun(_message.Message):
+    """A run of which a provider rejects all requests: a wrong key, an unknown model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID of the run."""
+    epoch: _builtins.int
+    """Epoch in which it was refused; a retry tries again."""
+    reason: _builtins.str
+    """The provider's reason, without keys."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "reason", b"reason", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusedRun: _TypeAlias = RefusedRun  # noqa: Y015
 
 @_typing.final
 class RateReport(_message.Message):
@@ -754,7 +764,7 @@ class RateReport(_message.Message):
     rate_limit_key: _builtins.str
     """Identifies provider and API key, without revealing the key."""
     sent: _builtins.int
-    """Requests sent."""
+    """Requests sent since the worker started."""
     rate_limited: _builtins.int
     """Requests that the provider answered with 429."""
     waiting: _builtins.int

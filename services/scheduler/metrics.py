@@ -54,7 +54,7 @@ BACKLOG_SECONDS = Gauge(
 POOL_WORKERS = Gauge(
     "proctor_pool_workers",
     "Live workers: loading, ready, draining, or without a model (not_loaded).",
-    ["pool", "condition"],
+    ["pool", "state"],
 )
 POOL_IN_FLIGHT = Gauge(
     "proctor_pool_requests_in_flight", "Samples that engines or providers work on.", ["pool"]

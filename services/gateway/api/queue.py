@@ -19,7 +19,7 @@ from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.paths import QUEUE
-from services.gateway.http.presentation import benchmark_of, condition_of, present
+from services.gateway.http.presentation import benchmark_of, present, state_of
 from services.gateway.http.problem import problems
 
 # The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
@@ -72,7 +72,7 @@ class QueueWorker(BaseModel):
     pool: str
     provider: str
     engine: str
-    condition: str = Field(
+    state: str = Field(
         description='"loading", "ready", "draining" or "not loaded"; a note may follow, after "; "'
     )
     loaded_model: str = Field(description="Empty when none")
@@ -232,7 +232,7 @@ def _job(run: run_pb2.Run) -> QueuedJob:
 
 def _worker(worker: scheduler_service_pb2.WorkerInfo) -> QueueWorker:
     load = _load(worker.load) if worker.HasField("load") else None
-    return present(QueueWorker, worker, condition=condition_of(worker), load=load)
+    return present(QueueWorker, worker, state=state_of(worker), load=load)
 
 
 def _load(load: model_pb2.EngineLoad) -> QueueLoad:

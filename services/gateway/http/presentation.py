@@ -74,7 +74,7 @@ def json_text(value: object) -> str:
     return text
 
 
-def condition_of(worker: scheduler_service_pb2.WorkerInfo) -> str:
+def state_of(worker: scheduler_service_pb2.WorkerInfo) -> str:
     """Its state, such as "not loaded", and its note."""
     state = shown_word(model_pb2.WorkerState, worker.state)
     return "; ".join(filter(None, (state, worker.note)))

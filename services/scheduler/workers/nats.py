@@ -88,7 +88,7 @@ def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ..
         worker.ready_models,
         worker.concurrency,
         worker.cannot_load,
-        worker.refused_runs,
+        worker.refusals,
     )
 
 

@@ -7,14 +7,15 @@ from proctor.wire.values import MODEL
 from proctor.wire.well_known import time_to_proto
 from services.scheduler.workers.list_models import ModelList, ModelSource
 from services.scheduler.workers.pool import Aliases
-from services.scheduler.workers.worker import Worker
+from services.scheduler.workers.worker import RefusedRun, Worker
 
-HEARTBEAT = Codec(Worker, work_messages_pb2.WorkerStatus)
+_REFUSED = Codec(RefusedRun, work_messages_pb2.RefusedRun)
+HEARTBEAT = Codec(Worker, work_messages_pb2.WorkerStatus, nested=(_REFUSED,))
 WORKER = Codec(
     Worker,
     scheduler_service_pb2.WorkerInfo,
     names={"sent_at": "seen_at"},
-    unpaired={"models", "refused_runs", "environment", "throttled_servers", "pod"},
+    unpaired={"models", "refusals", "environment", "throttled_servers", "pod"},
 )
 
 

@@ -1,12 +1,24 @@
 """Live workers as of their last heartbeats, and what a run still waits for from them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
+from typing import TypeVar
 
 from proctor.values.providers.models import EngineLoad, WorkerState
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRun:
+    """A run of which a provider rejects all requests in an epoch, and the provider's reason."""
+
+    run_id: str
+    epoch: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +27,7 @@ class Worker:
 
     `state` is None where the worker did not report one; `note` is for operators.
 
-    `refused_runs` maps "run/epoch" to the provider's reason for rejecting all requests of that run.
+    `refusals` are of runs of which the provider rejects all requests.
     `ready_models` share the loaded engine; `loading_model` is loaded next; `load` is None if the engine runs
     elsewhere. `throttled_servers` maps a base URL of an order, or "" for the pool's own server, to the time
     at which requests are sent to it again.
@@ -33,7 +45,7 @@ class Worker:
     note: str = ""
     sent_at: datetime | None = None
     cannot_load: Mapping[str, str] = field(default_factory=dict)
-    refused_runs: Mapping[str, str] = field(default_factory=dict)
+    refusals: tuple[RefusedRun, ...] = ()
     loading_model: str = ""
     ready_models: tuple[str, ...] = ()
     load: EngineLoad | None = None
@@ -56,7 +68,7 @@ class PoolWorkers:
         self.by_key: dict[str, Worker] = {}
         self.concurrencies: Counter[int] = Counter()
         self._cannot_load: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        self._refused_runs: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        self._refusals: defaultdict[tuple[str, int], dict[str, str]] = defaultdict(dict)
 
     def put(self, key: str, worker: Worker) -> None:
         self.drop(key)
@@ -64,22 +76,18 @@ class PoolWorkers:
         self.concurrencies[worker.concurrency] += 1
         for model, reason in worker.cannot_load.items():
             self._cannot_load[model][key] = reason
-        for run, reason in worker.refused_runs.items():
-            self._refused_runs[run][key] = reason
+        for refused in worker.refusals:
+            self._refusals[refused.run_id, refused.epoch][key] = refused.reason
 
     def drop(self, key: str) -> None:
         worker = self.by_key.pop(key, None)
         if worker is None:
             return
         self.concurrencies -= Counter((worker.concurrency,))
-        for known, reported in (
-            (self._cannot_load, worker.cannot_load),
-            (self._refused_runs, worker.refused_runs),
-        ):
-            for name in reported:
-                del known[name][key]
-                if not known[name]:
-                    del known[name]
+        for model in worker.cannot_load:
+            _forget(self._cannot_load, model, key)
+        for refused in worker.refusals:
+            _forget(self._refusals, (refused.run_id, refused.epoch), key)
 
     def loading_problem(self, model: str) -> str | None:
         """The engine's reason, if every live worker reports that it cannot load the model."""
@@ -88,8 +96,16 @@ class PoolWorkers:
 
     def provider_refusal(self, run: str, epoch: int) -> str | None:
         """The provider's reason for rejecting a run, as one worker got it: all workers use the same key."""
-        reasons = self._refused_runs.get(f"{run}/{epoch}", {})
+        reasons = self._refusals.get((run, epoch), {})
         return next((reason for reason in reasons.values() if reason), None)
+
+
+def _forget(reported: dict[Name, dict[str, str]], name: Name, key: str) -> None:
+    # A heartbeat may report a name twice.
+    of_name = reported.get(name, {})
+    of_name.pop(key, None)
+    if not of_name:
+        reported.pop(name, None)
 
 
 class WorkerTable:

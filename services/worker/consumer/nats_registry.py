@@ -117,7 +117,6 @@ class NatsHeartbeat:
 
     def _status(self) -> work_messages_pb2.WorkerStatus:
         pool, sources, loader = self._identity.pool, self._sources, self._sources.loader
-        refused_runs = sources.context.refused_runs.reasons
         # Everything that an outcome from here may report as its environment.
         environment = loader.environment and {**loader.environment, "choice_instruction": INSTRUCTION_VERSION}
         status = work_messages_pb2.WorkerStatus(
@@ -135,7 +134,10 @@ class NatsHeartbeat:
             loading_model=loader.switching_to or "",
             ready_models=loader.ready_models,
             environment=environment,
-            refused_runs={f"{run}/{epoch}": reason for (run, epoch), reason in refused_runs.items()},
+            refusals=[
+                work_messages_pb2.RefusedRun(run_id=run, epoch=epoch, reason=reason)
+                for (run, epoch), reason in sources.context.refused_runs.reasons.items()
+            ],
             pod=self._identity.pod,
         )
         if load := loader.engine_load:

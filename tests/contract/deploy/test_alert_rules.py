@@ -38,8 +38,8 @@ def buckets(name: str, upper: str) -> Series:
     }
 
 
-WANTED, READY = 'proctor_pool_workers_wanted{pool="p"}', 'proctor_pool_workers{pool="p",condition="ready"}'
-LOADING = 'proctor_pool_workers{pool="p",condition="loading"}'
+WANTED, READY = 'proctor_pool_workers_wanted{pool="p"}', 'proctor_pool_workers{pool="p",state="ready"}'
+LOADING = 'proctor_pool_workers{pool="p",state="loading"}'
 ANSWERED = 'proctor_samples_total{pool="p",result="answered"}'
 FAILED = 'proctor_samples_total{pool="p",result="timeout"}'
 LIMITED = 'proctor_rate_limited_requests_total{pool="p"}'

@@ -154,7 +154,7 @@ async def test_every_service_counted_what_happened(cluster: RenderedCluster) -> 
     assert total("proctor_outcomes_total", result="recorded") >= 100
     assert total("proctor_tokens_total", pool="fake", kind="completion") > 0
     assert total("proctor_scheduler_leading") == 1
-    assert total("proctor_pool_workers", pool="fake", condition="ready") >= 2
+    assert total("proctor_pool_workers", pool="fake", state="ready") >= 2
     assert total("proctor_stream_limit_bytes", stream="WORK_fake") > 0
     assert total("proctor_rpc_duration_seconds_count", code="OK") > 0
     assert total("proctor_http_request_duration_seconds_count", status="200") > 0

@@ -113,7 +113,11 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
     async def refused_runs() -> dict[str, str]:
         beats = await Bucket(harness.jetstream, streams.WORKERS_BUCKET).entries()
         reported = [WorkerStatus.FromString(beat) for beat in beats.values()]
-        return {run: reason for status in reported for run, reason in status.refused_runs.items()}
+        return {
+            f"{refused.run_id}/{refused.epoch}": refused.reason
+            for status in reported
+            for refused in status.refusals
+        }
 
     async def is_reported() -> bool:
         return bool(await refused_runs())

@@ -8,7 +8,7 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.wire.enums import word_of
-from services.gateway.http.presentation import condition_of, moment, optional
+from services.gateway.http.presentation import moment, optional, state_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class WorkerRow:
     pool: str
     engine: str
     model: str
-    condition: str
+    state: str
     in_flight: int
     concurrency: int
     running: int | None
@@ -219,7 +219,7 @@ def _worker(worker: scheduler_pb2.WorkerInfo) -> WorkerRow:
         pool=worker.pool,
         engine=worker.engine,
         model=worker.loading_model or worker.loaded_model,
-        condition=condition_of(worker),
+        state=state_of(worker),
         in_flight=worker.in_flight,
         concurrency=worker.concurrency,
         running=load.running_requests if load else None,

@@ -9,6 +9,7 @@ from services.common.errors import ErrorKind, MessageTooLarge, RemoteError
 from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError
+from services.scheduler.workers.worker import RefusedRun
 from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.scheduler_rules import credit_rule
@@ -198,8 +199,8 @@ async def test_run_that_the_provider_refuses_fails_by_the_word_of_one_worker() -
     harness = SchedulerHarness()
     run, driver = await harness.start()
     reason = "API key not configured for Gemini: set GOOGLE_API_KEY where the worker runs."
-    met_it = ready_worker(worker_id="w2", refused_runs={f"{run.run_id}/1": reason})
-    harness.registry.live = [ready_worker(refused_runs={"another/1": "no"}), met_it]
+    met_it = ready_worker(worker_id="w2", refusals=(RefusedRun(run.run_id, 1, reason),))
+    harness.registry.live = [ready_worker(refusals=(RefusedRun("another", 1, "no"),)), met_it]
     assert await harness.advance(driver, 10)
     ended = await harness.runs.get(run.run_id)
     assert ended.error == RunError("PROVIDER_REFUSED", f"AI provider error: {reason}")
@@ -208,7 +209,7 @@ async def test_run_that_the_provider_refuses_fails_by_the_word_of_one_worker() -
 async def test_refusal_of_an_earlier_epoch_does_not_fail_a_retry() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
-    harness.registry.live = [ready_worker(refused_runs={f"{run.run_id}/0": "wrong key"})]
+    harness.registry.live = [ready_worker(refusals=(RefusedRun(run.run_id, 0, "wrong key"),))]
     assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
 
 

@@ -10,21 +10,21 @@ from proctor.values.providers.models import WorkerState
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.scheduler.workers.proto import HEARTBEAT
 from services.scheduler.workers.report_workers import ReportWorkers
-from services.scheduler.workers.worker import Worker, WorkerTable
+from services.scheduler.workers.worker import RefusedRun, Worker, WorkerTable
 from tests.fakes.pools import model_pool
 from tests.fakes.scheduler.surroundings import ListedWorkers, SetClock
 
 
 def some_worker(draw: random.Random, number: int) -> Worker:
     broken = {model: "no config.json" for model in ("a/x", "a/y") if draw.random() < 0.6}
-    refused = {"run/1": draw.choice(["", "wrong key"])} if draw.random() < 0.2 else {}
+    refused = (RefusedRun("run", 1, draw.choice(["", "wrong key"])),) if draw.random() < 0.2 else ()
     return Worker(
         f"w{number}",
         draw.choice(["one", "two"]),
         "vllm",
         concurrency=draw.choice([1, 8, 64]),
         cannot_load=broken,
-        refused_runs=refused,
+        refusals=refused,
     )
 
 
@@ -46,7 +46,7 @@ def test_table_says_what_a_look_at_each_worker_says() -> None:
             for model in ("a/x", "a/z"):
                 cannot = bool(own) and all(model in worker.cannot_load for worker in own)
                 assert pool.loading_problem(model) == ("no config.json" if cannot else None)
-            refused = any(worker.refused_runs.get("run/1") for worker in own)
+            refused = any(each.reason for worker in own for each in worker.refusals)
             assert pool.provider_refusal("run", 1) == ("wrong key" if refused else None)
 
 
@@ -77,7 +77,7 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
 def test_a_heartbeat_under_the_key_of_another_pool_counts_for_nothing() -> None:
     """NATS lets a worker write below its own pool only; what it writes there may say anything."""
     registry = NatsWorkerRegistry(NoBucket(), SetClock(), lambda: None)  # type: ignore[arg-type]  # not listened to
-    forged = Worker("b", "two", "vllm", concurrency=8, refused_runs={"run/1": "forged"})
+    forged = Worker("b", "two", "vllm", concurrency=8, refusals=(RefusedRun("run", 1, "forged"),))
     registry._on_heartbeat("one.b", HEARTBEAT.to_proto(forged).SerializeToString())
     assert registry.workers() == []
 
@@ -101,7 +101,7 @@ def test_workers_are_counted_by_state_whatever_their_notes_say() -> None:
     ReportWorkers(pools, ListedWorkers(live)).report()
 
     def count(state: WorkerState) -> float | None:
-        labels = {"pool": "counted", "condition": state}
+        labels = {"pool": "counted", "state": state}
         return REGISTRY.get_sample_value("proctor_pool_workers", labels)
 
     assert {state: count(state) for state in WorkerState} == {
