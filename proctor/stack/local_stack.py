@@ -40,7 +40,7 @@ class LocalStack:
         self.gateway_http = ""
         self.gateway_grpc = ""
         self.environment: dict[str, str] = {}
-        self._tell = report
+        self._report = report
         self._phase = "starting"
         self._lock: StackLock | None = None
         self._logs: ChildLogs | None = None
@@ -127,13 +127,13 @@ class LocalStack:
     async def _prepare_postgres(self, address: str, log_path: Path) -> PostgresServer:
         home = await asyncio.to_thread(find_postgres_home, self.options.state_dir)
         if home.note:
-            self._report(home.note)
+            self._note(home.note)
         return await prepare_postgres(home, address, log_path)
 
-    def _report(self, sentence: str) -> None:
+    def _note(self, sentence: str) -> None:
         # To a terminal that is gone, perhaps: that ends no supervision.
         with contextlib.suppress(OSError):
-            self._tell(sentence)
+            self._report(sentence)
         if self._logs is not None:
             self._logs.note(sentence)
 

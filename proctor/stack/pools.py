@@ -18,7 +18,7 @@ STARTER_MODEL = "vllm/starter"
 
 @dataclass(frozen=True, slots=True)
 class RemoteProvider:
-    """`base_url` is empty where only the environment can tell; the first key that is set is taken."""
+    """`base_url` is empty where only the environment names one; the first key that is set is taken."""
 
     name: str
     base_url: str

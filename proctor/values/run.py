@@ -21,6 +21,11 @@ DEFAULT_MAX_FAILED_SHARE = 0.05
 # Requests of a user in a minute, and reads beside them, unless a setting of the scheduler says otherwise.
 DEFAULT_REQUESTS_PER_MINUTE = 100
 DEFAULT_READS_PER_MINUTE = 3000
+# Runs that are compared, or shown side by side, at a time: 15 pairs. Each further one makes the
+# correction over all of them stricter.
+MIN_COMPARED, MAX_COMPARED = 2, 6
+# Limits of a completion window: an hour and a week.
+MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS = 3600, 7 * 24 * 3600
 # The longest time limit of a run.
 MAX_TIME_LIMIT_SECONDS = 365 * 24 * 3600
 RunId = NewType("RunId", str)

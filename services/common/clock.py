@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """The time of day, and a monotonic one."""
 
     def now(self) -> datetime:
         """The time of day, aware, in UTC."""

@@ -20,7 +20,7 @@ class RunningService(Protocol):
     """A service between its start and its end."""
 
     async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # a state, not an option
-        """Tells health checks whether the service takes work."""
+        """Sets the answer of health checks: whether the service takes work."""
         ...
 
     async def wait_failed(self) -> None:

@@ -37,7 +37,7 @@ from services.gateway.settings import GatewaySettings
 
 # How late the gateway's own health follows that of a backend; a check is two small calls.
 _HEALTH_SECONDS = 0.5
-# Connections are few, and anybody can open one; a client connects again with its next call.
+# Connections are few, and no key is needed to open one; a client connects again with its next call.
 _GRPC_IDLE_SECONDS = 30.0
 # A key, or the name of a theme and a path.
 _PUBLIC_FORM_BYTES = 4 * 1024

@@ -52,9 +52,10 @@ CHAT_WORDS = ("turn", "turns")
 # The first word of a constant.
 LIMITS = {
     **dict.fromkeys(("most", "longest", "largest", "greatest", "biggest", "highest"), "MAX_"),
-    **dict.fromkeys(("least", "fewest", "shortest", "smallest", "lowest"), "MIN_"),
+    **dict.fromkeys(("least", "fewest", "shortest", "smallest", "lowest", "slowest"), "MIN_"),
     "usual": "DEFAULT_",
 }
+# A constant whose value is the word itself is one of several, and no limit: `LONGEST = "longest"`.
 WORDS = {
     "gave way": "was preempted",
     "gives way": "is preempted",
@@ -65,8 +66,26 @@ WORDS = {
     "told": "reported, stored, refused",
     "whoever": "the user who, any replica that",
 }
+# Programs report and receive. Tests may have such words in what models and people say.
+SPOKEN = {
+    **dict.fromkeys(("tell", "tells"), "report, show, decide"),
+    **dict.fromkeys(("hear", "hears"), "receive"),
+    **dict.fromkeys(("anybody", "everybody"), "any caller, all users"),
+}
+# Names of functions are sentences too.
+FUNCTIONS = (*WORDS, *SPOKEN)
 # "nobody" is also the account that runs Postgres for root.
 ALLOWED_PROSE = re.compile(r"`nobody`|\"nobody\"|user nobody|account nobody")
+# Data may not suffice for a verdict, and an expression finds how people begin an answer.
+ALLOWED_SPEECH = re.compile(r"EVERYBODY|cannot tell|\|tell\|")
+# Functions whose subject is that account.
+OF_THE_ACCOUNT = {
+    "_programs_for_nobody",
+    "become_nobody",
+    "test_for_root_the_data_belongs_to_nobody",
+    "test_image_runs_as_nobody_and_leaves_probes_to_kubernetes",
+    "to_nobody",
+}
 
 
 def python_files() -> list[Path]:
@@ -74,10 +93,15 @@ def python_files() -> list[Path]:
     return [path for path in files if "_pb2" not in path.name and path != Path(__file__)]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def names_of(path: Path) -> Iterator[str]:
     """The name of the file, and every name that its code defines."""
     yield path.stem
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -165,7 +189,42 @@ def test_no_sentence_has_a_private_word(word: str) -> None:
     assert found == [], f"use {WORDS[word]}"
 
 
+@pytest.mark.parametrize("word", SPOKEN)
+def test_no_sentence_of_the_code_or_of_docs_lets_programs_speak(word: str) -> None:
+    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    found = [
+        f"{path}: {line}"
+        for path, line in all_prose()
+        if path.parts[0] not in {"tests", ".ci"}
+        and path.suffix != ".html"
+        and path.parts[:2] != ("docs", "decisions")
+        if path.parent.name != "migrations" and pattern.search(ALLOWED_SPEECH.sub("", line))
+    ]
+    assert found == [], f"use {SPOKEN[word]}"
+
+
+@cache
+def function_names() -> list[tuple[str, str]]:
+    """The names of all functions as sentences, each with its file."""
+    return [
+        (f"{path.relative_to(ROOT)}: {node.name}", node.name.replace("_", " "))
+        for path in python_files()
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in OF_THE_ACCOUNT
+    ]
+
+
+@pytest.mark.parametrize("word", FUNCTIONS)
+def test_no_function_has_a_private_word_in_its_name(word: str) -> None:
+    pattern = re.compile(rf"\b{word}\b")
+    assert [name for name, sentence in function_names() if pattern.search(sentence)] == []
+
+
 @pytest.mark.parametrize(("word", "limit"), LIMITS.items())
 def test_a_constant_is_named_max_min_or_default(word: str, limit: str) -> None:
-    constant = re.compile(rf"[^:]+: _?{word.upper()}_[A-Z0-9_]+")
-    assert [name for name in names_by_word()[word] if constant.fullmatch(name)] == [], f"use {limit}"
+    constant = re.compile(rf"([^:]+): _?{word.upper()}(_[A-Z0-9_]+)?")
+    found = [name for name in names_by_word()[word] if constant.fullmatch(name)]
+    own = f'{word.upper()} = "{word}"'
+    assert [name for name in found if own not in (ROOT / name.partition(": ")[0]).read_text()] == [], (
+        f"use {limit}"
+    )

@@ -92,10 +92,10 @@ async def tab_in(context: BrowserContext, url: str) -> Tab:
     """One more tab of the same browser."""
     opened = Tab(await context.new_page(), url)
 
-    def hear(message: ConsoleMessage) -> None:
+    def collect(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
             opened.complaints.append(message.text)
 
-    opened.page.on("console", hear)
+    opened.page.on("console", collect)
     opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
     return opened

@@ -19,12 +19,11 @@ from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 
 _INT32_MAX = 2**31 - 1
 _TEXT_LIMIT = 160
-
-_MIN_RUNS, _MAX_RUNS = 2, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,9 @@ def answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
 class SideBySideOptions:
     """Which rows of several runs are listed."""
 
-    run_ids: Annotated[list[str], typer.Argument(metavar="RUN_ID", help="Ids of 2 to 6 runs.")]
+    run_ids: Annotated[
+        list[str], typer.Argument(metavar="RUN_ID", help=f"Ids of {MIN_COMPARED} to {MAX_COMPARED} runs.")
+    ]
     task: Annotated[str, typer.Option(help="Task of the suite, if the runs have several.")] = ""
     differing: Annotated[bool, typer.Option("--differing", help="Only rows with different answers.")] = False
     limit: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10
@@ -204,8 +205,8 @@ class SideBySideOptions:
 
 async def side_by_side(session: Session, options: SideBySideOptions, chosen: AnswerOptions) -> None:
     """Show the answers of several runs to the same rows, in the order of the first run."""
-    if not _MIN_RUNS <= len(options.run_ids) <= _MAX_RUNS:
-        raise Refused(f"Name {_MIN_RUNS} to {_MAX_RUNS} runs.")
+    if not MIN_COMPARED <= len(options.run_ids) <= MAX_COMPARED:
+        raise Refused(f"Name {MIN_COMPARED} to {MAX_COMPARED} runs.")
     request = answer_pb2.ListSideBySideRequest(
         run_ids=options.run_ids,
         task=options.task,

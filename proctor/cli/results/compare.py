@@ -20,6 +20,7 @@ from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import comparison_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 
 _ALL_TASKS = "all tasks"
 _PAGE_SIZE = 500
@@ -30,7 +31,11 @@ class CompareOptions:
     """The runs or models to compare, and by which metrics."""
 
     names: Annotated[
-        list[str], typer.Argument(metavar="RUN|MODEL", help="Ids of runs, or models with --suite; 2 to 6.")
+        list[str],
+        typer.Argument(
+            metavar="RUN|MODEL",
+            help=f"Ids of runs, or models with --suite; {MIN_COMPARED} to {MAX_COMPARED}.",
+        ),
     ]
     suite: Annotated[str, typer.Option(help="Compare the models' latest complete runs of it.")] = ""
     metric: Annotated[

@@ -93,7 +93,7 @@ def _examine_program(name: str, program: Path | None) -> Finding:
 def examine_memory(memory_file: Path = _MEMORY_FILE) -> Finding:
     free = _free_memory_gib(memory_file)
     if free is None:
-        return fine("memory", "this system does not tell how much is free")
+        return fine("memory", "this system does not report how much is free")
     if free < ENOUGH_MEMORY_GIB:
         return warning(
             "memory",

@@ -34,7 +34,7 @@ _MAX_METADATA_BYTES = 16 * 1024
 _MAX_CONNECTION_AGE_SECONDS = 300
 _MIN_MS_BETWEEN_PINGS = 5_000
 
-# Every answer tells the release of its server.
+# Every answer has the release of its server.
 RELEASE_KEY = "x-proctor-release"
 _RELEASE = release()
 
@@ -193,7 +193,7 @@ class GrpcServer:
         self.port = port
 
     async def set_serving(self, is_serving: bool) -> None:  # noqa: FBT001  # a state, not an option
-        """Tells health checks whether calls are welcome."""
+        """Sets the answer of health checks."""
         word = (
             health_pb2.HealthCheckResponse.SERVING
             if is_serving

@@ -1,4 +1,4 @@
-"""Who may call what: one table for HTTP and gRPC. An operation that it does not name is refused to everybody.
+"""Who may call what: one table for HTTP and gRPC. An operation that it does not name is refused.
 
 A REST operation has the permission of the gRPC method that does its work.
 """
@@ -32,7 +32,7 @@ from services.gateway.http.paths import (
 class Permission(StrEnum):
     """Who may call an operation, and against which request limit it counts."""
 
-    # Everybody, without a key. Reads are not counted, and changes count under the address of the caller.
+    # Any caller, without a key. Reads are not counted, and changes count under the address of the caller.
     PUBLIC = "public"
     # Every user; counted as a read.
     READ = "read"

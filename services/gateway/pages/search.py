@@ -13,14 +13,14 @@ from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.pages.page import PageOf
 
 # The longest name of a model; nothing that can be found is longer.
-_LONGEST = 512
+_MAX_LETTERS = 512
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/search")
 async def search(page: PageOf, scheduler: SchedulerCalls, q: str = "") -> Response:
-    wanted = q.strip()[:_LONGEST]
+    wanted = q.strip()[:_MAX_LETTERS]
     try:
         return page.go(await _page_of(scheduler, str(uuid.UUID(wanted))))
     except ValueError:

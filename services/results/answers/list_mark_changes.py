@@ -28,7 +28,7 @@ class ListMarkChanges:
         """Raises `RecordNotFound`, and an error of the field for a token of another list."""
         await self.records.get(run_id)
         before = read_number_token(_LIST, token)
-        # One more than is shown tells whether there are more.
+        # One more than is shown: then there is a next page.
         changes = await self.golden.changes(run_id, size + 1, before)
         shown = changes[:size]
         has_more = len(changes) > size

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from services.common.checked_fields import checked_number, invalid_field
 from services.common.clock import Clock
 from services.common.requests.page_tokens import key_token, read_key_token
@@ -38,7 +39,6 @@ from services.results.samples.ports import SampleSetStore
 # The name of the list in its page tokens.
 _LIST = "side by side"
 
-MIN_RUNS, MAX_RUNS = 2, 6
 MAX_PER_PAGE = 200
 DEFAULT_PER_PAGE = 20
 FIRST_WINDOW = 64
@@ -236,8 +236,8 @@ def _numbers(side: Side, positions: Sequence[int | None]) -> list[int]:
 
 def _check(query: SideBySideQuery) -> None:
     runs = query.run_ids
-    if not MIN_RUNS <= len(runs) <= MAX_RUNS or len(set(runs)) < len(runs):
-        raise invalid_field("run_ids", f"must be {MIN_RUNS} to {MAX_RUNS} different runs")
+    if not MIN_COMPARED <= len(runs) <= MAX_COMPARED or len(set(runs)) < len(runs):
+        raise invalid_field("run_ids", f"must be {MIN_COMPARED} to {MAX_COMPARED} different runs")
     check_filter(query.filter)
 
 

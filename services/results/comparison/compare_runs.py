@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
@@ -32,9 +33,6 @@ from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
-MIN_RUNS = 2
-# 15 pairs. Each further one makes the correction over all of them stricter.
-MAX_RUNS = 6
 # How long a pair may hold its process; then the call fails, with advice.
 MAX_SECONDS = 300.0
 TOOK_TOO_LONG = "not made: it took too long"
@@ -123,8 +121,8 @@ class CompareRuns:
         if bool(query.run_ids) == bool(query.models):
             raise invalid_field("run_ids", "or models must be given, and not both")
         field, named = ("run_ids", query.run_ids) if query.run_ids else ("models", query.models)
-        if not MIN_RUNS <= len(named) <= MAX_RUNS:
-            raise invalid_field(field, f"must be {MIN_RUNS} to {MAX_RUNS}, not {len(named)}")
+        if not MIN_COMPARED <= len(named) <= MAX_COMPARED:
+            raise invalid_field(field, f"must be {MIN_COMPARED} to {MAX_COMPARED}, not {len(named)}")
         if len(set(named)) < len(named):
             raise invalid_field(field, "must differ; one is named twice")
         return query.run_ids or await self._latest_runs(query)

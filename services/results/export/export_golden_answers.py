@@ -8,6 +8,7 @@ from enum import Enum
 import orjson
 
 from proctor.values.plain import Json
+from proctor.values.run import MAX_COMPARED
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
 from services.results.answers.golden import ChosenAnswer, GoldenAnswer, latest_marks
@@ -21,8 +22,6 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 
-# As many as are shown side by side (`list_side_by_side`).
-MAX_RUNS = 6
 MARKS_AT_A_TIME = 5000
 # Of whole answers, which may be heavy: then fewer.
 LINES_AT_A_TIME = 50
@@ -91,8 +90,8 @@ class ExportGoldenAnswers:
 
     async def export(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
         """Raises NoGoldenAnswers where there are none."""
-        if not 1 <= len(run_ids) <= MAX_RUNS or len(set(run_ids)) < len(run_ids):
-            raise invalid_field("run_ids", f"must be 1 to {MAX_RUNS} different runs")
+        if not 1 <= len(run_ids) <= MAX_COMPARED or len(set(run_ids)) < len(run_ids):
+            raise invalid_field("run_ids", f"must be 1 to {MAX_COMPARED} different runs")
         plans = [(await self.records.get(run_id)).plan for run_id in run_ids]
         marked = [(index, one) for index, plan in enumerate(plans) async for one in self._marked(plan)]
         chosen = latest_marks(marked)

@@ -51,7 +51,7 @@ _NUMBER = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 # No task asks for more, and a few such numbers would leave a correlation nothing but noise.
-_LARGEST = 1e15
+_MAX_NUMBER = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +148,4 @@ def named_number(text: str) -> float | None:
     if len(found) != 1 or _DIGIT.search(_NUMBER.sub("", text)):
         return None
     number = found.pop()
-    return number if abs(number) <= _LARGEST else None
+    return number if abs(number) <= _MAX_NUMBER else None

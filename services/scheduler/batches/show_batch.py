@@ -41,7 +41,7 @@ class ShowBatch:
         return BatchView(batch, await self.counting.count(batch.run) if batch.run else None)
 
     async def page(self, size: int, after: BatchId | None) -> BatchViews:
-        # One more than is shown tells whether there are more.
+        # One more than is shown: then there is a next page.
         found = await self.batches.page(size + 1, after)
         counts = await self.counting.count_all([batch.run for batch in found[:size] if batch.run])
         shown = [

@@ -8,17 +8,19 @@ from typing import NewType
 from uuid import UUID
 
 from proctor.values.contract_enum import ContractEnum
-from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.run import (
+    MAX_WINDOW_SECONDS,
+    MIN_WINDOW_SECONDS,
+    RunCounts,
+    RunId,
+    RunState,
+    window_seconds,
+)
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.stored_file import FileId
 
-LEAST = timedelta(hours=1)
-# One week, as `MAX_WINDOW_SECONDS` of a run: the batch's window becomes that of its run.
-MOST = timedelta(hours=168)
 ADVICE = 'must be hours or minutes from "1h" to "168h", such as "24h" or "90m"'
 
-_WINDOW = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[hm])")
-_UNITS = {"h": timedelta(hours=1), "m": timedelta(minutes=1)}
 BatchId = NewType("BatchId", str)
 _BATCH_ID = re.compile(r"batch_[0-9a-f]{32}")
 _EXPIRED = "DEADLINE_REACHED"
@@ -28,11 +30,12 @@ _ASKED_ALL = "TOO_MANY_FAILURES"
 
 def window_of(text: str) -> timedelta | None:
     """None for what is no window, or too short or too long a one."""
-    found = _WINDOW.fullmatch(text)
-    if found is None:
+    try:
+        seconds = window_seconds(text)
+    except ValueError:
         return None
-    window = int(found["number"]) * _UNITS[found["unit"]]
-    return window if LEAST <= window <= MOST else None
+    # The batch's window becomes that of its run.
+    return timedelta(seconds=seconds) if MIN_WINDOW_SECONDS <= seconds <= MAX_WINDOW_SECONDS else None
 
 
 @dataclass(frozen=True, slots=True)

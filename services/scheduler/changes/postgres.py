@@ -23,7 +23,7 @@ class PostgresChanges:
     async def page(
         self, size: int, before: int | None, *, object_id: str | None = None, kind: ObjectKind | None = None
     ) -> ChangePage:
-        # One more than is shown tells whether there are more.
+        # One more than is shown: then there is a next page.
         if object_id is None and kind is None:
             rows = await self._session.fetch("list_changes", before, size + 1)
         else:

@@ -20,7 +20,7 @@ _MAX_REQUESTS = 1_000_000
 _MAX_BYTES = 2**50
 _MAX_FILES = 10_000_000
 _MAX_ROWS = 2**50
-_LONGEST = timedelta(seconds=MAX_TIME_LIMIT_SECONDS)
+_MAX_SECONDS = timedelta(seconds=MAX_TIME_LIMIT_SECONDS)
 # All of them are read with the limits, at each admission.
 _MAX_PRIORITIES = 1000
 
@@ -51,7 +51,7 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
         ("min_run_time", changes.min_run_time, timedelta(), "at least 0"),
     )
     for field, time, least, bound in times:
-        if time is not None and not least <= time <= _LONGEST:
+        if time is not None and not least <= time <= _MAX_SECONDS:
             seconds = f"{time.total_seconds():g} s"
             yield Problem(field, f"{field} is {seconds}, but must be {bound} and at most a year.")
     yield from _priority_problems(changes)

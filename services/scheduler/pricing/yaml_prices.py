@@ -15,7 +15,7 @@ log = get_logger()
 _FILE_KEYS = ("currency", "prices")
 _PRICE_KEYS = ("input", "cached_input", "output")
 # One of the currency for each token: what costs more is a slip of the pen, or no number to reckon with.
-_MOST = 1_000_000
+_MAX_PRICE = 1_000_000
 _CURRENCY = re.compile("[A-Z]{3}")
 
 
@@ -121,6 +121,6 @@ def _number(where: str, key: str, node: Node) -> float:
     number = node.content
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise _Gap(f"{where}: {key} is no number such as 0.25, 10 or 2.5e-3")
-    if not 0 <= number <= _MOST:
-        raise _Gap(f"{where}: {key} is {number}, but must be at least 0 and at most {_MOST}")
+    if not 0 <= number <= _MAX_PRICE:
+        raise _Gap(f"{where}: {key} is {number}, but must be at least 0 and at most {_MAX_PRICE}")
     return float(number)

@@ -60,7 +60,7 @@ class SpeedMarks:
     """Counts of one epoch over time. The speed is that of the last ten seconds.
 
     The fastest and the slowest are found among it and the stretches of the last two minutes. A stretch goes
-    from one report to the first one at least five seconds later that tells of more: it grows while nothing
+    from one report to the first one at least five seconds later with more: it grows while nothing
     comes, so its speed is never 0. As long as there was no whole one, they are twice and half the speed.
     """
 

@@ -38,7 +38,7 @@ _STEP = 0.01
 _DOUBLING_SECONDS = 30.0
 _MAX_STEP = 0.16
 # One request a minute: a provider that allows less says so with Retry-After.
-_SLOWEST = 1 / 60
+_MIN_RATE = 1 / 60
 
 
 class AdaptiveLimit:
@@ -87,7 +87,7 @@ class AdaptiveLimit:
         rate = BELOW * accepted
         if self._rate is not None:
             rate = min(max(rate, _MAX_CUT * self._rate), _MIN_CUT * self._rate)
-        self._rate = max(rate, _SLOWEST)
+        self._rate = max(rate, _MIN_RATE)
         # They were answers to the old rate.
         self._recent_429s.clear()
         self._cut_takes_effect_at = now + _EFFECT_SECONDS

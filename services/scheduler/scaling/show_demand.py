@@ -15,7 +15,7 @@ from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import DemandStore, StoredDemands
 
 # An older figure may be wrong, and an autoscaler that gets none leaves the workers as they are.
-_OLDEST = timedelta(seconds=60)
+_MAX_AGE = timedelta(seconds=60)
 # KEDA makes three calls for each pool and poll, and all get one answer.
 _READ_SECONDS = 1.0
 
@@ -75,7 +75,7 @@ class ShowDemand:
         return self._read
 
     def _is_current(self, stored: StoredDemands) -> bool:
-        return stored.computed_at is not None and self.clock.now() - stored.computed_at <= _OLDEST
+        return stored.computed_at is not None and self.clock.now() - stored.computed_at <= _MAX_AGE
 
 
 def _show(pool: Pool, demand: PoolDemand) -> None:

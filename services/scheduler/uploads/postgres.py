@@ -239,7 +239,7 @@ class PostgresFiles:
         start = _BEFORE_ALL if wanted.is_ascending else _AFTER_ALL
         if wanted.after:
             start = ((await self.get(wanted.after)).created_at, wanted.after)
-        # One extra row tells whether there are more.
+        # One more than is shown: then there is a next page.
         values = (wanted.purpose, *start, wanted.size + 1)
         rows = await self._session.fetch(query, *values)
         return FilePage([file_from_row(row) for row in rows[: wanted.size]], len(rows) > wanted.size)

@@ -130,7 +130,7 @@ class LongPull:
         self._is_waiting = True
         # A new connection has no pulls, and the server does not announce that.
         self._reconnects = self._jetstream.reconnects
-        self._hear()
+        self._on_message()
 
     def _take(self) -> Msg | None:
         """The message received, if any; raises for a status that says that the consumer is gone."""
@@ -151,7 +151,7 @@ class LongPull:
         return None
 
     async def _receive(self, message: Msg) -> None:
-        self._hear()
+        self._on_message()
         if self._is_on_hold and not (message.headers or {}).get("Status"):
             self._is_waiting, self._held = False, message
             # In a task: this callback runs in the reader of the connection, which must not wait.
@@ -160,7 +160,7 @@ class LongPull:
         self._received.append(message)
         self._news.set()
 
-    def _hear(self) -> None:
+    def _on_message(self) -> None:
         self._silent_until = asyncio.get_running_loop().time() + 2 * _HEARTBEAT_SECONDS
 
     def _is_lost(self) -> bool:

@@ -26,7 +26,7 @@ def option_texts(choices: Sequence[str]) -> tuple[str, ...]:
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise RequestRefused(
-            f"Two of the choices read {twice!r}, so a reply cannot tell them apart; score by loglikelihood."
+            f"Two of the choices read {twice!r}, so a reply cannot name one of them; score by loglikelihood."
         )
     return texts
 

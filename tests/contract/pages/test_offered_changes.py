@@ -90,6 +90,6 @@ async def test_settings_list_members_and_never_their_keys(keyed: GatewayHarness,
     assert not [key for key in KEYS.values() if key in shown.html]
 
 
-async def test_without_keys_settings_say_that_everybody_is_an_operator(harness: GatewayHarness) -> None:
+async def test_without_keys_settings_say_that_all_callers_are_operators(harness: GatewayHarness) -> None:
     shown = await show(harness, "/settings")
     assert "there are no members" in shown.html

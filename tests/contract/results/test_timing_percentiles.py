@@ -110,7 +110,7 @@ async def test_percentiles_of_a_histogram_are_within_a_thousandth(pool: asyncpg.
     assert TimingHistograms().summary() == TimingSummary()
 
 
-async def test_what_no_answer_tells_is_undefined(pool: asyncpg.Pool, plan: RunPlan) -> None:
+async def test_a_time_that_no_answer_has_is_undefined(pool: asyncpg.Pool, plan: RunPlan) -> None:
     assert await spread(pool, plan, []) == TimingSummary()
     silent = replace(answered(0), usage=TokenUsage(7, 0), timing=Timing(0.5))
     reported = await spread(pool, plan, [silent, failed(1)])

@@ -85,7 +85,7 @@ async def test_figures_are_the_same_by_rest_by_grpc_and_in_the_rows(stack: Stack
     assert 0 < in_rows["sentiment"]["mean"] < 1
 
 
-async def test_streamed_run_has_the_same_figures_and_tells_the_time_to_the_first_token(
+async def test_streamed_run_has_the_same_figures_and_the_time_to_the_first_token(
     stack: StackHarness,
 ) -> None:
     bodies, run_id = [], ""
@@ -196,7 +196,7 @@ async def test_command_line_runs_and_reports_as_json(stack: StackHarness) -> Non
     assert [run["run_id"] for run in listed.document["runs"]] == [run_id]
 
 
-async def test_command_line_tells_what_there_is_as_json(stack: StackHarness) -> None:
+async def test_command_line_prints_what_there_is_as_json(stack: StackHarness) -> None:
     suites = (await proctor(stack, "suites --json")).document["suites"]
     assert [suite["suite"] for suite in suites] == ["keyed", "starter"]
     assert (await proctor(stack, "models --json")).code == 0

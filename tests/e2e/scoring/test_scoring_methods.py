@@ -44,7 +44,7 @@ async def summaries(stack: StackHarness, runs: dict[int, str]) -> dict[int, summ
     return {method: await stack.client.get_summary(run_id) for method, run_id in runs.items()}
 
 
-async def test_every_figure_tells_the_method_that_was_ordered(
+async def test_every_figure_has_the_method_that_was_ordered(
     stack: StackHarness,
     runs: dict[int, str],
     summaries: dict[int, summary_pb2.RunSummary],

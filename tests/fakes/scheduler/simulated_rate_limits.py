@@ -53,7 +53,7 @@ class SimulatedWorker:
             self.wanted -= 1
             self.budget -= 1 if self.rate is not None else 0
             self.sent += 1
-            self._hear(now, provider.answer(now))
+            self._on_report(now, provider.answer(now))
 
     def report(self, now: float) -> RateReport | None:
         is_refused = self.rate_limited > self.reported_refusals and now >= self.reported_at + 0.25
@@ -76,7 +76,7 @@ class SimulatedWorker:
             self.held_until = until + self.rng.uniform(0, 1 / self.rate if self.rate else FIRST_BACKOFF)
             self.budget = 1.0
 
-    def _hear(self, now: float, retry_after: float | None) -> None:
+    def _on_report(self, now: float, retry_after: float | None) -> None:
         if retry_after is None:
             self.in_a_row = 0
             return
@@ -93,7 +93,7 @@ class SimulatedWorker:
 @dataclass
 class SimulatedProvider:
     bucket: TokenBucket
-    tells_when: bool
+    names_a_time: bool
     taken: deque[float] = field(default_factory=deque)
     rate_limited: deque[float] = field(default_factory=deque)
 
@@ -103,7 +103,7 @@ class SimulatedProvider:
             self.taken.append(now)
             return None
         self.rate_limited.append(now)
-        return math.ceil(self.bucket.seconds_to_next(now)) if self.tells_when else 0.0
+        return math.ceil(self.bucket.seconds_to_next(now)) if self.names_a_time else 0.0
 
     def accepted_per_second(self, start: float, end: float) -> float:
         return sum(start <= at < end for at in self.taken) / (end - start)
@@ -114,10 +114,10 @@ class SimulatedProvider:
 
 
 class SimulatedRateLimits:
-    def __init__(self, allowed: float, *, burst: float, tells_when: bool, workers: int = 10) -> None:
+    def __init__(self, allowed: float, *, burst: float, names_a_time: bool, workers: int = 10) -> None:
         self.now = 1000.0
         rng = random.Random(1)
-        self.provider = SimulatedProvider(TokenBucket.full(allowed, burst, self.now), tells_when)
+        self.provider = SimulatedProvider(TokenBucket.full(allowed, burst, self.now), names_a_time)
         self.workers = [
             SimulatedWorker(f"w{n}", random.Random(n), reported_at=self.now - rng.random())
             for n in range(workers)
@@ -150,13 +150,13 @@ class SimulatedRateLimits:
             self.round_at += ROUND
             self._settle()
         while self.quotas and self.quotas[0][0] <= self.now:
-            self._hear(self.quotas.popleft()[1])
+            self._on_report(self.quotas.popleft()[1])
 
     def _settle(self) -> None:
         quota = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
         self.quotas.append((self.now + QUOTA_DELAY, quota))
 
-    def _hear(self, quota: RateQuota) -> None:
+    def _on_report(self, quota: RateQuota) -> None:
         self.quota_rate = quota.requests_per_second
         smallest = min(quota.shares.values(), default=1.0)
         resume_at = quota.resume_at.timestamp() if quota.resume_at else 0.0

@@ -116,7 +116,7 @@ class WorkerHarness:
 
         await eventually(is_settled, "no message is left", limit_seconds)
 
-    async def tell(
+    async def publish_state(
         self,
         state: run_pb2.RunState.ValueType,
         *,

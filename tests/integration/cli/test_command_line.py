@@ -173,7 +173,7 @@ async def test_results_show_a_run_before_it_was_planned(proctor: CommandLine) ->
     assert "pending" in finished.out
 
 
-async def test_help_tells_the_exit_codes(proctor: CommandLine) -> None:
+async def test_help_lists_the_exit_codes(proctor: CommandLine) -> None:
     for arguments in (("--help",), ("run", "--help")):
         # Wherever the terminal's width breaks the line.
         assert "130 interrupted" in " ".join((await proctor(*arguments)).out.split())

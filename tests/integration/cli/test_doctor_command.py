@@ -9,7 +9,7 @@ from tests.fakes.stack.command_line import CommandLine
 PLANTED = "sk-planted-secret"
 
 
-async def test_doctor_tells_all_checks_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_prints_all_checks_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_API_KEY", PLANTED)
     monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9")
     run = CommandLine("", tmp_path / "state")

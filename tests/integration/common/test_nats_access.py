@@ -101,7 +101,7 @@ async def accepts(host: str, port: int) -> bool:
     return True
 
 
-async def answer_to_nobody(address: str) -> bytes:
+async def answer_to_no_user(address: str) -> bytes:
     """To a client that does not say who it is."""
     reader, writer = await asyncio.open_connection(*split_address(address))
     writer.write(b"CONNECT {}\r\nPING\r\n")
@@ -115,7 +115,7 @@ def access(url: str, **files: Path) -> NatsAccess:
     return NatsAccess.of(WorkerSettings.model_validate({"nats_url": url, **files}))
 
 
-async def test_user_of_a_credentials_file_may_enter_and_nobody_else(tmp_path: Path) -> None:
+async def test_only_the_user_of_a_credentials_file_may_connect(tmp_path: Path) -> None:
     operator, account, user = key_pair(OPERATOR), key_pair(ACCOUNT), key_pair(USER)
     settings = {
         "operator": signed(operator, operator, "operator", "operator"),
@@ -134,7 +134,7 @@ async def test_user_of_a_credentials_file_may_enter_and_nobody_else(tmp_path: Pa
         )
         await connection.flush()
         await connection.close()
-        assert b"Authorization Violation" in await answer_to_nobody(address)
+        assert b"Authorization Violation" in await answer_to_no_user(address)
 
 
 async def test_server_is_verified_by_the_authorities_that_are_given(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]
 
 
 @pytest.mark.parametrize("keys", [{"ann": ""}, {"ann": 15 * "k"}, {"": 16 * "k"}, {"*": 16 * "k"}])
-def test_keys_that_would_let_everybody_in_are_no_settings(
+def test_keys_that_would_admit_any_caller_are_refused(
     keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROCTOR_GATEWAY_API_KEYS", json.dumps(keys))

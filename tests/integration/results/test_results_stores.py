@@ -103,7 +103,7 @@ async def test_the_first_answer_stays(rows: Rows, stores: Stores) -> None:
     assert kept.outcome == answered(0)
 
 
-async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stores) -> None:
+async def test_the_outcome_of_a_later_dispatch_replaces_a_failure(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, failed(0, FailureClass.TIMEOUT))
     assert await record(stores, plan, failed(0, FailureClass.RATE_LIMIT)) == 0

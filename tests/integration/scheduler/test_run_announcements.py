@@ -24,7 +24,7 @@ def run_of(number: int) -> Run:
     return Run(RunId(f"run-{number}"), order, "ann", "remote", ScoringMethod.GENERATE, START)
 
 
-async def test_a_withdrawn_run_leaves_nothing_behind_and_workers_hear_that_it_is_gone() -> None:
+async def test_a_withdrawn_run_leaves_nothing_behind_and_workers_see_it_deleted() -> None:
     async with nats_server() as server:
         connection = await nats.connect(server.address)
         jetstream = JetStream(connection)

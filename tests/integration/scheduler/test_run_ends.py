@@ -101,7 +101,7 @@ async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: Se
             await record.counts(run_id)
 
 
-async def test_list_tells_how_far_a_running_one_is(entry: ServedScheduler) -> None:
+async def test_list_shows_the_progress_of_running_runs(entry: ServedScheduler) -> None:
     run_id = await entry.submit()
 
     async def some_is_listed() -> bool:

@@ -131,7 +131,7 @@ async def test_retry_opens_a_new_window(stores: Stores) -> None:
     assert [run and run.expires_at for run in retried] == [now + timedelta(days=1), None]
 
 
-async def test_lists_tell_kinds_and_data_sets(stores: Stores) -> None:
+async def test_lists_have_kinds_and_data_sets(stores: Stores) -> None:
     suite, one, two = [
         await add(stores, run) for run in (new_run(), dataset_run(1), dataset_run(2, dataset_id=OTHER))
     ]
@@ -219,7 +219,7 @@ async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
     async with asyncio.TaskGroup() as group, pool.acquire() as connection, connection.transaction():
         await runs.add_in(PostgresTransaction(connection, QUERIES), run, "")
         deleting = group.create_task(refusal(datasets, OTHER))
-        await eventually(lambda: somebody_waits(pool), "the deletion waits for the run")
+        await eventually(lambda: a_run_waits(pool), "the deletion waits for the run")
     assert run.run_id in await deleting
 
 
@@ -230,7 +230,7 @@ async def test_run_is_not_added_over_a_data_set_that_was_deleted(pool: asyncpg.P
         await add(stores, dataset_run(dataset_id=OTHER))
 
 
-async def somebody_waits(pool: asyncpg.Pool) -> bool:
+async def a_run_waits(pool: asyncpg.Pool) -> bool:
     return bool(await pool.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
 
 

@@ -103,7 +103,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
     assert preempted > 10
 
 
-async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(stores: Stores) -> None:
+async def test_preempted_run_waits_in_its_epoch_and_its_time_does_not_count(stores: Stores) -> None:
     await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE), by())
     token = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
@@ -241,7 +241,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
     assert len((await stores.queue.queue(1)).running) == 3
 
 
-async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: asyncpg.Pool) -> None:
+async def test_once_a_limit_is_lowered_no_run_is_admitted_by_the_old_one(pool: asyncpg.Pool) -> None:
     stores = await empty_stores(pool)
     token = await stores.begin_term()
     await stores.limits.change(LimitChanges(max_running=9), by())

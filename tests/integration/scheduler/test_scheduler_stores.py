@@ -311,7 +311,7 @@ async def test_usage_is_reported_by_runs_of_the_model_else_by_those_of_the_suite
         {"params": GenerationParams(provider_params={"reasoning_effort": "high"})},
     ],
 )
-async def test_runs_that_were_asked_otherwise_tell_nothing_of_usage(
+async def test_runs_with_other_parameters_do_not_count_for_usage(
     stores: Stores, changes: dict[str, Any]
 ) -> None:
     token, run = await planned(stores)

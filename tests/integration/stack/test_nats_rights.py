@@ -95,7 +95,7 @@ async def member(server: NatsServer, user: str) -> Member:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_nobody_is_let_in_without_a_password(server: NatsServer) -> None:
+async def test_a_connection_without_a_password_is_refused(server: NatsServer) -> None:
     host, port = split_address(server.address)
     reader, writer = await asyncio.open_connection(host, port)
     await reader.readline()

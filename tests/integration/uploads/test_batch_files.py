@@ -328,7 +328,7 @@ async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
 
 
-async def test_files_are_named_once_whoever_comes_first(harness: BatchHarness) -> None:
+async def test_files_are_named_once_in_whatever_order_they_come(harness: BatchHarness) -> None:
     batch = await created(harness)
     recorded(harness, batch)
     harness.results.gate.clear()

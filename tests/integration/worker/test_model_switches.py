@@ -135,11 +135,11 @@ async def test_one_of_two_idle_workers_switches_for_one_shard(
             )
             await opened.enter_async_context(worker)
 
-        async def both_tell() -> bool:
+        async def both_report() -> bool:
             reported = await harness.statuses()
             return [status.loaded_model for status in reported] == [A, A]
 
-        await eventually(both_tell, "both workers tell what they have loaded")
+        await eventually(both_report, "both workers tell what they have loaded")
         await harness.send(work_shard(1, range(8), model=B), pool=POOL)
         await harness.until_answered(8)
         await harness.until_settled()

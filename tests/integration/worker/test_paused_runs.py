@@ -41,7 +41,7 @@ async def test_shards_that_are_begun_are_finished_and_the_others_let_go(
         await harness.send(work_shard(shard, range(shard * 8, shard * 8 + 8)))
     async with worker_in_process(nats.address, engine) as worker:
         await eventually(lambda: engine.in_flight == 8, "the engine is busy")
-        await harness.tell(state)
+        await harness.publish_state(state)
         await eventually(lambda: len(worker.context.in_flight) == 1, "only the shard that is begun is held")
         await harness.send(work_shard(9, [99], run_id=OTHER_RUN))
         release.set()
@@ -56,14 +56,14 @@ async def test_a_run_that_has_its_slot_again_is_finished_once(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
     engine = ScriptedEngine()
-    await harness.tell(run_pb2.RUN_STATE_PAUSED)
+    await harness.publish_state(run_pb2.RUN_STATE_PAUSED)
     async with worker_in_process(nats.address, engine) as worker:
         await eventually(
             lambda: not worker.context.run_states.may_start(SHARD), "the worker knows of the pause"
         )
         await harness.send(work_shard(0, [0]))
         await harness.until_settled(5)
-        await harness.tell(run_pb2.RUN_STATE_RUNNING)
+        await harness.publish_state(run_pb2.RUN_STATE_RUNNING)
         await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the slot")
         await harness.send(work_shard(0, [0], attempt=2))
         await harness.until_answered(1)
@@ -87,11 +87,11 @@ async def test_samples_that_the_provider_refused_outlive_a_pause_and_the_deadlin
     async with worker_in_process(nats.address, engine) as worker:
         await harness.send(work)
         await eventually(lambda: engine.asked.total() >= 8, "the provider refuses")
-        await harness.tell(run_pb2.RUN_STATE_PAUSED)
+        await harness.publish_state(run_pb2.RUN_STATE_PAUSED)
         await harness.until_settled(5)
         assert harness.outcomes == []
         mended = True
-        await harness.tell(run_pb2.RUN_STATE_RUNNING, time_left=timedelta(hours=1))
+        await harness.publish_state(run_pb2.RUN_STATE_RUNNING, time_left=timedelta(hours=1))
         await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the slot")
         assert worker.context.run_states.deadline(SHARD) > CLOCK.now() + timedelta(minutes=50)
         work.attempt = 2

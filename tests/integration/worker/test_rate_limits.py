@@ -99,7 +99,7 @@ async def test_waiting_requests_are_abandoned_when_the_run_is_cancelled(
     with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
         await harness.until_answered(2)
         asked = (await model_server.stats())["requests"]
-        await harness.tell(run_pb2.RUN_STATE_CANCELLED)
+        await harness.publish_state(run_pb2.RUN_STATE_CANCELLED)
         await harness.until_settled(2)
         assert (await model_server.stats())["requests"] == asked
     assert set(harness.counts.values()) == {1}

@@ -89,7 +89,7 @@ async def test_a_cancelled_run_is_aborted_within_two_seconds(
         await harness.send(work_shard(shard, range(shard * 8, shard * 8 + 8)))
     async with worker_in_process(nats.address, engine) as worker:
         await eventually(lambda: engine.in_flight == 8, "the engine is busy")
-        await harness.tell(run_pb2.RUN_STATE_CANCELLED)
+        await harness.publish_state(run_pb2.RUN_STATE_CANCELLED)
         await eventually(lambda: engine.in_flight == 0, "nothing is asked any more", 2)
         await harness.until_settled(5)
         assert engine.aborted == 8
@@ -105,7 +105,7 @@ async def _becomes_idle(is_idle: Callable[[], bool]) -> bool:
 async def test_a_shard_of_an_earlier_epoch_is_dropped_and_a_later_one_is_asked(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
-    await harness.tell(run_pb2.RUN_STATE_CANCELLED, epoch=2)
+    await harness.publish_state(run_pb2.RUN_STATE_CANCELLED, epoch=2)
     engine = ScriptedEngine()
     async with worker_in_process(nats.address, engine) as worker:
         await eventually(
@@ -187,7 +187,7 @@ async def test_wiped_streams_lose_no_outcome_that_comes_after(
         await harness.until_answered(8)
         await harness.send(work_shard(2, range(8, 16)))
         await harness.until_answered(16)
-        await harness.tell(run_pb2.RUN_STATE_CANCELLED)
+        await harness.publish_state(run_pb2.RUN_STATE_CANCELLED)
         await harness.send(work_shard(3, range(16, 24)))
         await harness.until_settled()
         await eventually(lambda: _has_beat(harness), "the worker beats in the new bucket")

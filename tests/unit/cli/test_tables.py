@@ -158,7 +158,7 @@ def test_suites_and_models_are_folded_between_words_on_80_columns() -> None:
     assert max(map(len, shown.text.splitlines())) <= 80
 
 
-def test_models_stand_under_their_pool_with_what_they_need_and_who_did_not_tell() -> None:
+def test_models_are_listed_by_pool_with_their_memory_and_pools_without_an_answer() -> None:
     shown = Shown()
     big = model_pb2.ModelInfo(model="ollama/big", pool="gpu", quantization="Q4_K_M", context_tokens=131072)
     big.size_bytes, big.memory_bytes = 1_321_098_329, 2_101_098_329

@@ -61,7 +61,7 @@ def test_programs_are_asked_for_their_version(look: object) -> None:
     assert any(letter.isdigit() for letter in finding.says)
 
 
-def test_memory_is_read_where_the_system_tells_it(tmp_path: Path) -> None:
+def test_memory_is_read_where_the_system_reports_it(tmp_path: Path) -> None:
     reported = tmp_path / "meminfo"
     assert machine.examine_memory(reported).severity is Severity.OK
     reported.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")

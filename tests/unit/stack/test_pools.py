@@ -20,7 +20,7 @@ from proctor.values.providers.pool import PoolModel, Provider
         ("ollama/hf.co/a/b:Q8_0", "ollama/hf.co/a/b:Q8_0", ""),
     ],
 )
-def test_name_tells_where_the_model_is(given: str, name: str, source: str) -> None:
+def test_name_decides_where_the_model_is(given: str, name: str, source: str) -> None:
     model = choose_model(given)
     assert (model.name, model.source) == (name, source)
 

@@ -38,7 +38,7 @@ _CHANGE = problems(404, 409, 422, 503)
 def duration_text(seconds: float | None) -> str:
     """The expected duration of a run in words."""
     if seconds is None:
-        return "unknown: neither what runs nor earlier runs of this model and suite tell"
+        return "unknown: there is no earlier run of this model and suite, and none is running"
     return next((text for bound, text in _DURATIONS if seconds < bound), "over 3 hours")
 
 

@@ -13,7 +13,7 @@ from services.gateway.pages.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50
 _INT32_MAX = 2**31 - 1
-_LONGEST = 512
+_MAX_LETTERS = 512
 _STATUSES = {
     "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
     "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
@@ -41,7 +41,7 @@ FAILURES = tuple(words_of(outcome_pb2.FailureClass))
 # Bounds of the score that have a name, beside those that are entered.
 _RIGHT, _WRONG = "right", "wrong"
 
-_Text = Annotated[str, Query(max_length=_LONGEST)]
+_Text = Annotated[str, Query(max_length=_MAX_LETTERS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class AnswerFilters:
     after: _Text = ""
     row: _Text = ""
     # A sample where the list begins: links to one answer have it.
-    begin: Annotated[str, Query(alias="from", max_length=_LONGEST)] = ""
+    begin: Annotated[str, Query(alias="from", max_length=_MAX_LETTERS)] = ""
 
     def named(self) -> dict[str, str]:
         """Those that are given, by their names in the address."""

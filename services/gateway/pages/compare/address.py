@@ -9,8 +9,8 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 
-FEWEST, MOST = 2, 6
 SHOWN = ("", "gained", "lost", "all")
 _Text = Annotated[str, Field(max_length=512)]
 
@@ -40,7 +40,7 @@ class CompareAddress:
     @property
     def is_complete(self) -> bool:
         """Whether there is something to compare; otherwise the page asks what."""
-        is_enough = FEWEST <= len(self.chosen) <= MOST
+        is_enough = MIN_COMPARED <= len(self.chosen) <= MAX_COMPARED
         return is_enough and bool(self.runs or self.suite)
 
     def with_first(self, index: int) -> Self:
@@ -107,6 +107,6 @@ async def compare_address(query: Annotated[CompareQuery, Query()]) -> CompareAdd
         is_forced=query.force == "1",
         task=query.task,
         show=query.show if query.show in SHOWN else "",
-        against=index if 0 < index < max(sides, FEWEST) else 1,
+        against=index if 0 < index < max(sides, MIN_COMPARED) else 1,
         after=query.after,
     )

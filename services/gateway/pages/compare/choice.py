@@ -6,9 +6,10 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from proctor.v1 import leaderboard_pb2, run_pb2
+from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional
-from services.gateway.pages.compare.address import FEWEST, MOST, CompareAddress
+from services.gateway.pages.compare.address import CompareAddress
 
 _MODELS = "models"
 
@@ -73,9 +74,9 @@ def choice_view(
 
 
 def _fault(address: CompareAddress) -> str:
-    if len(address.chosen) > MOST:
-        return f"{len(address.chosen)} are chosen; at most {MOST} are compared at once."
-    if len(address.chosen) == FEWEST - 1:
+    if len(address.chosen) > MAX_COMPARED:
+        return f"{len(address.chosen)} are chosen; at most {MAX_COMPARED} are compared at once."
+    if len(address.chosen) == MIN_COMPARED - 1:
         return "One is chosen; choose one more at least."
     if address.models and not address.suite:
         return "Models are compared on a suite: choose one."

@@ -15,7 +15,7 @@ PAGE_SIZE = 20
 # A filter on what was gained or lost looks through so many pages for one call.
 _MAX_PAGES = 5
 # A page compares the words of all its rows, once for each run beside the first.
-_LONGEST = 4000
+_MAX_LETTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _answer(
         sample=outcome.sample,
         outcome=mark,
         word=word,
-        pieces=own_pieces(base[:_LONGEST], said[:_LONGEST]) if index else (),
+        pieces=own_pieces(base[:_MAX_LETTERS], said[:_MAX_LETTERS]) if index else (),
         text=said,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         prediction=recorded.prediction if recorded.prediction != said else "",

@@ -18,7 +18,7 @@ from services.gateway.pages.page import PageOf
 _DAYS = 3650
 _PAGE_SIZE = 500
 # Benchmarks on the page, and runs that are read at a time.
-_MOST = 100
+_MAX_SHOWN = 100
 _AT_A_TIME = 8
 
 router = APIRouter(include_in_schema=False)
@@ -44,6 +44,6 @@ async def show_model(
             run, summary = await asyncio.gather(scheduler.run(entry.run_id), results.summary(entry.run_id))
         return ClosedRun(entry, run, summary)
 
-    latest = [*latest_complete(history.entries).values()][:_MOST]
+    latest = [*latest_complete(history.entries).values()][:_MAX_SHOWN]
     runs = await asyncio.gather(*(closed(entry) for entry in latest))
     return page.show("models/model", model_view(named, runs, history.total, now))

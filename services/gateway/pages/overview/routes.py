@@ -18,8 +18,8 @@ from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs_table import run_row
 
 # Points of a chart that can still be read.
-_MOST = 500
-_NEWEST = 8
+_MAX_SHOWN = 500
+_SHOWN_RUNS = 8
 _DAYS = 30
 _COLUMNS = ("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high")
 
@@ -52,7 +52,7 @@ async def show_overview(
 ) -> Response:
     history, runs, suites = await asyncio.gather(
         _history(results, filters),
-        scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=_NEWEST)),
+        scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=_SHOWN_RUNS)),
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
     )
     chosen = [each for each in suites.suites if each.suite == filters.suite]
@@ -99,7 +99,7 @@ async def _history(results: Results, filters: Filters) -> GetHistoryResponse:
             suite=filters.suite,
             days=filters.days,
             metric=filters.metric,
-            page_size=_MOST,
+            page_size=_MAX_SHOWN,
             kind=run_pb2.RUN_KIND_UNSPECIFIED if filters.suite else run_pb2.RUN_KIND_SUITE,
         )
     )

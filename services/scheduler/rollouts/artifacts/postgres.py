@@ -10,7 +10,7 @@ from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
 # The query by which they count towards the storage of a user.
 STORAGE_QUERY = "storage_of_artifacts"
-_MOST = 200
+_MAX_LISTED = 200
 
 
 class PostgresArtifacts:
@@ -30,7 +30,7 @@ class PostgresArtifacts:
         await self._session.execute("set_artifact_part_stored", *_key(part), size_bytes)
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
-        rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MOST)
+        rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MAX_LISTED)
         return [Artifact(**row) for row in rows]
 
     async def get(self, part: ArtifactPart) -> Artifact | None:

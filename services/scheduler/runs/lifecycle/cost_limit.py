@@ -26,7 +26,7 @@ def limit_problem(run: Run, counts: RunCounts | None) -> RunError | None:
         return RunError("COST_LIMIT_REACHED", f"{message}. {advice}")
     # Answers without usage cost 0 by our count, so the run would never reach its limit.
     if _asked_answers(run, counts) > 0 and counts.usage == _NOTHING and run.price.is_above_zero:
-        message = f"The cost limit cannot be kept: {run.order.model} does not tell how many tokens it used"
+        message = f"The cost limit cannot be kept: {run.order.model} does not report how many tokens it used"
         return RunError("UNSUPPORTED", f"{message}. Order the run without max_cost.")
     return None
 

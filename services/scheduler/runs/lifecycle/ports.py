@@ -130,5 +130,5 @@ class RunControls(Protocol):
         ...
 
     async def withdraw(self, run_id: RunId) -> None:
-        """Tells workers to forget a run that is over; called again later, removes the notice of that too."""
+        """Deletes the run's state, which workers watch; a second call, later, removes the delete marker."""
         ...

@@ -92,7 +92,7 @@ DELETE FROM runs WHERE run_id = $1;
 -- name: add_deleted_run: Record that results may still store a deleted run ($1 run, $2 time)
 INSERT INTO deleted_runs (run_id, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 
--- name: was_deleted_then: Tell whether an earlier attempt of the same call deleted a run ($1 run, $2 time)
+-- name: was_deleted_then: Return whether an earlier attempt of the same call deleted a run ($1 run, $2 time)
 SELECT EXISTS (SELECT FROM deleted_runs WHERE run_id = $1 AND deleted_at = $2);
 
 -- name: deleted_runs: Return runs that results may still store, earliest first ($1 deleted before, $2 most)

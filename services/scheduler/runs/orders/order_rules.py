@@ -8,6 +8,7 @@ from dataclasses import asdict
 from proctor.values.generation import Problem, Range
 from proctor.values.providers.pools_file import MAX_MODEL_LETTERS
 from proctor.values.providers.rules import MAX_ROLLOUTS
+from proctor.values.run import MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS
 from proctor.values.sample import MAX_FEWSHOT
 from services.common.checked_fields import nul_problem
 from services.common.secret_names import secret_word_in
@@ -23,8 +24,6 @@ _PROBABILITIES = {"logprobs", "top_logprobs", "prompt_logprobs"}
 # Fields of a request that Proctor sets itself: a parameter of this name would ask something else.
 OWN_FIELDS = frozenset(_ASKED | _SAMPLING | _LENGTHS | _PROBABILITIES)
 
-MIN_WINDOW_SECONDS = 3600
-MAX_WINDOW_SECONDS = 7 * 24 * 3600
 _ALL_ROWS = " Leave it out to take all rows."
 _NO_LIMIT = " Leave it out for no limit."
 _NO_WINDOW = " Leave it out for the limit of a run."

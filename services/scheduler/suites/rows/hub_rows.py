@@ -136,7 +136,7 @@ def _rows(split: Iterable[SourceRow]) -> Iterator[SourceRow]:
     """The library memory-maps its cache and reads ten rows at a time (images and sounds need more)."""
     number = 0
     try:
-        for number, row in enumerate(split, start=1):  # noqa: B007  # tells where it broke
+        for number, row in enumerate(split, start=1):  # noqa: B007  # the row that broke
             yield row
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         raise UnreadableRow(number + 1, _in_one_line(error)) from error

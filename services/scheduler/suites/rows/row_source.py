@@ -43,7 +43,7 @@ class RowsReference:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Origin of the rows of a run: enough to tell later whether two runs used the same rows."""
+    """Origin of the rows of a run: enough to compare later whether two runs used the same rows."""
 
     source: str
     location: str

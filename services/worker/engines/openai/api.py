@@ -36,7 +36,7 @@ _PARAMETERS = {name: name for name in ("temperature", "top_p", "top_k", "seed", 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIServer:
-    """Facts about a server that its host tells."""
+    """Facts about a server that follow from its host."""
 
     rules: ProviderRules
     needs_key: bool = False

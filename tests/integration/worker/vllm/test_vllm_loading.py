@@ -78,7 +78,7 @@ def test_state_of_each_adapter_is_part_of_the_revision(seen: dict[str, Any]) -> 
     assert "vllm/one" in facts["adapters"]
 
 
-def test_engine_tells_how_busy_it_is(seen: dict[str, Any]) -> None:
+def test_engine_reports_its_load(seen: dict[str, Any]) -> None:
     load = seen["adapters"]["load"]
     assert set(load["idle"].values()) == {0}
     assert load["most_busy"] == 8

@@ -33,7 +33,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return observed
 
 
-def test_what_nobody_said_is_as_the_model_itself_has_it(seen: dict[str, Any]) -> None:
+def test_unset_parameters_are_those_of_the_model_itself(seen: dict[str, Any]) -> None:
     """As `vllm serve` does it: the model's generation_config limits the answer."""
     assert (seen["open"], seen["own"], seen["still"]) == (OWN_LENGTH, 3, OWN_LENGTH)
 

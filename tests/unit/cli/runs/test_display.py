@@ -69,7 +69,7 @@ def test_what_a_run_has_cost_is_shown_where_its_model_has_a_price() -> None:
     assert "Cost: 0.05 EUR\n" in text_of(shown)
 
 
-def test_run_over_a_data_set_is_called_by_its_name_and_tells_tokens_and_the_range_of_the_time_left() -> None:
+def test_run_over_a_data_set_has_its_name_tokens_and_the_range_of_the_time_left() -> None:
     run, shown = running(100), console()
     run.order.suite, run.order.dataset_id, run.dataset_name = "", "ds_1", "rows.jsonl"
     run.progress.tokens_per_second = 1234.5

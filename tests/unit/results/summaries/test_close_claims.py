@@ -183,7 +183,7 @@ async def test_a_run_whose_figures_fail_each_time_is_closed_without_them() -> No
     assert (summary.answered, summary.tasks[0].figures["acc"]) == (2, Figure())
 
 
-async def test_a_close_that_nobody_asks_for_again_leaves_nothing_in_memory(
+async def test_a_close_that_no_caller_asks_for_again_leaves_nothing_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.01)

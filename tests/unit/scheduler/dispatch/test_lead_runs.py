@@ -75,7 +75,7 @@ async def test_high_priority_goes_first_and_then_age() -> None:
     assert running == [1, 2, 4]
 
 
-async def test_run_that_gives_way_at_the_start_of_a_term_is_taken_off_the_wire() -> None:
+async def test_run_preempted_at_the_start_of_a_term_is_taken_off_the_wire() -> None:
     """Its driver was that of the earlier term."""
     harness = SchedulerHarness()
     await harness.runs.limits.change(LimitChanges(max_running=1), by())
@@ -187,7 +187,7 @@ async def _state(harness: SchedulerHarness, run_id: RunId) -> str:
     return (await harness.runs.get(run_id)).state
 
 
-async def test_a_pool_whose_shards_nobody_takes_leaves_room_for_those_of_others() -> None:
+async def test_a_pool_without_workers_leaves_room_for_shards_of_others() -> None:
     """Of a stream of 500 bytes 400 are shared, which one shard may pass."""
     harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=credit_rule(floor=20))
     harness.stream.payload_bytes, harness.stream.stream_bytes = 100, 500

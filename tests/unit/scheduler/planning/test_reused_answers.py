@@ -54,7 +54,7 @@ async def test_without_the_order_to_nothing_is_taken() -> None:
     assert len(harness.asked) == 2 * first.total
 
 
-async def test_of_an_engine_that_nobody_tells_of_nothing_is_taken() -> None:
+async def test_answers_of_an_unknown_engine_are_not_reused() -> None:
     harness = SchedulerHarness()
     await run_to_end(harness, toy_order())
     again = await run_to_end(harness, toy_order(reuse_answers=True))

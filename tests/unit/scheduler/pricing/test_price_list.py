@@ -48,7 +48,7 @@ def test_the_scheduler_keeps_to_the_cost_that_results_shows() -> None:
 
 
 @pytest.mark.parametrize("cached", ["null", "0", "3"])
-def test_a_whole_price_as_postgres_tells_it_is_reckoned_with_like_any_other(cached: str) -> None:
+def test_a_whole_price_as_postgres_returns_it_counts_like_any_other(cached: str) -> None:
     whole = 10**308
     text = (
         f'{{"input_per_million": {whole}, "output_per_million": 1, "cached_input_per_million": {cached}, '

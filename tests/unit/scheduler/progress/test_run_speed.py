@@ -71,5 +71,5 @@ def test_time_left_is_reported_between_the_best_and_the_worst() -> None:
 
 
 @pytest.mark.parametrize("speed", [None, RunSpeed(0, 0, 3, 0)])
-def test_no_time_is_left_to_tell_while_nothing_comes(speed: RunSpeed | None) -> None:
+def test_the_time_left_is_unknown_while_nothing_comes(speed: RunSpeed | None) -> None:
     assert time_left(100, speed) is None

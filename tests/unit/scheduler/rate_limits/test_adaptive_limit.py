@@ -9,12 +9,12 @@ from tests.fakes.scheduler.simulated_rate_limits import SimulatedRateLimits
 ALLOWED = 50.0
 
 
-@pytest.mark.parametrize("tells_when", [False, True])
+@pytest.mark.parametrize("names_a_time", [False, True])
 @pytest.mark.parametrize(("allowed", "burst"), [(5, 10), (50, 20), (50, 50), (50, 500), (400, 400)])
 def test_ten_workers_use_what_a_provider_allows_and_are_hardly_refused(
-    allowed: float, burst: float, *, tells_when: bool
+    allowed: float, burst: float, *, names_a_time: bool
 ) -> None:
-    simulated = SimulatedRateLimits(allowed, burst=burst, tells_when=tells_when)
+    simulated = SimulatedRateLimits(allowed, burst=burst, names_a_time=names_a_time)
     simulated.run(60)
     start = simulated.now
     simulated.run(180)
@@ -25,7 +25,7 @@ def test_ten_workers_use_what_a_provider_allows_and_are_hardly_refused(
 
 @pytest.mark.parametrize(("changed", "seconds"), [(25.0, 15), (10.0, 15), (100.0, 90)])
 def test_a_limit_that_changes_is_followed(changed: float, seconds: float) -> None:
-    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
+    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, names_a_time=False)
     simulated.run(90)
     bucket = simulated.provider.bucket
     bucket.rate = bucket.burst = changed
@@ -37,7 +37,7 @@ def test_a_limit_that_changes_is_followed(changed: float, seconds: float) -> Non
 
 
 def test_without_a_leader_the_last_quota_holds_and_the_next_leader_takes_it_over() -> None:
-    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
+    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, names_a_time=False)
     simulated.run(90)
     start, quota_rate = simulated.now, simulated.quota_rate
     simulated.run(20, has_leader=False)
@@ -49,7 +49,7 @@ def test_without_a_leader_the_last_quota_holds_and_the_next_leader_takes_it_over
 
 
 def test_a_worker_that_begins_late_comes_up_to_the_others() -> None:
-    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
+    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, names_a_time=False)
     late = simulated.workers[0]
     late.demand = 0.0
     simulated.run(60)
@@ -58,8 +58,8 @@ def test_a_worker_that_begins_late_comes_up_to_the_others() -> None:
     assert late.sent - sent > 0.6 * (simulated.workers[1].sent - others)
 
 
-def test_a_provider_that_refuses_nobody_is_not_limited() -> None:
-    simulated = SimulatedRateLimits(1e9, burst=1e9, tells_when=False, workers=2)
+def test_a_provider_that_refuses_no_request_is_not_limited() -> None:
+    simulated = SimulatedRateLimits(1e9, burst=1e9, names_a_time=False, workers=2)
     simulated.run(5)
     assert simulated.quota_rate is None
 

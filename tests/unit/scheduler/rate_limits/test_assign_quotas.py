@@ -95,7 +95,7 @@ async def test_what_the_provider_allows_and_when_it_wants_to_be_asked_is_passed_
     assert quota.resume_at == late
 
 
-async def test_a_quota_that_nobody_reported_to_for_ten_minutes_is_dropped() -> None:
+async def test_a_quota_without_a_report_for_ten_minutes_is_dropped() -> None:
     harness = Stand(p=RateQuota(requests_per_second=40.0), old=RateQuota(requests_per_second=1.0))
     await harness.after(300, *reports(0))
     assert set(harness.quotas.quotas) == {"p", "old"}
@@ -114,7 +114,7 @@ async def test_a_worker_that_is_gone_has_no_share() -> None:
 
 
 @pytest.mark.parametrize("demands", [{"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 0.0, "c": 99.0}, {"a": 5.0}])
-def test_shares_sum_to_one_and_leave_something_for_everybody(demands: dict[str, float]) -> None:
+def test_shares_sum_to_one_and_leave_something_for_each_worker(demands: dict[str, float]) -> None:
     shares = quota_shares(demands)
     assert sum(shares.values()) == pytest.approx(1.0)
     assert min(shares.values()) >= 0.02

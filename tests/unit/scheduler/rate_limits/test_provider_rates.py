@@ -27,7 +27,7 @@ def test_workers_of_one_key_are_added_up_and_keys_stand_by_themselves() -> None:
     assert found[1] == ProviderRate(("remote",), 4.0, 4, 2, 7.0, None, None)
 
 
-def test_provider_that_nobody_asks_any_more_is_not_listed() -> None:
+def test_provider_without_requests_is_not_listed() -> None:
     assert rates((1.0, RateReport("w1", "key", sent=10))) == []
     assert rates((10.0, RateReport("gone", "key", sent=10))) == []
 

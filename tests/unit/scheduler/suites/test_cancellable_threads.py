@@ -35,7 +35,7 @@ class HeldRows:
             assert self.let_go.wait(10)
 
 
-async def test_rows_that_nobody_waits_for_are_read_no_further() -> None:
+async def test_rows_that_no_caller_waits_for_are_read_no_further() -> None:
     held, threads = HeldRows(), CancellableThreads(1)
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
     shown = asyncio.create_task(showing.show(SampleRequest(SUITE, "choose", 900)))
@@ -65,7 +65,7 @@ async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path:
     ]
 
 
-async def test_no_template_is_compiled_or_rendered_for_nobody() -> None:
+async def test_no_template_is_compiled_or_rendered_without_a_caller() -> None:
     threads, is_running, let_go = CancellableThreads(1), Event(), Event()
     template = compile_template("{{ 1 }}")
     stopped: list[bool] = []

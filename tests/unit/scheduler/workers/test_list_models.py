@@ -71,7 +71,7 @@ def source(listed: ModelList, pool: str) -> ModelSource:
     return next(each for each in listed.sources if each.pool == pool)
 
 
-async def test_what_pools_list_workers_name_and_providers_tell_is_one_list() -> None:
+async def test_models_of_pools_workers_and_providers_are_one_list() -> None:
     beating = Worker("w", "local", "vllm", loaded_model="vllm/starter", ready_models=("vllm/lora",))
     naming = Worker("v", "remote", "ollama", models=("ollama/b",))
     harness = Stand(beating, naming)
@@ -172,7 +172,7 @@ async def test_callers_at_once_ask_once(harness: Stand) -> None:
     assert source(both[0], "remote") == source(both[1], "remote")
 
 
-async def test_caller_that_goes_away_takes_nobody_else_along(harness: Stand) -> None:
+async def test_caller_that_goes_away_ends_no_other_call(harness: Stand) -> None:
     harness.lists.hangs["remote"] = asyncio.Event()
     harness.lists.reported = {"remote": listing("ollama/a")}
     going = asyncio.create_task(harness.listing.list_models("ollama"))

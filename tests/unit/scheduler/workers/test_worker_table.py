@@ -58,14 +58,14 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     clock, changes = SetClock(), list[int]()
     registry = NatsWorkerRegistry(NoBucket(), clock, lambda: changes.append(1))  # type: ignore[arg-type]  # not listened to
 
-    def hear(worker: Worker) -> None:
+    def receive(worker: Worker) -> None:
         registry._on_heartbeat(f"one.{worker.worker_id}", HEARTBEAT.to_proto(worker).SerializeToString())
 
     first = Worker("a", "one", "vllm", concurrency=8)
-    hear(first)
+    receive(first)
     clock.seconds += 10
-    hear(replace(first, worker_id="b"))
-    hear(replace(first, worker_id="b", in_flight=3))
+    receive(replace(first, worker_id="b"))
+    receive(replace(first, worker_id="b", in_flight=3))
     assert len(changes) == 2
     clock.seconds += 10
     assert [worker.worker_id for worker in registry.workers()] == ["b"]

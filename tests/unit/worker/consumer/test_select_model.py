@@ -156,7 +156,7 @@ async def test_who_was_late_takes_the_next_model() -> None:
     assert pool.switches == 2
 
 
-async def test_worker_among_many_rivals_gives_way_until_its_next_look() -> None:
+async def test_worker_among_many_peers_waits_until_its_next_look() -> None:
     pool = await pool_at_a()
     pool.seconds = 10
     pool.wait_for(B, since=0, waiting=100)

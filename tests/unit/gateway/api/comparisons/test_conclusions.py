@@ -111,7 +111,7 @@ def test_a_shown_difference_is_described_from_the_side_of_the_better_one() -> No
     )
 
 
-def test_what_the_data_cannot_tell_says_how_many_pairs_could() -> None:
+def test_an_undecided_comparison_says_how_many_pairs_would_decide() -> None:
     [sentence] = recommendations([UNDECIDED], "glue", 1)
     assert "no significant difference between vllm/a and vllm/b" in sentence
     assert "That does not prove them equal" in sentence

@@ -56,7 +56,7 @@ def test_the_speed_of_now_is_reported_with_that_of_earlier_runs_as_a_band() -> N
     assert estimate(reported, "b") == TimeEstimate(10, 10, 20)
 
 
-def test_without_a_speed_earlier_runs_tell_what_is_left() -> None:
+def test_without_a_speed_the_time_left_is_estimated_from_earlier_runs() -> None:
     reported = forecast([running("a")], [run("b")], {RunId("a"): at(60)})
     assert estimate(reported, "b") == TimeEstimate(20, 10, 40)
 
@@ -92,7 +92,7 @@ def test_order_waits_behind_those_that_are_as_urgent_only() -> None:
     assert cut.with_ordered(run("c", order=replace(ORDER, priority=Priority.LOW))) is cut
 
 
-def test_nothing_is_reported_where_nothing_tells() -> None:
+def test_without_speed_and_history_there_is_no_forecast() -> None:
     reported = forecast([running("a")], [run("b")], {RunId("a"): at(60)}, history={})
     assert estimate(reported, "b") is None
     assert reported.seconds_to_end(run("b")) is None

@@ -54,11 +54,11 @@ def test_free_slots_go_to_the_first_in_order() -> None:
     assert settle([slot("a1", 0)], slot_requests) == moves("b1 c1")
 
 
-def test_nobody_gives_way_to_runs_of_the_same_user() -> None:
+def test_no_run_is_preempted_by_runs_of_the_same_user() -> None:
     assert settle([slot("a1"), slot("a2"), slot("a3")], [request("a4")]) == moves("")
 
 
-def test_run_that_stayed_longest_of_the_greediest_user_gives_way() -> None:
+def test_longest_run_of_the_user_with_the_most_slots_is_preempted() -> None:
     slots = [slot("b1", 900), slot("a1", 70), slot("a2", 80)]
     assert settle(slots, [request("c1")]) == moves("c1", "a2")
 
@@ -122,7 +122,7 @@ def test_user_with_few_slots_gives_none_while_one_with_more_could() -> None:
 
 
 @pytest.mark.parametrize("min_run_time", [0, 2, 4.9])
-def test_nobody_gives_way_to_an_equal_before_it_can_have_done_anything(min_run_time: float) -> None:
+def test_no_run_is_preempted_by_an_equal_before_its_minimum_run_time(min_run_time: float) -> None:
     limits = queue_limits(max_running=1, min_run_time=timedelta(seconds=min_run_time))
     assert settle([slot("a1", 4.9)], [request("b1")], limits) == moves("")
     assert settle([slot("a1", 5)], [request("b1")], limits) == moves("b1", "a1")

@@ -29,7 +29,7 @@ async def paused_in_mid_run(harness: SchedulerHarness) -> Run:
     return await harness.runs.get(run.run_id)
 
 
-async def test_paused_run_is_taken_off_the_wire_and_workers_hear_of_it() -> None:
+async def test_paused_run_is_taken_off_the_wire_and_its_state_is_published() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
     assert run.state is RunState.PAUSED

@@ -21,7 +21,7 @@ def test_it_is_the_cost_of_a_sample_times_the_samples() -> None:
     assert estimate == pytest.approx(2 * (10_000 * 1 + 500 * 10) / 1e6)
 
 
-def test_runs_of_the_same_tasks_tell_more_than_others() -> None:
+def test_runs_of_the_same_tasks_count_more_than_others() -> None:
     history = [past(10, TokenUsage(1_000), ("other",)), past(10, TokenUsage(50), ("own",), limit=10)]
     estimate = estimated_cost(toy_order(tasks=("own",), limit=4), PRICE, history)
     assert estimate == pytest.approx(4 * 5 / 1e6)

@@ -33,7 +33,7 @@ async def test_pending_run_says_its_position_and_what_holds_it() -> None:
     assert snapshot.progress.current_step == "waiting"
 
 
-async def test_pending_run_says_for_how_long_where_earlier_runs_tell() -> None:
+async def test_pending_run_has_a_forecast_where_there_are_earlier_runs() -> None:
     harness = SchedulerHarness()
     first, driver = await harness.start()
     waiting = []
@@ -76,7 +76,7 @@ async def test_steps_follow_what_happens() -> None:
     assert await _step(harness, run.run_id) == "done"
 
 
-async def test_progress_tells_tasks_speed_and_time_left() -> None:
+async def test_progress_has_tasks_speed_and_time_left() -> None:
     harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     harness.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await harness.start()
@@ -114,7 +114,7 @@ async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
     assert whole_speed(reused, RunCounts(1, (TaskCounts("say", 200),))) == (None, None)
 
 
-async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
+async def test_list_has_progress_and_speed_of_running_runs() -> None:
     harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
     run, driver = await harness.start()
     await harness.advance(driver, 2)
@@ -128,7 +128,7 @@ async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
     assert unreported.progress.completed == 100
 
 
-async def test_list_tells_runs_over_suites_from_those_over_data_sets() -> None:
+async def test_list_distinguishes_runs_over_suites_from_those_over_data_sets() -> None:
     harness = SchedulerHarness()
     suite = await harness.submit()
     order = toy_order(suite="", dataset_id="ds_1")

@@ -196,7 +196,7 @@ def test_text_of_a_category_counts_in_each_row() -> None:
     assert [json.loads(row.body_json)["prompt"] for row in kept] == ["abc", "defgh", "abc", "abc"]
 
 
-def test_dates_that_nobody_has_are_faults_of_the_file() -> None:
+def test_impossible_dates_are_faults_of_the_file() -> None:
     far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
     assert problem_of(parquet({"prompt": ["x"], "target": far})).startswith("A value cannot be read: ")
 
