@@ -153,6 +153,8 @@ class GetHistoryRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    INCLUDES_TOTALS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Only this model; empty means all."""
     suite: _builtins.str
@@ -167,6 +169,10 @@ class GetHistoryRequest(_message.Message):
     """From the previous response; empty for the first page."""
     kind: _run_pb2.RunKind.ValueType
     """Only this kind; unspecified means all."""
+    state: _run_pb2.RunState.ValueType
+    """Only runs that ended in this state; unspecified means all."""
+    includes_totals: _builtins.bool
+    """Sum up all matching runs too. It reads each of them, unlike a page."""
     def __init__(
         self,
         *,
@@ -177,14 +183,46 @@ class GetHistoryRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         kind: _run_pb2.RunKind.ValueType = ...,
+        state: _run_pb2.RunState.ValueType = ...,
+        includes_totals: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "kind", b"kind", "metric", b"metric", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "includes_totals", b"includes_totals", "kind", b"kind", "metric", b"metric", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "state", b"state", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetHistoryRequest: _TypeAlias = GetHistoryRequest  # noqa: Y015
+
+@_typing.final
+class HistoryTotals(_message.Message):
+    """Sums over all pages of a history."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPLETED_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    completed: _builtins.int
+    """Runs that completed."""
+    answered: _builtins.int
+    """Answers of all runs."""
+    failed: _builtins.int
+    """Samples that failed."""
+    def __init__(
+        self,
+        *,
+        completed: _builtins.int = ...,
+        answered: _builtins.int = ...,
+        failed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "completed", b"completed", "failed", b"failed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryTotals: _TypeAlias = HistoryTotals  # noqa: Y015
 
 @_typing.final
 class GetHistoryResponse(_message.Message):
@@ -195,6 +233,7 @@ class GetHistoryResponse(_message.Message):
     ENTRIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
+    TOTALS_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
@@ -203,16 +242,21 @@ class GetHistoryResponse(_message.Message):
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
         """Newest first, without ranks."""
 
+    @_builtins.property
+    def totals(self) -> Global___HistoryTotals:
+        """Unset unless it was asked for."""
+
     def __init__(
         self,
         *,
         entries: _abc.Iterable[_leaderboard_pb2.LeaderboardEntry] | None = ...,
         next_page_token: _builtins.str = ...,
         total: _builtins.int = ...,
+        totals: Global___HistoryTotals | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["totals", b"totals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "total", b"total", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

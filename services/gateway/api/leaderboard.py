@@ -12,7 +12,7 @@ from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.names.model_name import provider_of
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
-from proctor.wire.enums import number_of, word_of
+from proctor.wire.enums import number_of, value_of, word_of
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
@@ -186,6 +186,10 @@ class HistoryParameters:
     model_name: ModelFilter = ""
     suite: SuiteFilter = ""
     kind: KindFilter = "suite"
+    status: Annotated[
+        Literal["completed", "failed", "cancelled"] | None,
+        Query(description="Only runs that ended in this state"),
+    ] = None
     days: Annotated[int, Query(ge=1, le=3650)] = 30
     metric: MetricQuery = ""
     limit: Annotated[int, Query(ge=1, le=500)] = 100
@@ -200,6 +204,7 @@ class HistoryParameters:
             page_size=self.limit,
             page_token=self.cursor,
             kind=kind_number(self.kind, self.suite),
+            state=value_of(run_pb2.RunState, self.status or "", unset=""),
         )
 
 

@@ -10,7 +10,7 @@ import grpc
 from proctor.v1 import leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2 as pb
 from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
-from proctor.values.run import RunKind
+from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
@@ -20,6 +20,7 @@ from services.common.grpc.server import RpcContext
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory
+from services.results.leaderboard.ports import HistoryTotals
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
 from services.results.summaries.proto import figure_to_proto
 
@@ -63,6 +64,8 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
             request.page_size,
             request.page_token,
             member_of(RunKind, request.kind),
+            checked_choice("state", RunState, request.state) if request.state else None,
+            request.includes_totals,
         )
         return history_to_proto(await self.list_history.list_page(query))
 
@@ -86,7 +89,12 @@ def history_to_proto(history: HistoryPage) -> pb.GetHistoryResponse:
         entries=map(_entry_to_proto, history.entries),
         next_page_token=history.next_page_token,
         total=history.total,
+        totals=_totals_to_proto(history.totals) if history.totals else None,
     )
+
+
+def _totals_to_proto(totals: HistoryTotals) -> pb.HistoryTotals:
+    return pb.HistoryTotals(completed=totals.completed, answered=totals.answered, failed=totals.failed)
 
 
 def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:

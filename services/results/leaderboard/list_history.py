@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from proctor.values.run import RunKind
+from proctor.values.run import RunKind, RunState
 from services.common.checked_fields import checked_number, read_page_token, write_page_token
 from services.common.clock import Clock
 from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
 from services.results.leaderboard.leaderboard import LeaderboardEntry
-from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore
+from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore, HistoryTotals
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import metric_named
 
@@ -37,15 +37,18 @@ class HistoryQuery:
     page_size: int = 0
     page_token: str = ""
     kind: RunKind | None = None
+    state: RunState | None = None
+    includes_totals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """No token on the last page; `total` counts over all pages."""
+    """No token on the last page; `total` counts over all pages. No totals unless they were asked for."""
 
     entries: list[LeaderboardEntry]
     total: int
     next_page_token: str = ""
+    totals: HistoryTotals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,21 @@ class ListHistory:
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryRange(
-            query.suite, query.model, since, read_history_token(query.page_token), page_size + 1, query.kind
+            suite=query.suite,
+            model=query.model,
+            since=since,
+            after=read_history_token(query.page_token),
+            page_size=page_size + 1,
+            kind=query.kind,
+            state=query.state,
         )
         runs = await self.history.page(page)
         _check_metric(query.metric, runs)
         listed = [_entry(run, query.metric) for run in runs[:page_size]]
         token = write_history_token(runs[page_size - 1]) if len(runs) > page_size else ""
+        if query.includes_totals or query.state:
+            totals = await self.history.totals(page)
+            return HistoryPage(listed, totals.runs, token, totals if query.includes_totals else None)
         return HistoryPage(listed, await self.history.count(page), token)
 
 

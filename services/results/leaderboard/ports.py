@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from proctor.values.run import RunKind
+from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
@@ -38,7 +38,7 @@ class LeaderboardStore(Protocol):
 class HistoryRange:
     """Closed runs of a suite and a model ("" for all) since a moment, newest first, that come after a key.
 
-    Without a suite those of one kind, where one is given.
+    Without a suite those of one kind, where one is given. `state`: that they ended in; None for any.
     """
 
     suite: str
@@ -47,6 +47,17 @@ class HistoryRange:
     after: HistoryKey
     page_size: int
     kind: RunKind | None = None
+    state: RunState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryTotals:
+    """Runs of a history, those that completed, and the answers and failures of all."""
+
+    runs: int
+    completed: int
+    answered: int
+    failed: int
 
 
 class HistoryStore(Protocol):
@@ -57,7 +68,11 @@ class HistoryStore(Protocol):
         ...
 
     async def count(self, page: HistoryRange) -> int:
-        """Runs over all pages."""
+        """Runs over all pages, whatever their state. It reads no run."""
+        ...
+
+    async def totals(self, page: HistoryRange) -> HistoryTotals:
+        """Sums over all pages. It reads every run."""
         ...
 
 

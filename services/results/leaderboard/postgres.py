@@ -21,7 +21,7 @@ from services.results.leaderboard.closed_run import (
 )
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, HistoryRange, Work
+from services.results.leaderboard.ports import Claim, HistoryRange, HistoryTotals, Work
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.statistics.metrics import SCORE
@@ -90,13 +90,22 @@ class PostgresLeaderboard:
     async def page(self, page: HistoryRange) -> list[ClosedRun]:
         closed_at, run_id = page.after
         rows = await self._session.fetch(
-            "list_history", _history(page), page.model, page.since, closed_at, run_id, page.page_size
+            "list_history",
+            *(_history(page), page.model, page.since),
+            *(closed_at, run_id, page.page_size, page.state or ""),
         )
         return [_closed_run(row) for row in rows]
 
     async def count(self, page: HistoryRange) -> int:
         row = await self._session.fetchrow("count_history", _history(page), page.model, page.since)
         return 0 if row is None else int(row["runs"])
+
+    async def totals(self, page: HistoryRange) -> HistoryTotals:
+        row = await self._session.fetchrow(
+            "sum_history", _history(page), page.model, page.state or "", page.since
+        )
+        assert row
+        return HistoryTotals(**row)
 
 
 def _history(page: HistoryRange) -> str:

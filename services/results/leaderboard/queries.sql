@@ -125,7 +125,7 @@ WHERE run_id = ANY ($1::uuid[]) AND baselines IS NOT NULL
 ORDER BY closed_at DESC, run_id DESC
 LIMIT 1;
 
--- name: list_history: Return closed runs since a moment that come after a key, newest first ($1 suite, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows)
+-- name: list_history: Return closed runs since a moment that come after a key, newest first ($1 suite, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows, $7 state, empty for all)
 SELECT
     c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result
 FROM history_entries AS h
@@ -133,6 +133,7 @@ JOIN closed_runs AS c USING (run_id)
 WHERE h.suite = $1::text AND h.model = $2::text
     AND h.closed_at >= $3::timestamptz
     AND (h.closed_at, h.run_id) < ($4::timestamptz, $5::uuid)
+    AND $7::text IN ('', c.state)
 ORDER BY h.closed_at DESC, h.run_id DESC
 LIMIT $6::integer;
 
@@ -140,6 +141,16 @@ LIMIT $6::integer;
 SELECT count(*) AS runs
 FROM history_entries
 WHERE suite = $1::text AND model = $2::text AND closed_at >= $3::timestamptz;
+
+-- name: sum_history: Sum up closed runs since a moment ($1 suite, $2 model, $3 state, each empty for all, $4 since)
+SELECT
+    count(*) AS runs,
+    count(*) FILTER (WHERE c.state = 'completed') AS completed,
+    coalesce(sum(c.answered), 0)::bigint AS answered,
+    coalesce(sum(c.failed), 0)::bigint AS failed
+FROM history_entries AS h
+JOIN closed_runs AS c USING (run_id)
+WHERE h.suite = $1::text AND h.model = $2::text AND $3::text IN ('', c.state) AND h.closed_at >= $4::timestamptz;
 
 -- name: claim_run: Claim a completed run that waits for a work; those that were tried less often come first ($1 comparison or baselines, $2 seconds)
 -- Of two that find the same run, the second gets none.

@@ -182,7 +182,7 @@ async def test_ranking_as_a_file_has_what_the_page_has_and_no_formula(harness: G
     "path",
     [
         "/leaderboard?suite=glue&metric=acc&scoring_method=generate&num_fewshot=5&best=true&include=limited&q=a",
-        "/history?suite=glue&metric=acc&days=90&model=a&after=x",
+        "/history?suite=glue&state=failed&metric=acc&days=90&model=a&after=x",
         "/history?kind=dataset",
     ],
 )
@@ -208,14 +208,25 @@ async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarne
     page.entries.append(entry("vllm/b", 0, 0.5, answered=0, failed=100, dataset_name="questions"))
     page.entries[1].state = run_pb2.RUN_STATE_FAILED
     page.total, page.next_page_token = 1234, "following"
+    page.totals.completed, page.totals.answered, page.totals.failed = 617, 9000, 1000
     shown = await show(harness, "/history?suite=glue&days=90")
-    assert "1\u2009234" in shown.html
+    assert "617 of 1\u2009234 runs" in shown.html
     assert "<dd>50.0 %</dd>" in shown.html
     assert "<dd>90.0 %</dd>" in shown.html
     assert "questions" in shown.html
     assert 'rel="next" href="/history?suite=glue&amp;days=90&amp;after=following"' in shown.html
     [asked] = harness.results.entries.pages_asked
     assert (asked.suite, asked.days, asked.kind) == ("glue", 90, run_pb2.RUN_KIND_UNSPECIFIED)
+    assert asked.includes_totals
+
+
+async def test_history_is_of_one_state_where_one_is_chosen(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/history?state=failed")
+    assert "<option selected>failed</option>" in shown.html
+    assert "status=failed" in shown.html
+    await show(harness, "/history?state=running")
+    states = [each.state for each in harness.results.entries.pages_asked]
+    assert states == [run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_UNSPECIFIED]
 
 
 async def test_history_says_why_it_is_empty(harness: GatewayHarness) -> None:

@@ -54,7 +54,7 @@ HOT = {
     "read_all_shard_counts": RUN,
     "list_leaderboard_metrics": "'glue', ''",
     "list_entries": "'glue', '7', 'acc', true",
-    "list_history": "'glue', '', now() - interval '1 day', 'infinity', gen_random_uuid(), 100",
+    "list_history": "'glue', '', now() - interval '1 day', 'infinity', gen_random_uuid(), 100, ''",
     "count_history": "'', 'p/7', now() - interval '1 day'",
     "read_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
     "find_previous_run": f"{RUN}, 'glue', 'p/7', 'conditions'",

@@ -13,7 +13,7 @@ from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, HistoryRange, Work
+from services.results.leaderboard.ports import Claim, HistoryRange, HistoryTotals, Work
 from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_results import MemoryRows
@@ -65,6 +65,15 @@ class MemoryLeaderboard:
     async def count(self, page: HistoryRange) -> int:
         return len(self._listed(page))
 
+    async def totals(self, page: HistoryRange) -> HistoryTotals:
+        runs = self._listed(page)
+        return HistoryTotals(
+            runs=len(runs),
+            completed=sum(run.state is RunState.COMPLETED for run in runs),
+            answered=sum(run.result.answered for run in runs),
+            failed=sum(run.result.failed for run in runs),
+        )
+
     def _listed(self, page: HistoryRange) -> list[ClosedRun]:
         return [
             run
@@ -73,6 +82,7 @@ class MemoryLeaderboard:
             and (page.suite or page.kind in (None, _kind(run)))
             and page.model in ("", run.model)
             and run.closed_at >= page.since
+            and page.state in (None, run.state)
         ]
 
     def _complete(self, suite: str, project_id: int | None) -> list[ClosedRun]:

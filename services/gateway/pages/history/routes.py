@@ -8,8 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from proctor.v1 import leaderboard_pb2
+from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import full_model
 from services.gateway.api.runs.requests import kind_number
@@ -17,7 +18,7 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_choices
-from services.gateway.pages.history.view import DAYS, MAX_DAYS, history_view, past_run
+from services.gateway.pages.history.view import DAYS, MAX_DAYS, STATES, history_view, past_run
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
@@ -50,6 +51,7 @@ class HistoryAddress:
     model: str = ""
     suite: str = ""
     kind: str = ""
+    state: str = ""
     metric: str = ""
     days: str = ""
     after: str = ""
@@ -62,6 +64,7 @@ class HistoryAddress:
             "model": self.model.strip()[:512],
             "suite": self.suite[:128],
             "kind": self.kind if self.kind in _KINDS and not self.suite else "",
+            "state": self.state if self.state in STATES else "",
             "metric": self.metric[:64],
             "days": "" if days == DAYS else str(days),
             "after": self.after[:512],
@@ -107,9 +110,11 @@ async def export_history(
 async def _found(
     scheduler: Scheduler, results: Results, filters: dict[str, str]
 ) -> tuple[GetHistoryResponse, str]:
-    """A page of the history, or an empty one and why the filters are refused."""
+    """A page of the history with its totals, or an empty one and why the filters are refused."""
     try:
-        return await results.leaderboard.GetHistory(await _request(scheduler, filters)), ""
+        request = await _request(scheduler, filters)
+        request.includes_totals = True
+        return await results.leaderboard.GetHistory(request), ""
     except DomainError as error:
         if error.kind is not ErrorKind.INVALID:
             raise
@@ -126,6 +131,7 @@ async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryR
         page_size=_PAGE_SIZE,
         page_token=filters.get("after", ""),
         kind=kind_number(filters.get("kind", "all"), suite),
+        state=value_of(run_pb2.RunState, filters.get("state", ""), unset=""),
     )
 
 

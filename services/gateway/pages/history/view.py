@@ -14,6 +14,8 @@ from services.gateway.pages.filters import FilterChoices
 
 DAYS = 30
 MAX_DAYS = 3650
+# Those that a run ends in.
+STATES = ("completed", "failed", "cancelled")
 # Runs in one response of the REST API.
 _MAX_LISTED = "500"
 
@@ -38,10 +40,13 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class HistoryView:
-    """A page of the history. `total` counts over all pages; `fault`: why the filters are refused."""
+    """A page of the history, with sums over all pages. `fault`: why the filters are refused."""
 
     rows: Sequence[PastRun]
     total: int
+    completed: int
+    answered: int
+    failed: int
     following: str
     fault: str
     suites: Sequence[str]
@@ -68,6 +73,7 @@ class HistoryView:
             "model_name": self.get("model"),
             "suite": self.get("suite"),
             "kind": self.get("kind") or "all",
+            "status": self.get("state"),
             "metric": self.get("metric"),
             "days": str(self.days),
             "limit": _MAX_LISTED,
@@ -87,25 +93,17 @@ class HistoryView:
         return any(name not in {"after", "days"} for name in self.filters)
 
     @property
+    def states(self) -> Sequence[str]:
+        return STATES
+
+    @property
     def is_whole(self) -> bool:
         """These are all runs that match."""
         return len(self.rows) == self.total
 
     @property
-    def completed(self) -> int:
-        return sum(row.state == "completed" for row in self.rows)
-
-    @property
     def completed_share(self) -> float | None:
-        return self.completed / len(self.rows) if self.rows else None
-
-    @property
-    def answered(self) -> int:
-        return sum(row.answered for row in self.rows)
-
-    @property
-    def failed(self) -> int:
-        return sum(row.failed for row in self.rows)
+        return self.completed / self.total if self.total else None
 
     @property
     def answered_share(self) -> float | None:
@@ -120,6 +118,9 @@ def history_view(
     return HistoryView(
         rows=[past_run(entry) for entry in found.entries],
         total=found.total,
+        completed=found.totals.completed,
+        answered=found.totals.answered,
+        failed=found.totals.failed,
         following=found.next_page_token,
         fault=fault,
         suites=choices.suites,

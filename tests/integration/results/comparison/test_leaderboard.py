@@ -17,6 +17,7 @@ from services.results.leaderboard.add_baselines import SLOW_RUN_SECONDS
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
     HistoryRange,
+    HistoryTotals,
     Work,
 )
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
@@ -240,6 +241,20 @@ async def test_pages_of_a_history_follow_the_key(world: World) -> None:
     assert [run.run_id for run in (*first, *rest)] == [plan.run_id for plan in reversed(plans)]
     recently = HistoryRange(world.suite, "", first[-1].closed_at, NEWEST, 100)
     assert await world.kept.count(recently) == len(await world.kept.page(recently)) == 3
+
+
+async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
+    completed, failed = await world.run("p/sums", right=1), await world.run("p/sums", right=1)
+    await world.close(completed)
+    await world.close(failed, RunState.FAILED)
+    everything = HistoryRange(world.suite, "p/sums", A_DAY_AGO, NEWEST, 9)
+    runs = await world.kept.page(everything)
+    assert await world.kept.totals(everything) == HistoryTotals(
+        runs=2, completed=1, answered=sum(run.result.answered for run in runs), failed=0
+    )
+    only_failed = replace(everything, state=RunState.FAILED)
+    assert [run.run_id for run in await world.kept.page(only_failed)] == [failed.run_id]
+    assert (await world.kept.totals(only_failed)).runs == 1
 
 
 async def test_a_complete_run_gets_baselines_once_it_is_closed(world: World) -> None:

@@ -8,6 +8,7 @@ import pytest
 from proctor.values.run import RunState
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery
+from services.results.leaderboard.ports import HistoryTotals
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
 
@@ -52,6 +53,18 @@ async def test_a_history_is_of_a_model_a_suite_and_some_days() -> None:
     assert models(await runs.list_history.list_page(HistoryQuery(model="p/a", days=40))) == ["p/a", "p/a"]
     assert len(models(await runs.list_history.list_page(HistoryQuery(suite=SUITE)))) == 2
     assert models(await runs.list_history.list_page(HistoryQuery(suite="numbers"))) == []
+
+
+async def test_a_history_is_of_one_state_and_sums_up_all_pages() -> None:
+    runs = ClosedRuns()
+    for state in (RunState.COMPLETED, RunState.FAILED, RunState.COMPLETED):
+        run = runs.add("p/a", 0.5, state=state)
+        runs.rows.closed[run.run_id] = replace(run, result=replace(run.result, answered=7, failed=2))
+    whole = await runs.list_history.list_page(HistoryQuery(page_size=1, includes_totals=True))
+    assert (len(whole.entries), whole.total) == (1, 3)
+    assert whole.totals == HistoryTotals(runs=3, completed=2, answered=21, failed=6)
+    failed = await runs.list_history.list_page(HistoryQuery(state=RunState.FAILED))
+    assert (len(failed.entries), failed.total, failed.totals) == (1, 1, None)
 
 
 async def test_the_metric_asked_for_is_shown_where_a_run_has_it() -> None:
