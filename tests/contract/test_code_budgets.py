@@ -23,6 +23,7 @@ PREPOSITIONS = frozenset(
     """After Also Among As At Because Before Behind Below Beside Between By Each For From In Inside Like Of On
     Since To Under Until Up Where With Within Without""".split()  # noqa: SIM905  # one word a line says no more
 )
+KEYS_WITHOUT_ID = frozenset({"run", "batch", "dataset", "project"})
 REASONLESS_IGNORE = re.compile(r"(?<!r\")# (type: ignore(?!\[[a-z, -]+\]  # \S)|noqa(?!: [A-Z0-9, ]+  # \S))")
 
 
@@ -131,3 +132,20 @@ def test_a_file_of_a_use_case_defines_what_its_name_says() -> None:
         if not own & set(defined) and len(of_verb) < 2:
             misnamed.append(f"{path.relative_to(ROOT)}: {', '.join(defined)}")
     assert misnamed == []
+
+
+def test_log_calls_name_a_thing_by_its_id() -> None:
+    """One search finds a run in the logs of all services. The event is constant, and facts are fields."""
+    calls = [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        for path in own_files("services")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "log"
+        and node.func.attr in {"debug", "info", "warning", "error", "exception"}
+    ]
+    assert len(calls) > 100
+    assert [where for where, call in calls if {key.arg for key in call.keywords} & KEYS_WITHOUT_ID] == []
+    assert [where for where, call in calls if isinstance(call.args[0], ast.JoinedStr)] == []

@@ -209,18 +209,18 @@ class LeadBatches:
     async def _finish(self, led: _LedBatches, batch_id: BatchId) -> None:
         try:
             if await self.finishing.finish(led.fencing_token, batch_id, self.new_file_id):
-                log.info("batch files written", batch=batch_id)
+                log.info("batch files written", batch_id=batch_id)
             # Also where another had written them: nothing is left to rest for.
             led.resting.pop(batch_id, None)
         except LeadershipLost:
             raise
         except BatchNotFound:
-            log.info("batch deleted before its files were written", batch=batch_id)
+            log.info("batch deleted before its files were written", batch_id=batch_id)
         except Exception as error:  # noqa: BLE001  # one batch's trouble is not the others'
             rest = self._rest_after(led.resting.get(batch_id))
             led.resting[batch_id] = rest
             log.warning(
-                "batch files not written", batch=batch_id, error=repr(error), again_in_seconds=rest.seconds
+                "batch files not written", batch_id=batch_id, error=repr(error), again_in_seconds=rest.seconds
             )
         finally:
             led.going.discard(batch_id)

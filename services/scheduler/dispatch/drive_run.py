@@ -130,7 +130,7 @@ class DriveRun:
         except PlanningFailed as failure:
             await self._fail(run, failure.error)
         except RunStopped:
-            log.info("planning stopped", run=run.run_id)
+            log.info("planning stopped", run_id=run.run_id)
         except Exception as error:  # noqa: BLE001  # reported as the run's error or raised again
             await self._fail(run, self._run_error(run, error, "planned"))
         self.reset()
@@ -149,7 +149,7 @@ class DriveRun:
         except RemoteError as error:
             # The counters said that all is recorded and results disagrees: results is right.
             if error.reason == "RUN_INCOMPLETE":
-                log.warning("all outcomes counted, but some are missing", run=run.run_id)
+                log.warning("all outcomes counted, but some are missing", run_id=run.run_id)
                 await self._context.finisher.reopen(self._token, run)
                 self._shards.note_incomplete()
             else:
@@ -159,7 +159,7 @@ class DriveRun:
         self.reset()
 
     async def _fail(self, run: Run, error: RunError) -> None:
-        log.info("run failed", run=run.run_id, reason=error.reason, message=error.message)
+        log.info("run failed", run_id=run.run_id, reason=error.reason, message=error.message)
         await self._context.finisher.fail(self._token, run, error)
         self.reset()
 
@@ -180,7 +180,7 @@ class DriveRun:
             return await self._context.closer.close(self._token, run)
         except Exception as error:  # noqa: BLE001  # closes the run or is raised again
             problem = self._run_error(run, error, "summed up")
-        log.error("run closed without a summary", run=run.run_id, reason=problem.reason)
+        log.error("run closed without a summary", run_id=run.run_id, reason=problem.reason)
         await self._context.closer.close_without_counts(self._token, run)
         return True
 
@@ -195,6 +195,6 @@ class DriveRun:
         if self._unexpected_failures < self._context.timings.unexpected_failures:
             raise error
         incident = uuid4().hex[:12]
-        log.error("run failed unexpectedly", run=run.run_id, done=done, incident=incident, exc_info=error)
+        log.error("run failed unexpectedly", run_id=run.run_id, done=done, incident=incident, exc_info=error)
         message = f"Something went wrong while the run was {done}, {self._unexpected_failures} times"
         return RunError("INTERNAL", f"{message} (incident {incident}); the log of the scheduler says what.")

@@ -94,19 +94,19 @@ class _LedRuns:
         for run in await lead.runs.expired(now):
             late = deadline_error(run, now)
             if late and await lead.runs.finish(self._token, run, RunEnding(RunState.FAILED, now, late)):
-                log.info("run failed", run=run.run_id, reason=late.reason, message=late.message)
+                log.info("run failed", run_id=run.run_id, reason=late.reason, message=late.message)
                 await lead.controls.announce(replace(run, state=RunState.FAILED))
 
     async def _admit_and_drive(self) -> None:
         lead = self._lead
         moves = await lead.slots.admit(self._token, lead.clock.now())
         for run_id in moves.preempted:
-            log.info("run preempted", run=run_id)
+            log.info("run preempted", run_id=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
         for priority, seconds in moves.waits:
             QUEUE_WAIT.labels(priority).observe(seconds)
         for run_id in moves.admitted:
-            log.info("run admitted", run=run_id)
+            log.info("run admitted", run_id=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
         # A preempted run is driven once more, to withdraw its work.
         for run_id in (*moves.preempted, *await lead.runs.unfinished()):
@@ -144,7 +144,7 @@ class _LedRuns:
         except LeadershipLost:
             raise
         except Exception as error:  # one run's trouble is not the others'
-            log.warning("run step failed", run=run_id, error=repr(error), exc_info=error)
+            log.warning("run step failed", run_id=run_id, error=repr(error), exc_info=error)
             driver.reset()
             await asyncio.sleep(_PAUSE_AFTER_FAILURE_SECONDS)
             return False

@@ -60,7 +60,7 @@ class ReconcileShards:
         await self._adopt(target, orphans)
         log.info(
             "reconciled",
-            run=target.run.run_id,
+            run_id=target.run.run_id,
             done=len(done),
             again=len(returned),
             orphans=len(orphans),

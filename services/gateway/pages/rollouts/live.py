@@ -120,7 +120,7 @@ class LiveGrids:
             async for _ in self._scheduler.runs.WatchRun(request, timeout=_DAY_SECONDS):
                 changed.set()
         except DomainError as error:
-            log.info("run not watched", run=run_id, reason=error.reason)
+            log.info("run not watched", run_id=run_id, reason=error.reason)
 
 
 def _live_runs(view: GridView) -> Iterable[str]:

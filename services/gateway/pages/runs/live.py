@@ -170,7 +170,7 @@ class _RunFeed:
                 self._is_fresh = False
                 if error.kind is ErrorKind.NOT_FOUND:
                     return
-                log.info("run not watched", run=self._run_id, reason=error.reason)
+                log.info("run not watched", run_id=self._run_id, reason=error.reason)
             if self.run.state not in FINAL:
                 await asyncio.sleep(_RETRY_SECONDS)
 
@@ -184,7 +184,7 @@ class _RunFeed:
                 )
                 self.workers = listed.workers
             except DomainError as error:
-                log.info("figures of a live run not renewed", run=self._run_id, reason=error.reason)
+                log.info("figures of a live run not renewed", run_id=self._run_id, reason=error.reason)
             self._renewed.set()
             await asyncio.sleep(_FIGURES_SECONDS)
 

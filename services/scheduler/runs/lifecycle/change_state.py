@@ -110,11 +110,11 @@ class DeleteRun:
         try:
             await self.artifacts.delete(run_id)
         except DomainError as error:
-            log.info("artifacts of a deleted run not deleted", run=run_id, error=str(error))
+            log.info("artifacts of a deleted run not deleted", run_id=run_id, error=str(error))
         try:
             await self._delete_record(run_id)
         except DomainError as error:
-            log.info("record of a deleted run not deleted", run=run_id, error=str(error))
+            log.info("record of a deleted run not deleted", run_id=run_id, error=str(error))
 
     async def lead(self) -> NoReturn:
         """Sweeps for ever, in the leader."""
@@ -126,7 +126,7 @@ class DeleteRun:
             try:
                 await self._delete_record(run_id)
             except DomainError as error:
-                log.warning("record of a deleted run not deleted", run=run_id, error=str(error))
+                log.warning("record of a deleted run not deleted", run_id=run_id, error=str(error))
                 await self.runs.postpone_deleted(run_id, self.clock.now())
 
     async def _delete_record(self, run_id: RunId) -> None:

@@ -34,7 +34,7 @@ class NatsRunControls:
         try:
             await self._connection.publish(change_subject(run.run_id), b"")
         except TRANSIENT_NATS as error:
-            log.info("notice not sent", run=run.run_id, error=repr(error))
+            log.info("notice not sent", run_id=run.run_id, error=repr(error))
 
     async def refresh(self, run: Run) -> None:
         control = work_messages_pb2.RunControl(
@@ -46,7 +46,7 @@ class NatsRunControls:
         try:
             await self._bucket.put(run.run_id, control.SerializeToString())
         except TRANSIENT_NATS as error:
-            log.info("run control not put", run=run.run_id, error=repr(error))
+            log.info("run control not put", run_id=run.run_id, error=repr(error))
 
     async def announced(self) -> Sequence[RunId]:
         return [RunId(key) for key in await self._bucket.keys()]
