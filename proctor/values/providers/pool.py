@@ -21,7 +21,8 @@ class ConstrainedField(StrEnum):
 class PoolModel:
     """A model with local weights at `path`, or the LoRA adapter `lora` over those.
 
-    Models with the same `engine_key` are served by one engine, at once.
+    Models with the same `engine_key` are served by one engine, at once. `tool_parser` is vLLM's name of how
+    the model writes calls of tools; without it the model takes none.
     """
 
     name: str
@@ -29,6 +30,7 @@ class PoolModel:
     engine_args: Mapping[str, object] = field(default_factory=dict)
     lora: str = ""
     engine_key: str = ""
+    tool_parser: str = ""
 
 
 @dataclass(frozen=True, slots=True)

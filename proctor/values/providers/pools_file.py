@@ -172,7 +172,12 @@ def _whole(entry: Mapping[str, Any]) -> PoolModel:
     name = str(entry["name"])
     if entry.get("base"):
         raise ValueError(f"gives the model {name} a base, which only an adapter (lora) has")
-    return PoolModel(name, str(entry["path"]), dict(entry.get("engine_args") or {}))
+    arguments = dict(entry.get("engine_args") or {})
+    return PoolModel(name, str(entry["path"]), arguments, tool_parser=_tool_parser(entry))
+
+
+def _tool_parser(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("tool_parser") or "")
 
 
 def _adapter(entry: Mapping[str, Any], whole: Mapping[str, PoolModel]) -> PoolModel:
@@ -184,11 +189,12 @@ def _adapter(entry: Mapping[str, Any], whole: Mapping[str, PoolModel]) -> PoolMo
         )
     arguments = dict(entry.get("engine_args") or {})
     if base not in whole:
-        adapter = PoolModel(name, base, arguments, lora)
+        adapter = PoolModel(name, base, arguments, lora, tool_parser=_tool_parser(entry))
     elif arguments:
         raise ValueError(f"gives the adapter {name} engine_args; they belong to its base {base}")
     else:
-        adapter = replace(whole[base], name=name, lora=lora)
+        parser = _tool_parser(entry) or whole[base].tool_parser
+        adapter = replace(whole[base], name=name, lora=lora, tool_parser=parser)
     return replace(adapter, engine_key=_engine_key(adapter))
 
 
@@ -243,7 +249,9 @@ def _pool_entry(pool: Pool) -> dict[str, object]:
 
 def _model_entry(model: PoolModel) -> dict[str, object]:
     """An adapter names its base by path; the same arguments give it the same engine as before."""
-    arguments = {"engine_args": dict(model.engine_args)} if model.engine_args else {}
+    more: dict[str, object] = {"engine_args": dict(model.engine_args)} if model.engine_args else {}
+    if model.tool_parser:
+        more["tool_parser"] = model.tool_parser
     if model.lora:
-        return {"name": model.name, "lora": model.lora, "base": model.path, **arguments}
-    return {"name": model.name, "path": model.path, **arguments}
+        return {"name": model.name, "lora": model.lora, "base": model.path, **more}
+    return {"name": model.name, "path": model.path, **more}

@@ -33,8 +33,9 @@ def text_objects(messages: Sequence[ChatMessage], provider: str) -> list[Json]:
     return [{"role": each.role, "content": each.content} for each in messages]
 
 
-def refuse_more_than_text(messages: Sequence[ChatMessage], provider: str) -> None:
-    for number, message in enumerate(messages, start=1):
+def refuse_more_than_text(messages: Sequence[ChatMessage], provider: str, first: int = 1) -> None:
+    """`first` is the number of the first of these messages in its chat."""
+    for number, message in enumerate(messages, start=first):
         if not message.fields_json:
             continue
         fields = _fields(message)

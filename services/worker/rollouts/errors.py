@@ -1,5 +1,6 @@
 """Errors of rollouts."""
 
+from proctor.values.outcome import Failure
 from services.worker.sandboxes.errors import SandboxError
 
 
@@ -17,6 +18,18 @@ class FilesNotFetched(SandboxError):
 
 class ContextFull(Exception):
     """The conversation is longer than the model's context window."""
+
+
+class ModelFailed(Exception):
+    """The model gave no answer, for a reason of the machinery."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class ToolsRefused(ModelFailed):
+    """The call was refused, perhaps for the tools that it had."""
 
 
 class BudgetNotRecorded(Exception):

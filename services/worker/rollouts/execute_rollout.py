@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from proctor.values.rollout import AgentKind, Rollout, RolloutTask
 from services.common.clock import Clock
+from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts
 from services.worker.rollouts.budget import Budget
-from services.worker.rollouts.execute_agent import SOLUTION, AgentWork, ExecuteAgent
+from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.transcript import Transcript

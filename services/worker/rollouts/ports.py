@@ -1,9 +1,10 @@
 """Ports of a rollout: the model that its agent asks, the store of what it makes, the ledger of budgets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from proctor.values.plain import Json
 from proctor.values.rollout import BudgetUse
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import ModelPrice
@@ -12,11 +13,16 @@ from services.worker.engines.engine import Generated
 
 class AskModel(Protocol):
     async def __call__(
-        self, messages: tuple[ChatMessage, ...], params: Mapping[str, object] | None = None
+        self,
+        messages: tuple[ChatMessage, ...],
+        params: Mapping[str, object] | None = None,
+        *,
+        tools: Sequence[Json] = (),
     ) -> Generated:
-        """The next answer. `params` are named as in chat completions; those that are set win.
+        """The next answer. `params` are a program's, named as in chat completions; those that are set win.
 
-        Raises ContextFull; whatever else it raises ends the rollout without a score.
+        `tools` may be called by an answer under the run's parameters. Raises ContextFull, and ToolsRefused
+        where there are `tools`; whatever else it raises ends the rollout without a score.
         """
         ...
 

@@ -1,12 +1,13 @@
 """Turns a sample that an agent works on into one outcome, as `ExecuteSample` does for other samples."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proctor.values.code import CodeResult
 from proctor.values.outcome import Failure, FailureClass
+from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
@@ -15,7 +16,7 @@ from services.worker.engines.errors import EngineFailure
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
-from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull
+from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
 from services.worker.rollouts.model_port.errors import CallRefused
 from services.worker.rollouts.performed import Performed
@@ -33,14 +34,6 @@ class ExecutionRecord(ArtifactSink, BudgetLedger, Protocol):
     """What is kept of one execution of a rollout."""
 
 
-class _Failed(Exception):
-    """The model gave no answer, for a reason of the machinery."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
 class _LeftToRun(Exception):
     """The run has no time or no slot any more: another delivery begins anew."""
 
@@ -54,11 +47,17 @@ class _Model:
     sample: ShardSample
 
     async def __call__(
-        self, messages: tuple[ChatMessage, ...], params: Mapping[str, object] | None = None
+        self,
+        messages: tuple[ChatMessage, ...],
+        params: Mapping[str, object] | None = None,
+        *,
+        tools: Sequence[Json] = (),
     ) -> Generated:
         sampling = self.sample.sampling or self.shard.sampling
         if params is not None:
             sampling = _of_program(sampling, params, self.shard.rollout)
+        if tools:
+            sampling = replace(sampling, row_extra={**sampling.row_extra, "tools": list(tools)})
         step = ShardSample(self.sample.number, Prompt(messages=messages), sampling=sampling)
         outcome = await self.execute_sample.execute(self.shard, step)
         if outcome is None:
@@ -68,7 +67,9 @@ class _Model:
         assert isinstance(outcome.result, Failure)
         if outcome.result.failure_class is FailureClass.PROMPT_TOO_LONG:
             raise ContextFull
-        raise _Failed(outcome.result)
+        if tools and outcome.result.failure_class is FailureClass.REFUSED:
+            raise ToolsRefused(outcome.result)
+        raise ModelFailed(outcome.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class ProcessRollout:
         except BudgetNotRecorded as error:
             log.info("rollout left to its run", run_id=shard.run_id, sample=sample.number, problem=str(error))
             return None
-        except _Failed as failed:
+        except ModelFailed as failed:
             return Outcome(shard, sample.number, failed.failure)
         except SandboxError as error:
             is_verifier = isinstance(error, VerifierFailed)

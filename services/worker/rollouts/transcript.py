@@ -1,14 +1,15 @@
 """The transcript of a rollout in the Agent Trajectory Interchange Format (ATIF) 1.8."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
 
 _VERSION = "ATIF-v1.8"
-_AGENT_VERSION = "1.0"
+_AGENT_VERSION = "2.0"
 TOOL = "bash"
 _MAX_TEXT_LENGTH = 20_000
 
@@ -22,6 +23,12 @@ class Transcript:
     model: str
     usage: TokenUsage = field(default_factory=TokenUsage)
     steps: list[dict[str, object]] = field(default_factory=list)
+    tools: Sequence[Json] = ()
+
+    def open(self, tools: Sequence[Json]) -> None:
+        """Begins anew, with the tools that the model may call."""
+        self.steps.clear()
+        self.tools = tools
 
     def add(self, source: str, message: str, at: datetime) -> None:
         """A step of the "system" or the "user"."""
@@ -77,7 +84,12 @@ class Transcript:
         return {
             "schema_version": _VERSION,
             "session_id": self.session_id,
-            "agent": {"name": self.agent, "version": _AGENT_VERSION, "model_name": self.model},
+            "agent": {
+                "name": self.agent,
+                "version": _AGENT_VERSION,
+                "model_name": self.model,
+                **({"tool_definitions": list(self.tools)} if self.tools else {}),
+            },
             "steps": self.steps,
             "final_metrics": {
                 "total_prompt_tokens": self.usage.prompt_tokens,

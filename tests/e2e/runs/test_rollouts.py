@@ -62,7 +62,7 @@ async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, 
     )
     [outcome] = await finished(stack, ordered.runs[0].run_id)
     answer = outcome.outcome.answer
-    assert (answer.finish_reason, "COMPLETE_TASK" in answer.text) == ("submitted", True)
+    assert (answer.finish_reason, answer.text) == ("submitted", "Step 3.")
     record = json.loads(answer.body_json)
     assert (record["score"], record["ended"]) == (1.0, "submitted")
     assert "-    return 3 * n" in record["diff"]
@@ -70,6 +70,7 @@ async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, 
     assert "1 passed" in record["verifier_log"]
     trajectory = record["trajectory"]
     assert trajectory["schema_version"] == "ATIF-v1.8"
+    assert [each["function"]["name"] for each in trajectory["agent"]["tool_definitions"]] == ["bash"]
     sources = [step["source"] for step in trajectory["steps"]]
     assert sources == ["system", "user", "agent", "agent", "agent"]
     assert outcome.outcome.usage.completion_tokens == trajectory["final_metrics"]["total_completion_tokens"]

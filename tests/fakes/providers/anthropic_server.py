@@ -6,6 +6,7 @@ from aiohttp import web
 
 from tests.fakes.providers.model_server import answer_text, json_response
 from tests.fakes.providers.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+from tests.fakes.providers.shell_answers import shell_step
 from tests.fakes.providers.streamed_answers import anthropic_events, named_events, streamed
 
 # What the API version 2026-10-21 no longer knows, at any value.
@@ -33,6 +34,34 @@ def message(
         "stop_sequence": None,
         "usage": usage or {"input_tokens": 12, "output_tokens": len(text.split())},
     }
+
+
+def shell_answer(body: Json) -> Json | None:
+    """A step of a rollout, thought over; None for another chat."""
+    done = sum(turn["role"] == "assistant" for turn in body["messages"])
+    step = shell_step(body.get("system", ""), str(body["messages"][0]["content"]), done)
+    if step is None:
+        return None
+    if "tools" not in body:
+        return message(step.block)
+    document = message(step.text, thinking="I go on.", stop_reason="tool_use")
+    call = {"type": "tool_use", "id": step.call_id, "name": "bash", "input": step.arguments}
+    document["content"].append(call)
+    return document
+
+
+def _call_problem(turns: Sequence[Json]) -> str:
+    """As the API refuses a history: calls whose thoughts are gone, or whose results do not follow."""
+    for index, turn in enumerate(turns):
+        blocks = turn["content"] if isinstance(turn["content"], list) else []
+        calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        if calls and not (blocks[0]["type"] == "thinking" and blocks[0]["signature"]):
+            return "messages: Expected `thinking`, but found `tool_use`"
+        after = turns[index + 1]["content"] if calls and index + 1 < len(turns) else []
+        results = [block["tool_use_id"] for block in after if block["type"] == "tool_result"]
+        if calls != results:
+            return "messages: `tool_use` ids were found without `tool_result` blocks immediately after"
+    return ""
 
 
 def refusal(text: str = "") -> Json:
@@ -73,6 +102,8 @@ def _invalid(server: ProviderServer, body: Json) -> ErrorResponse | None:
         return error(400, "invalid_request_error", problem)
     if not all(turn["role"] in ("user", "assistant") for turn in body["messages"]):
         return error(400, "invalid_request_error", "messages: Unexpected role")
+    if problem := _call_problem(body["messages"]):
+        return error(400, "invalid_request_error", problem)
     return None
 
 
@@ -82,8 +113,8 @@ async def answer_message(request: web.Request) -> web.StreamResponse:
     refused = _refused(server, request) or _invalid(server, body)
     if refused is not None:
         return refused.response()
-    prompt = "\n".join(turn["content"] for turn in body["messages"])
-    answer = server.answer or message(answer_text(prompt))
+    prompt = "\n".join(turn["content"] for turn in body["messages"] if isinstance(turn["content"], str))
+    answer = server.answer or shell_answer(body) or message(answer_text(prompt))
     if not server.streams or body.get("stream") is not True:
         return json_response(answer)
     return streamed(server.stream_body or named_events(anthropic_events(answer)))

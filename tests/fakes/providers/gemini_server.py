@@ -6,10 +6,12 @@ from aiohttp import web
 
 from tests.fakes.providers.model_server import answer_text, json_response
 from tests.fakes.providers.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+from tests.fakes.providers.shell_answers import shell_step
 from tests.fakes.providers.streamed_answers import gemini_chunks, server_sent, streamed
 
 _ROLES = frozenset({"user", "model"})
 _MAX_STOPS = 5
+SIGNATURE = "Cg8BVKhc7kk="
 
 
 def error(status: int, word: str, message: str, *details: Json) -> ErrorResponse:
@@ -46,6 +48,42 @@ def answer(text: str, *, thought: str = "", finish_reason: str = "STOP", usage: 
     }
 
 
+def shell_answer(body: Json) -> Json | None:
+    """A step of a rollout; None for another chat."""
+    system = "".join(part["text"] for part in body.get("systemInstruction", {}).get("parts", ()))
+    done = sum(turn["role"] == "model" for turn in body["contents"])
+    step = shell_step(system, body["contents"][0]["parts"][0].get("text", ""), done)
+    if step is None:
+        return None
+    if "tools" not in body:
+        return answer(step.block)
+    document = answer(step.text)
+    call = {"id": step.call_id, "name": "bash", "args": step.arguments}
+    part = {"functionCall": call, "thoughtSignature": SIGNATURE}
+    document["candidates"][0]["content"]["parts"].append(part)
+    return document
+
+
+def _call_problem(contents: Sequence[Json]) -> str:
+    """As Gemini 3 refuses a history: calls without their signature, or without as many results."""
+    for index, turn in enumerate(contents):
+        calls = [part for part in turn["parts"] if "functionCall" in part]
+        if not calls:
+            continue
+        if calls[0].get("thoughtSignature") != SIGNATURE:
+            return "Function call is missing a thought_signature in functionCall parts."
+        after = contents[index + 1]["parts"] if index + 1 < len(contents) else []
+        results = [part["functionResponse"] for part in after if "functionResponse" in part]
+        if [(each["id"], each["name"]) for each in results] != [
+            (each["functionCall"]["id"], each["functionCall"]["name"]) for each in calls
+        ]:
+            return (
+                "Please ensure that the number of function response parts is equal to the number of "
+                "function call parts of the function call turn."
+            )
+    return ""
+
+
 def blocked_prompt(reason: str) -> Json:
     """There are no candidates."""
     return {"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 9}}
@@ -75,6 +113,8 @@ def _invalid(server: ProviderServer, model: str, body: Json) -> ErrorResponse | 
         return error(400, "INVALID_ARGUMENT", "Please use a valid role: user, model.")
     if len(body["generationConfig"].get("stopSequences", ())) > _MAX_STOPS:
         return error(400, "INVALID_ARGUMENT", "The number of stop sequences exceeds the limit of 5.")
+    if problem := _call_problem(body["contents"]):
+        return error(400, "INVALID_ARGUMENT", problem)
     return None
 
 
@@ -85,10 +125,12 @@ async def generate_content(request: web.Request) -> web.StreamResponse:
     if refused is not None:
         return refused.response()
     config = body["generationConfig"]
-    prompt = "\n".join(part["text"] for turn in body["contents"] for part in turn["parts"])
+    prompt = "\n".join(part.get("text", "") for turn in body["contents"] for part in turn["parts"])
     is_enum = config.get("responseMimeType") == "text/x.enum"
-    document = server.answer or answer(
-        config["responseSchema"]["enum"][0] if is_enum else answer_text(prompt)
+    document = (
+        server.answer
+        or shell_answer(body)
+        or answer(config["responseSchema"]["enum"][0] if is_enum else answer_text(prompt))
     )
     if not server.streams or request.match_info["method"] == "generateContent":
         return json_response(document)

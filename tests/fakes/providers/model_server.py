@@ -27,7 +27,7 @@ from aiohttp import web
 from tests.fakes.providers.choice_answers import constrained_reply, free_reply
 from tests.fakes.providers.echo_scores import echo_logprobs
 from tests.fakes.providers.model_traffic import TrafficByAsker
-from tests.fakes.providers.shell_answers import shell_reply
+from tests.fakes.providers.shell_answers import shell_message
 from tests.fakes.providers.streamed_answers import SSE, openai_body
 from tests.fakes.scheduler.token_bucket import RateLimit
 
@@ -144,10 +144,11 @@ def usage(prompt: str, answer: str) -> dict[str, Any]:
 
 def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
     prompt = "\n".join(message["content"] for message in body["messages"])
-    text = shell_reply(body["messages"]) or constrained_reply(body, prompt)
-    text = text or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    text = constrained_reply(body, prompt) or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
+    message = shell_message(body["messages"], body.get("tools")) or {"role": "assistant", "content": text}
+    text = message["content"]
+    finish_reason = "tool_calls" if "tool_calls" in message else "stop"
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     return {"id": "chatcmpl-1", "object": "chat.completion", "created": CREATED, "model": body["model"],
             "choices": [choice], "usage": usage(prompt, text)}  # fmt: skip
 

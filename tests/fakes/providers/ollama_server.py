@@ -8,6 +8,7 @@ from aiohttp import web
 
 from tests.fakes.providers.model_server import answer_text, json_response
 from tests.fakes.providers.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+from tests.fakes.providers.shell_answers import shell_step
 from tests.fakes.providers.streamed_answers import NDJSON, json_lines, ollama_lines, streamed
 
 NANOSECONDS = 1_000_000_000
@@ -23,6 +24,20 @@ def error(status: int, message: str) -> ErrorResponse:
 def chat_answer(text: str, *, thinking: str | None = None, **facts: Any) -> Json:
     message = {"role": "assistant", "content": text} | ({"thinking": thinking} if thinking else {})
     return {**_frame(text), "message": message, **facts}
+
+
+def shell_answer(body: Json) -> Json | None:
+    """A step of a rollout; None for another chat. Calls have no ids, and objects as arguments."""
+    messages = body["messages"]
+    done = sum(message["role"] == "assistant" for message in messages)
+    step = shell_step(messages[0]["content"], messages[1]["content"], done) if len(messages) > 1 else None
+    if step is None:
+        return None
+    if not body.get("tools"):
+        return chat_answer(step.block)
+    document = chat_answer(step.text)
+    document["message"]["tool_calls"] = [{"function": {"name": "bash", "arguments": step.arguments}}]
+    return document
 
 
 def completion_answer(text: str, **facts: Any) -> Json:
@@ -86,6 +101,8 @@ def _refusal(server: ProviderServer, body: Json) -> ErrorResponse | None:
     options = body.get("options", {})
     if not isinstance(options, dict):
         return error(400, "json: cannot unmarshal options")
+    if body.get("tools") and body["model"] in server.models_without_tools:
+        return error(400, f"registry.ollama.ai/library/{body['model']}:latest does not support tools")
     words = len(orjson.dumps(body.get("messages") or body.get("prompt")).split())
     if words > options.get("num_ctx", MIN_CONTEXT) and body.get("truncate") is False:
         return error(400, "the input length exceeds the context length")
@@ -107,7 +124,7 @@ async def chat(request: web.Request) -> web.StreamResponse:
     if refused is not None:
         return refused.response()
     prompt = "\n".join(message["content"] for message in body["messages"])
-    return _response(server, body, server.answer or chat_answer(_text(body, prompt)))
+    return _response(server, body, server.answer or shell_answer(body) or chat_answer(_text(body, prompt)))
 
 
 async def generate(request: web.Request) -> web.StreamResponse:

@@ -47,6 +47,7 @@ class ProviderServer:
     error: ErrorResponse | None = None
     fault: Fault | None = None
     latency_seconds: float = 0.0
+    models_without_tools: tuple[str, ...] = ()
     # A server that knows no streaming ignores the request for it.
     streams: bool = True
     # The body of a streamed answer, as a test wants it.

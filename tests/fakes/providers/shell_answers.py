@@ -1,18 +1,64 @@
-"""A model that works in a shell: the lines `DO command` of its task, one in each answer, then the end."""
+"""A model that works in a shell: the lines `DO command` of its task, one in each answer, then the end.
+
+It calls the tool where it is given one, as its provider writes calls, and else writes a fenced block.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 _STEP = re.compile(r"^DO (.+)$", re.MULTILINE)
-_SHELL = "exactly one command in one fenced block"
+_SHELL = "You solve a task in a Linux sandbox"
+_BLOCK = "exactly one command in one fenced block"
 _END = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
-def shell_reply(messages: Sequence[Mapping[str, str]]) -> str | None:
-    """None for a chat that is no rollout."""
-    if len(messages) < 2 or _SHELL not in messages[0]["content"]:
+@dataclass(frozen=True, slots=True)
+class ShellStep:
+    """The number of an answer, from 1 on, and its command."""
+
+    number: int
+    command: str
+
+    @property
+    def text(self) -> str:
+        return f"Step {self.number}."
+
+    @property
+    def block(self) -> str:
+        return f"{self.text}\n\n```bash\n{self.command}\n```\n"
+
+    @property
+    def call_id(self) -> str:
+        return f"call_{self.number}"
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        return {"command": self.command}
+
+
+def shell_step(system: str, task: str, answers: int) -> ShellStep | None:
+    """The answer after so many; None for a chat that is no rollout."""
+    if _SHELL not in system:
         return None
-    steps = _STEP.findall(messages[1]["content"])
+    steps = _STEP.findall(task)
+    return ShellStep(answers + 1, steps[answers] if answers < len(steps) else _END)
+
+
+def shell_message(messages: Sequence[Mapping[str, Any]], tools: object) -> dict[str, Any] | None:
+    """The answer of a server behind the OpenAI protocol; None for a chat that is no rollout."""
+    if len(messages) < 2:
+        return None
     done = sum(message["role"] == "assistant" for message in messages)
-    command = steps[done] if done < len(steps) else _END
-    return f"Step {done + 1}.\n\n```bash\n{command}\n```\n"
+    step = shell_step(messages[0]["content"], messages[1]["content"], done)
+    if step is None:
+        return None
+    if not tools:
+        assert _BLOCK in messages[0]["content"]
+        return {"role": "assistant", "content": step.block}
+    function = {"name": "bash", "arguments": orjson.dumps(step.arguments).decode()}
+    call = {"id": step.call_id, "type": "function", "function": function}
+    return {"role": "assistant", "content": step.text, "tool_calls": [call]}

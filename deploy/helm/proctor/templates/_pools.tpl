@@ -11,6 +11,7 @@
 {{- if .lora }}{{ $_ := set $model "lora" .lora }}{{ end -}}
 {{- if .base }}{{ $_ := set $model "base" .base }}{{ end -}}
 {{- if .engineArgs }}{{ $_ := set $model "engine_args" .engineArgs }}{{ end -}}
+{{- if .toolParser }}{{ $_ := set $model "tool_parser" .toolParser }}{{ end -}}
 {{- $models = append $models $model -}}
 {{- end }}
 {{- $_ := set $entry "models" $models -}}

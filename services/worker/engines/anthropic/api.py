@@ -1,5 +1,6 @@
 """The API of the engine `anthropic`: the Messages API, which only chats and constrains no answer."""
 
+import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from services.worker.engines.anthropic.responses import (
     read_generated,
     read_model,
 )
-from services.worker.engines.chat_messages import require_chat, split_system, text_objects
+from services.worker.engines.chat_messages import require_chat, split_system
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
@@ -21,12 +22,14 @@ from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
+    needs_full_response,
     refuse_constraint,
     refuse_parameters,
     refuse_temperature,
     refuse_unsupported,
     row_fields,
 )
+from services.worker.engines.tool_calls import ToolRequest, Turn, pop_tools, turns_of
 
 _RULES = RULES["anthropic"]
 _API_VERSION = "2026-10-21"
@@ -34,6 +37,9 @@ _API_VERSION = "2026-10-21"
 _MAX_TOKENS = 4096
 # The most that the API returns at a time.
 _PAGE = 1000
+_RESULT = "tool"
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def key_headers(key: str) -> Mapping[str, str]:
@@ -53,7 +59,7 @@ class AnthropicApi:
         require_chat(prompt, _RULES.name)
         body = sampling_fields(sampling) | {"model": model, **prompt_fields(prompt)}
         cut_at = [stop for stop in sampling.stop if not stop.strip()]
-        if not sampling.is_streamed:
+        if not sampling.is_streamed or needs_full_response(sampling):
             return Request("/v1/messages", body, read_generated, cut_at=cut_at)
         return Request("/v1/messages", body | {"stream": True}, read_generated, AnthropicStream(), cut_at)
 
@@ -71,17 +77,64 @@ class AnthropicApi:
 
 
 def prompt_fields(prompt: Prompt) -> Json:
-    system, turns = split_system(prompt.messages)
-    return {"messages": text_objects(turns, _RULES.name)} | ({"system": system} if system else {})
+    system, messages = split_system(prompt.messages)
+    turns: list[Json] = []
+    is_result = False
+    for turn in turns_of(messages, _RULES.name):
+        if turn.role != _RESULT:
+            turns.append({"role": turn.role, "content": _blocks(turn) if turn.calls else turn.content})
+        elif is_result:
+            # The results of one answer are one turn there.
+            turns[-1]["content"] += _blocks(turn)
+        else:
+            turns.append({"role": "user", "content": _blocks(turn)})
+        is_result = turn.role == _RESULT
+    return {"messages": turns} | ({"system": system} if system else {})
+
+
+def _blocks(turn: Turn) -> list[Json]:
+    """The thoughts before a call are signed, and needed back unchanged."""
+    if turn.role == _RESULT:
+        return [{"type": "tool_result", "tool_use_id": _id(turn.call_id), "content": turn.content}]
+    blocks = objects_of(turn.fields.get("thinking_blocks"))
+    # The API refuses a block of no text.
+    if turn.content.strip():
+        blocks.append({"type": "text", "text": turn.content})
+    return blocks + [
+        {"type": "tool_use", "id": _id(call.call_id), "name": call.name, "input": call.arguments_object}
+        for call in turn.calls
+    ]
+
+
+def _id(call_id: str) -> str:
+    """The API takes letters, digits, - and _ only; another provider or a program may use more."""
+    return _NOT_IN_IDS.sub("_", call_id)
+
+
+def _tools(asked: ToolRequest | None) -> Json:
+    if asked is None:
+        return {}
+    declared = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": {"type": "object", **tool.parameters},
+        }
+        for tool in asked.tools
+    ]
+    choice = {"type": "tool", "name": asked.name} if asked.name else {"type": _CHOICES[asked.choice]}
+    return {"tools": declared, "tool_choice": choice}
 
 
 def sampling_fields(sampling: Sampling) -> Json:
     """Only parameters that are set; they win over the run's provider parameters."""
     refuse_constraint(sampling, _RULES.name)
     refuse_parameters(sampling, _RULES)
-    refuse_unsupported(row_fields(sampling), _RULES.name)
+    row = row_fields(sampling)
+    tools = _tools(pop_tools(row))
+    refuse_unsupported(row, _RULES.name)
     refuse_temperature(sampling, _RULES)
     # The API refuses stop sequences of white space alone; those are applied to the answer.
     stops = [stop for stop in sampling.stop if stop.strip()]
     chosen = {"stop_sequences": stops} if stops else {}
-    return dict(sampling.extra) | {"max_tokens": sampling.max_tokens or _MAX_TOKENS} | chosen
+    return dict(sampling.extra) | {"max_tokens": sampling.max_tokens or _MAX_TOKENS} | chosen | tools

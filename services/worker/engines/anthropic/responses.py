@@ -23,6 +23,7 @@ from services.worker.engines.parsed_json import (
     text_of,
     word_of,
 )
+from services.worker.engines.tool_calls import new_call, with_calls
 
 # An error in the middle of a stream has a type and no HTTP status.
 _STATUSES = {
@@ -38,6 +39,7 @@ _STATUSES = {
     "overloaded_error": 529,
 }
 _MEANINGS = {"billing_error": ErrorMeaning.NO_CREDIT, "request_too_large": ErrorMeaning.TOO_LONG}
+_THOUGHTS = ("thinking", "redacted_thinking")
 _FINISH_REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -68,7 +70,11 @@ def read_generated(document: Json) -> engine.Generated:
     blocks = objects_of(document.get("content"))
     text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
     finish_reason = _FINISH_REASONS.get(stop_reason, stop_reason)
-    return engine.Generated(text, finish_reason, anthropic_usage(document), Timing())
+    generated = engine.Generated(text, finish_reason, anthropic_usage(document), Timing())
+    calls = [new_call(block, block.get("input")) for block in blocks if block.get("type") == "tool_use"]
+    thoughts = [block for block in blocks if block.get("type") in _THOUGHTS]
+    kept = {"thinking_blocks": thoughts} if thoughts else {}
+    return with_calls(generated, calls, text_of(document.get("model")), kept)
 
 
 def _refusal(document: Json) -> str:

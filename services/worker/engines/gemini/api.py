@@ -7,7 +7,7 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
-from services.worker.engines.chat_messages import refuse_more_than_text, require_chat, split_system
+from services.worker.engines.chat_messages import require_chat, split_system
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.gemini.responses import (
     GeminiStream,
@@ -15,6 +15,7 @@ from services.worker.engines.gemini.responses import (
     parse_error,
     read_generated,
     read_model,
+    signature_of,
 )
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
@@ -22,11 +23,13 @@ from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
+    needs_full_response,
     pop_json_schema,
     refuse_parameters,
     refuse_unsupported,
     row_fields,
 )
+from services.worker.engines.tool_calls import ToolCall, ToolRequest, Turn, pop_tools, tools_of, turns_of
 
 _RULES = RULES["gemini"]
 # Provider parameters that belong beside the generationConfig.
@@ -40,7 +43,9 @@ _PARAMETERS = {
 }
 # Fields of a row, and Gemini's names for them.
 _ROW_FIELDS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
-_ROLES = {"assistant": "model"}
+_ROLES = {"assistant": "model", "tool": "user"}
+_RESULT = "tool"
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 # The API takes five at most; the answer is cut at the others here.
 _MAX_STOPS = 5
 # The most that the API returns at a time.
@@ -62,7 +67,7 @@ class GeminiApi:
         path = f"/models/{quote(model, safe='')}"
         body = sampling_fields(sampling) | prompt_fields(prompt)
         cut_at = sampling.stop[_MAX_STOPS:]
-        if not sampling.is_streamed:
+        if not sampling.is_streamed or needs_full_response(sampling):
             return Request(f"{path}:generateContent", body, read_generated, cut_at=cut_at)
         streaming = f"{path}:streamGenerateContent?alt=sse"
         return Request(streaming, body, read_generated, GeminiStream(), cut_at)
@@ -83,12 +88,50 @@ class GeminiApi:
 
 
 def prompt_fields(prompt: Prompt) -> Json:
-    refuse_more_than_text(prompt.messages, _RULES.name)
-    system, turns = split_system(prompt.messages)
-    contents = [
-        {"role": _ROLES.get(each.role, each.role), "parts": [{"text": each.content}]} for each in turns
-    ]
+    system, messages = split_system(prompt.messages)
+    contents: list[Json] = []
+    is_result = False
+    for turn in turns_of(messages, _RULES.name):
+        if is_result and turn.role == _RESULT:
+            # The results of one answer are one turn there.
+            contents[-1]["parts"] += _parts(turn)
+        else:
+            contents.append({"role": _ROLES.get(turn.role, turn.role), "parts": _parts(turn)})
+        is_result = turn.role == _RESULT
     return {"contents": contents} | ({"systemInstruction": {"parts": [{"text": system}]}} if system else {})
+
+
+def _parts(turn: Turn) -> list[Json]:
+    if turn.role == _RESULT:
+        response = {"name": turn.tool, "response": {"output": turn.content}}
+        own = ToolCall(turn.call_id, turn.tool, "").own_id
+        return [{"functionResponse": response | ({"id": own} if own else {})}]
+    text: list[Json] = [{"text": turn.content}] if turn.content or not turn.calls else []
+    return text + [_call(call) for call in turn.calls]
+
+
+def _call(call: ToolCall) -> Json:
+    """Newer models refuse a history whose calls lack the signatures that came with them."""
+    function = {"name": call.name, "args": call.arguments_object}
+    if call.own_id:
+        function["id"] = call.own_id
+    signature = signature_of(call.extra)
+    return {"functionCall": function} | ({"thoughtSignature": signature} if signature else {})
+
+
+def _tools(asked: ToolRequest | None) -> Json:
+    if asked is None:
+        return {}
+    declared = [
+        {"name": tool.name, "description": tool.description}
+        # A function without parameters has no schema of them.
+        | ({"parametersJsonSchema": tool.parameters} if tool.parameters else {})
+        for tool in asked.tools
+    ]
+    config: Json = {"mode": _MODES[asked.choice]}
+    if asked.name:
+        config["allowedFunctionNames"] = [asked.name]
+    return {"tools": [{"functionDeclarations": declared}], "toolConfig": {"functionCallingConfig": config}}
 
 
 def sampling_fields(sampling: Sampling) -> Json:
@@ -98,11 +141,13 @@ def sampling_fields(sampling: Sampling) -> Json:
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
     stops = {"stopSequences": list(sampling.stop[:_MAX_STOPS])} if sampling.stop else {}
     chosen = sampling.named(_PARAMETERS) | stops | _constraint(sampling.allowed_texts)
-    return fields | {"generationConfig": extra | _row_fields(sampling) | chosen}
+    tools = _tools(tools_of(sampling))
+    return fields | tools | {"generationConfig": extra | _row_fields(sampling) | chosen}
 
 
 def _row_fields(sampling: Sampling) -> Json:
     fields = row_fields(sampling)
+    pop_tools(fields)
     schema = pop_json_schema(fields)
     named = {own: fields.pop(name) for name, own in _ROW_FIELDS.items() if name in fields}
     refuse_unsupported(fields, _RULES.name)

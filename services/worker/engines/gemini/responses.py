@@ -24,6 +24,7 @@ from services.worker.engines.parsed_json import (
     text_of,
     word_of,
 )
+from services.worker.engines.tool_calls import ToolCall, new_call, with_calls
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED"})
 _FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
@@ -75,8 +76,26 @@ def read_generated(document: Json) -> engine.Generated:
         raise RequestRefused(f"The provider withheld the answer ({reason}).")
     if reason not in _FINISH_REASONS:
         raise ProviderFailed(f"The provider broke off its answer ({reason}).")
-    text = _text(object_of(candidates[0].get("content")))
-    return engine.Generated(text, _FINISH_REASONS[reason], gemini_usage(document), Timing())
+    content = object_of(candidates[0].get("content"))
+    generated = engine.Generated(_text(content), _FINISH_REASONS[reason], gemini_usage(document), Timing())
+    return with_calls(generated, _calls(content), text_of(document.get("modelVersion")))
+
+
+def _calls(content: Json) -> list[ToolCall]:
+    """A signature is kept where Google's own form of the OpenAI protocol has it."""
+    calls: list[ToolCall] = []
+    for part in objects_of(content.get("parts")):
+        if not part.get("functionCall"):
+            continue
+        function = object_of(part.get("functionCall"))
+        signature = text_of(part.get("thoughtSignature"))
+        extra: Json = {"extra_content": {"google": {"thought_signature": signature}}} if signature else {}
+        calls.append(new_call(function, function.get("args"), extra))
+    return calls
+
+
+def signature_of(extra: Json) -> str:
+    return text_of(object_of(object_of(extra.get("extra_content")).get("google")).get("thought_signature"))
 
 
 def _text(content: Json) -> str:

@@ -9,9 +9,8 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
-from services.worker.engines.chat_messages import text_objects
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
-from services.worker.engines.errors import EngineFailure
+from services.worker.engines.errors import EngineFailure, RequestRefused
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
@@ -24,7 +23,13 @@ from services.worker.engines.ollama.responses import (
     read_model,
 )
 from services.worker.engines.parsed_json import choice_schema, objects_of
-from services.worker.engines.row_params import pop_json_schema, refuse_unsupported, row_fields
+from services.worker.engines.row_params import (
+    needs_full_response,
+    pop_json_schema,
+    refuse_unsupported,
+    row_fields,
+)
+from services.worker.engines.tool_calls import ToolRequest, Turn, pop_tools, turns_of
 
 _NAME = RULES["ollama"].name
 # Provider parameters that belong beside the model; all others are options of the model.
@@ -56,7 +61,8 @@ class OllamaApi:
     facts: Mapping[str, str] = {"engine": "ollama"}
 
     def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
-        stream = OllamaStream(is_chat=prompt.is_chat) if sampling.is_streamed else None
+        is_streamed = sampling.is_streamed and not needs_full_response(sampling)
+        stream = OllamaStream(is_chat=prompt.is_chat) if is_streamed else None
         body = {"model": model, "stream": stream is not None, **prompt_fields(prompt)}
         path = "/api/chat" if prompt.is_chat else "/api/generate"
         read = partial(read_generated, is_json=bool(sampling.allowed_texts))
@@ -96,7 +102,7 @@ async def _show(http: QueryClient, tag: Json, gate: asyncio.Semaphore) -> Json:
 def prompt_fields(prompt: Prompt) -> Json:
     """A text is continued as it is, without the model's template."""
     if prompt.is_chat:
-        return {"messages": text_objects(prompt.messages, _NAME)}
+        return {"messages": [_message(turn) for turn in turns_of(prompt.messages, _NAME)]}
     return {"prompt": prompt.as_text, "raw": True}
 
 
@@ -105,11 +111,32 @@ def sampling_fields(sampling: Sampling) -> Json:
     extra = dict(sampling.extra)
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
     row = row_fields(sampling)
-    form = _answer_format(sampling, row)
+    form = _answer_format(sampling, row) | _tools(pop_tools(row))
     options = extra | {name: row.pop(name) for name in _ROW_OPTIONS & row.keys()}
     fields |= {name: row.pop(name) for name in _ROW_FIELDS & row.keys()}
     refuse_unsupported(row, _NAME)
     return _NO_SILENT_CUTS | fields | form | {"options": options | sampling.named(_PARAMETERS)}
+
+
+def _message(turn: Turn) -> Json:
+    """Arguments of calls are objects there, and a result names its tool instead of its call."""
+    message: Json = {"role": turn.role, "content": turn.content}
+    if turn.calls:
+        message["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": call.arguments_object}} for call in turn.calls
+        ]
+        if thinking := turn.fields.get("reasoning_content"):
+            message["thinking"] = thinking
+    return message | ({"tool_name": turn.tool} if turn.role == "tool" else {})
+
+
+def _tools(asked: ToolRequest | None) -> Json:
+    """A model there always chooses itself."""
+    if asked is None or asked.choice == "none":
+        return {}
+    if asked.choice != "auto":
+        raise RequestRefused(f"{_NAME} takes no tool_choice but auto and none.")
+    return {"tools": [tool.as_json() for tool in asked.tools]}
 
 
 def _answer_format(sampling: Sampling, row: dict[str, object]) -> Json:

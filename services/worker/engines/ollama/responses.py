@@ -19,6 +19,7 @@ from services.worker.engines.parsed_json import (
     text_of,
     word_of,
 )
+from services.worker.engines.tool_calls import ToolCall, new_call, with_calls
 
 # Ollama's default context, and its bytes for a key or value.
 _DEFAULT_CONTEXT = 4096
@@ -84,9 +85,20 @@ def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
     finish_reason = word_of(document.get("done_reason"))
-    return engine.Generated(
+    generated = engine.Generated(
         read_choice(text) if is_json else text, finish_reason, ollama_usage(document), Timing()
     )
+    thinking = text_of(holder.get("thinking"))
+    kept = {"reasoning_content": thinking} if thinking else {}
+    return with_calls(generated, _calls(holder), text_of(document.get("model")), kept)
+
+
+def _calls(message: Json) -> list[ToolCall]:
+    functions = [(each, object_of(each.get("function"))) for each in objects_of(message.get("tool_calls"))]
+    return [
+        new_call({"id": each.get("id"), "name": function.get("name")}, function.get("arguments"))
+        for each, function in functions
+    ]
 
 
 class OllamaStream:

@@ -91,9 +91,10 @@ class OpenAIApi:
         limit = self.server.chat_limit if is_chat else "max_tokens"
         limits = {} if sampling.max_tokens is None else {limit: sampling.max_tokens}
         body = self._sampling_fields(sampling) | limits | {"model": model, **prompt_fields}
+        is_kept = sampling.is_row or needs_full_response(sampling)
 
         def read(document: Json) -> Generated:
-            generated = responses.read_generated(document, is_chat=is_chat, is_row=sampling.is_row)
+            generated = responses.read_generated(document, is_chat=is_chat, is_kept=is_kept)
             return read_constrained(generated, self.constrained_field, sampling.allowed_texts)
 
         path = "/chat/completions" if is_chat else "/completions"

@@ -86,10 +86,10 @@ def read_choices(document: Json) -> Sequence[Json]:
     return choices
 
 
-def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> engine.Generated:
+def read_generated(document: Json, *, is_chat: bool, is_kept: bool = False) -> engine.Generated:
     """An empty text is an answer; so is a chat message without one that says why.
 
-    For a row of a data set the whole response is kept where it is more than a text.
+    Where `is_kept`, as for a row of a data set, the whole response is kept if it is more than a text.
     """
     choices = read_choices(document)
     choice = choices[0]
@@ -101,8 +101,8 @@ def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> en
         raise ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
-    is_kept = is_row and (len(choices) > 1 or _is_more_than_text(choice))
-    body_json = orjson.dumps(document).decode() if is_kept else ""
+    is_more = len(choices) > 1 or _is_more_than_text(choice)
+    body_json = orjson.dumps(document).decode() if is_kept and is_more else ""
     return engine.Generated(text, finish_reason, openai_usage(document), Timing(), body_json)
 
 

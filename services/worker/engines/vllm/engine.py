@@ -14,6 +14,7 @@ from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.errors import PromptTooLong, RequestRefused
 from services.worker.engines.row_params import template_fields
+from services.worker.engines.tool_calls import shown_tools
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
     adapter_facts,
@@ -170,7 +171,7 @@ def _is_built_for_cpu() -> bool:
 async def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sampling) -> Sequence[int]:
     """A prompt cut from the left leaves room for the whole answer, as in lm-evaluation-harness."""
     if prompt.is_chat:
-        text = await runtime.render(prompt.messages, template_fields(sampling))
+        text = await runtime.render(prompt.messages, _template_fields(sampling))
         ids = runtime.encode_templated([text])[0]
     else:
         ids = runtime.encode_all([prompt.as_text])[0]
@@ -179,6 +180,13 @@ async def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sa
     if len(ids) > runtime.max_prompt_length:
         raise too_long(len(ids), runtime)
     return ids
+
+
+def _template_fields(sampling: engine.Sampling) -> Mapping[str, object]:
+    """With the tools that the model is shown."""
+    asked = shown_tools(sampling)
+    tools = {"tools": [tool.as_json() for tool in asked.tools]} if asked else {}
+    return {**template_fields(sampling), **tools}
 
 
 def longest_cut_prompt(longest: int, max_tokens: int | None, length: int) -> int:

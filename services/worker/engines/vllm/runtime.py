@@ -38,7 +38,9 @@ from services.worker.engines.errors import (
     ModelRefused,
     RequestRefused,
 )
+from services.worker.engines.tool_calls import shown_tools
 from services.worker.engines.vllm import outputs
+from services.worker.engines.vllm.called_tools import CalledTools, called_tools_of
 from services.worker.engines.vllm.error_text import reason_in_error
 from services.worker.engines.vllm.model_files import is_folder, model_source, weights_revision
 from services.worker.engines.vllm.sampling import generation_params
@@ -158,12 +160,19 @@ class VllmRuntime:
         self, token_ids: Sequence[int], sampling: engine.Sampling, *, is_chat: bool
     ) -> engine.Generated:
         started = time.monotonic()
+        tools = self._tools(sampling)
         output = await self._request(token_ids, generation_params(sampling, self._defaults))
         generated = outputs.read_generated(output, time.monotonic() - started)
+        if tools is not None and (called := tools.read(generated, self.model.name)).body_json:
+            return called
         if not sampling.is_row:
             return generated
         body = outputs.body_json(output, self.model.name, generated.usage, is_chat=is_chat)
         return replace(generated, body_json=body)
+
+    def _tools(self, sampling: engine.Sampling) -> CalledTools | None:
+        asked = shown_tools(sampling)
+        return called_tools_of(self.model, self._tokenizer, asked) if asked else None
 
     async def score(self, splits: Sequence[TokenSplit]) -> engine.ScoredChoices:
         """One request where every choice is one token, else one request for each choice, all at once."""

@@ -18,6 +18,7 @@ from services.worker.engines.row_params import (
     refuse_unsupported,
     row_fields,
 )
+from services.worker.engines.tool_calls import pop_tools
 from services.worker.engines.vllm.error_text import reason_in_error
 
 _RULES = RULES["vllm"]
@@ -78,6 +79,9 @@ def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
         return {}
     asked = row_fields(sampling)
     asked.pop(TEMPLATE_FIELD, None)
+    tools = pop_tools(asked)
+    if tools is not None and asked.get("n", 1) != 1:
+        raise RequestRefused(f"{_RULES.name} gives one answer where there are tools; leave out n.")
     schema = pop_json_schema(asked)
     fields = {name: _read(name, asked.pop(name), kind) for name, kind in _ROW_TYPES.items() if name in asked}
     fields |= _logprobs(asked)
@@ -86,6 +90,9 @@ def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
         fields["logit_bias"] = {int(token): _bias(bias) for token, bias in fields["logit_bias"].items()}
     if "structured_outputs" in fields:
         fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
+    if tools is not None:
+        # The marks of a call are special tokens in some vocabularies.
+        fields["skip_special_tokens"] = False
     if schema is not None:
         constraint = {"json": dict(schema)} if schema else {"json_object": True}
         fields["structured_outputs"] = StructuredOutputsParams(**constraint)

@@ -13,7 +13,7 @@ from services.worker.rollouts.model_port.errors import ProgramNotStarted
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.performed import AgentEnd
-from services.worker.rollouts.shell_protocol import ENVIRONMENT
+from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT
 from services.worker.sandboxes.errors import CommandRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult

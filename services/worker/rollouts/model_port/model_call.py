@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import TokenUsage
+from services.worker.engines.tool_calls import ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +16,6 @@ class ModelCall:
     params: Mapping[str, object] = field(default_factory=dict)
     model: str = ""
     is_streamed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """`arguments` is a JSON object as text."""
-
-    call_id: str
-    name: str
-    arguments: str
 
 
 @dataclass(frozen=True, slots=True)

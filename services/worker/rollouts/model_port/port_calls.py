@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
+from proctor.values.plain import Json
+from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
 from services.worker.engines.engine import Generated
-from services.worker.engines.parsed_json import object_of, objects_of, text_of
+from services.worker.engines.parsed_json import object_of, text_of
+from services.worker.engines.tool_calls import answered_turn, called_tools, calls_in
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ContextFull
 from services.worker.rollouts.model_port.errors import CallRefused
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall, ToolCall
+from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.transcript import Transcript
@@ -35,6 +38,8 @@ class PortCalls:
     error: Exception | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _shown: int = 0
+    # The turns of answers that called tools, by the ids of their calls.
+    _answered: dict[str, Json] = field(default_factory=dict)
     _began_at: float = 0.0
     _asking_since: float | None = None
     # Of calls, which the program waits for: their time is that of the answers.
@@ -81,7 +86,7 @@ class PortCalls:
             raise CallRefused(403, f"The rollout is over: {end.value}.", "insufficient_quota")
         self._show(call)
         try:
-            generated = await self.ask(call.messages, call.params)
+            generated = await self.ask(tuple(map(self._with_kept, call.messages)), call.params)
         except ContextFull as error:
             sentence = "The conversation is longer than the model's context."
             raise CallRefused(400, sentence, "context_length_exceeded") from error
@@ -89,6 +94,7 @@ class PortCalls:
         self.transcript.add_answer(generated.text, generated.usage, self.clock.now())
         answer = _answer_of(generated)
         for tool in answer.tool_calls:
+            self._answered[tool.call_id] = object_of(orjson.loads(answered_turn(generated).fields_json))
             self.transcript.add_call(tool.call_id, tool.name, tool.arguments)
         await self.checkpoint(self.transcript)
         return answer
@@ -106,6 +112,15 @@ class PortCalls:
                 self.transcript.add(source, message.content, self.clock.now())
         self._shown = len(call.messages)
 
+    def _with_kept(self, message: ChatMessage) -> ChatMessage:
+        """A turn of the model with what its provider needs back, and the program's protocol may drop."""
+        fields = object_of(orjson.loads(message.fields_json or "{}"))
+        calls = calls_in(fields)
+        known = self._answered.get(calls[0].call_id) if calls else None
+        if known is None or len(calls_in(known)) != len(calls):
+            return message
+        return replace(message, fields_json=orjson.dumps({**fields, **known}).decode())
+
     def _own_seconds(self) -> float:
         now = self.clock.monotonic()
         waits = 0.0 if self._asking_since is None else now - self._asking_since
@@ -113,12 +128,5 @@ class PortCalls:
 
 
 def _answer_of(generated: Generated) -> ModelAnswer:
-    """`body_json` is there where the answer is more than a text."""
-    calls: list[ToolCall] = []
-    if generated.body_json:
-        [choice, *_] = objects_of(object_of(orjson.loads(generated.body_json)).get("choices")) or [{}]
-        for index, each in enumerate(objects_of(object_of(choice.get("message")).get("tool_calls"))):
-            function = object_of(each.get("function"))
-            call_id = text_of(each.get("id")) or f"call_{index}"
-            calls.append(ToolCall(call_id, text_of(function.get("name")), text_of(function.get("arguments"))))
-    return ModelAnswer(generated.text, calls, generated.usage, generated.finish_reason == _LENGTH)
+    is_cut_off = generated.finish_reason == _LENGTH
+    return ModelAnswer(generated.text, called_tools(generated), generated.usage, is_cut_off)

@@ -162,7 +162,7 @@ async def test_what_is_of_no_account_is_left_out_elsewhere(harness: NativeStand)
 
 
 async def test_what_a_provider_cannot_do_is_refused_by_name(harness: NativeStand) -> None:
-    refused = {"n": 2, "tools": TOOLS, "logprobs": True, "logit_bias": {"5": 1}, "guided_choice": ["a"]}
+    refused = {"n": 2, "functions": TOOLS, "logprobs": True, "logit_bias": {"5": 1}, "guided_choice": ["a"]}
     for name, value in refused.items():
         with pytest.raises(RequestRefused, match=f"takes no {name} here"):
             await harness.ask(sampling=asking(**{name: value}))

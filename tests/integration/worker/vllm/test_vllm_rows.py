@@ -80,12 +80,23 @@ def test_parts_of_text_are_joined_and_calls_reach_the_template(seen: dict[str, A
     assert seen["called"] == 2
 
 
+def test_a_call_of_a_tool_is_read_by_the_parser_of_its_model(seen: dict[str, Any]) -> None:
+    assert (seen["tool_call"]["text"], seen["tool_call"]["finish_reason"]) == ("", "tool_calls")
+    [choice] = json.loads(seen["tool_call"]["body"])["choices"]
+    [call] = choice["message"]["tool_calls"]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("f", {"a": 1})
+    assert "<tool_call>" in seen["no_tool_call"]["text"]
+    assert seen["no_tool_call"]["body"] == ""
+
+
 def test_what_the_engine_cannot_do_is_refused_in_one_sentence(seen: dict[str, Any]) -> None:
     assert "Message 1 of the line holds an image, which the vLLM engine cannot read" in seen["image"]["says"]
     for name, refusal in seen["refused"].items():
         assert refusal["type"] == "RequestRefused", name
         assert "\n" not in refusal["says"]
-    assert "takes no tools here" in seen["refused"]["tools"]["says"]
+    assert "takes no tool_choice but auto and none" in seen["refused"]["tools"]["says"]
+    assert "leave out n" in seen["refused"]["tools_n"]["says"]
+    assert "takes no tools: its tool_parser is not set" in seen["no_parser"]["says"]
     assert "no_such" in seen["refused"]["unknown"]["says"]
     assert "stop_token_ids" in seen["refused"]["kind"]["says"]
     assert "response_format" in seen["refused"]["form"]["says"]

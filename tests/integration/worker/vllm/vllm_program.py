@@ -44,9 +44,10 @@ def make_models(folder: Path) -> None:
     (broken / "model.safetensors").write_bytes(b"no weights")
 
 
-def make_engine(folder: Path) -> VllmEngine:
+def make_engine(folder: Path, tool_parser: str = "") -> VllmEngine:
     names = (FIRST, SECOND, BROKEN, MISSING)
-    return VllmEngine(VllmSettings(tuple(PoolModel(n, str(folder / n.split("/")[1])) for n in names)))
+    models = (PoolModel(n, str(folder / n.split("/")[1]), tool_parser=tool_parser) for n in names)
+    return VllmEngine(VllmSettings(tuple(models)))
 
 
 def engine_processes() -> list[psutil.Process]:

@@ -11,10 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.errors import RequestRefused
 from services.worker.engines.row_params import apply_row_params, read_row_params
+from services.worker.engines.tool_calls import Tool, ToolRequest
+from services.worker.engines.vllm.called_tools import called_tools_of
+from services.worker.engines.vllm.engine import VllmEngine
 from tests.integration.worker.vllm.vllm_program import (
     CHAT,
     FIRST,
@@ -28,14 +32,18 @@ from tests.integration.worker.vllm.vllm_program import (
 # What the model's own generation_config says of who leaves it open.
 OWN_LENGTH = 5
 OPEN = engine.Sampling(max_tokens=None, temperature=None, is_row=True)
+ASKED = ToolRequest((Tool("f", "", {}),))
 SCHEMA = {
     "type": "object",
     "properties": {"n": {"enum": [7]}},
     "required": ["n"],
     "additionalProperties": False,
 }
+TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]
+WRITTEN_CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 REFUSED: Mapping[str, Mapping[str, Any]] = {
-    "tools": {"tools": [{"type": "function", "function": {"name": "f"}}]},
+    "tools": {"tools": TOOLS, "tool_choice": "required"},
+    "tools_n": {"tools": TOOLS, "n": 2, "temperature": 1},
     "unknown": {"no_such": 1},
     "kind": {"stop_token_ids": ["x"]},
     "bias": {"logit_bias": {"x": 1}},
@@ -60,7 +68,7 @@ def message(content: str, role: str = "user", fields: Mapping[str, object] | Non
 async def observe(folder: Path) -> Seen:
     settings = {"max_new_tokens": OWN_LENGTH, "temperature": 0.5, "do_sample": True}
     (folder / "first" / "generation_config.json").write_text(json.dumps(settings))
-    vllm = make_engine(folder)
+    vllm = make_engine(folder, tool_parser="hermes")
 
     async def answer(prompt: Prompt, **params: object) -> engine.Generated:
         return await vllm.generate(FIRST, prompt, asked(**params))
@@ -87,6 +95,11 @@ async def observe(folder: Path) -> Seen:
         "biased": (await answer(QUESTION, logit_bias={"70": 100}, max_tokens=2, ignore_eos=True)).text,
         "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).text,
         "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).text,
+        "tool_call": await called(vllm, "auto"),
+        "no_tool_call": await called(vllm, "none"),
+        "no_parser": await failure_of(
+            asyncio.to_thread(called_tools_of, PoolModel("vllm/x", "/x"), None, ASKED)
+        ),
         "parts": (await answer(parts, max_tokens=2)).usage.prompt_tokens,
         "joined": (await answer(Prompt(messages=(message("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
         "called": (await answer(called, max_tokens=2)).usage.completion_tokens,
@@ -97,6 +110,13 @@ async def observe(folder: Path) -> Seen:
     }
     await vllm.close()
     return seen
+
+
+async def called(vllm: VllmEngine, choice: str) -> Seen:
+    """A weak model is made to write the call."""
+    made = {"structured_outputs": {"choice": [WRITTEN_CALL]}, "max_tokens": 120}
+    answer = await vllm.generate(FIRST, CHAT, asked(tools=TOOLS, tool_choice=choice, **made))
+    return {"text": answer.text, "finish_reason": answer.finish_reason, "body": answer.body_json}
 
 
 def text_part(text: str) -> dict[str, str]:

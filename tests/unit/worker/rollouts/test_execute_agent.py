@@ -10,10 +10,11 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine import Generated
 from services.worker.engines.errors import EngineFailure
+from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
-from services.worker.rollouts.execute_agent import AgentWork, ExecuteAgent
+from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd
-from services.worker.rollouts.shell_protocol import SUBMIT
+from services.worker.rollouts.shell.shell_protocol import SUBMIT
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended
 
@@ -39,7 +40,7 @@ class Model:
     def __init__(self, seconds: float, *answers: str | EngineFailure) -> None:
         self.seconds, self.answers = seconds, list(answers)
 
-    async def __call__(self, _: tuple[ChatMessage, ...]) -> Generated:
+    async def __call__(self, _: tuple[ChatMessage, ...], *, tools: object = ()) -> Generated:  # noqa: ARG002
         await asyncio.sleep(3 * AGENT_SECONDS)
         answer = self.answers.pop(0)
         if isinstance(answer, EngineFailure):

@@ -1,0 +1,24 @@
+"""What an agent is given for one execution of its rollout."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from proctor.values.rollout import Rollout
+from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.transcript import Transcript
+
+
+async def _keep_nothing(_: Transcript) -> None:
+    """The default checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWork:
+    """`ask` is needed by agents that have a model; `checkpoint` is called after each of their steps."""
+
+    rollout: Rollout
+    ask: AskModel | None
+    transcript: Transcript
+    budget: Budget
+    checkpoint: Callable[[Transcript], Awaitable[None]] = _keep_nothing

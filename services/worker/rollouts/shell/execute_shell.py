@@ -1,0 +1,161 @@
+"""Lets a model work in a shell: asks it, executes its commands, and shows it what came of them."""
+
+from dataclasses import dataclass, field
+
+from proctor.values.rollout import Rollout
+from proctor.values.sample import ChatMessage
+from services.common.clock import Clock
+from services.worker.engines.engine import Generated
+from services.worker.engines.tool_calls import result_turn
+from services.worker.rollouts.agent_work import AgentWork
+from services.worker.rollouts.errors import ContextFull, ToolsRefused
+from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.shell.answer_form import (
+    AnswerForm,
+    FencedBlocks,
+    ShellAnswer,
+    ShellCall,
+    ToolCalls,
+)
+from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT, is_submission, observation
+from services.worker.sandboxes.errors import CommandRefused
+from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import Command, CommandResult
+
+# Above what the model is shown: the middle is cut out of this.
+OUTPUT_BYTES = 60_000
+# In a row: a model that does not find the form by then mostly never does.
+_FORMAT_ERRORS_ALLOWED = 3
+# What a shell returns for a command that it cannot run.
+_REFUSED = 126
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """A history that grows. Its form is chosen by the first answer: a provider may refuse tools."""
+
+    work: AgentWork
+    ask: AskModel
+    clock: Clock
+    form: AnswerForm = field(default_factory=ToolCalls)
+    history: tuple[ChatMessage, ...] = ()
+    format_errors: int = 0
+    is_begun: bool = False
+
+    def open(self) -> None:
+        task, transcript = self.work.rollout.task, self.work.transcript
+        self.history = self.form.opening(task.instruction, task.cwd)
+        transcript.open(self.form.tools)
+        for message in self.history:
+            transcript.add(message.role, message.content, self.clock.now())
+
+    async def answer(self) -> Generated:
+        """Raises ContextFull, and what the model raises."""
+        try:
+            answer = await self.ask(self.history, tools=self.form.tools)
+        except ToolsRefused:
+            if self.is_begun:
+                raise
+            self.form = FencedBlocks()
+            self.open()
+            answer = await self.ask(self.history)
+        self.is_begun = True
+        return answer
+
+    def reply(self, message: ChatMessage) -> None:
+        self.history = (*self.history, message)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteShell:
+    clock: Clock
+
+    async def execute(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
+        conversation = _Conversation(work, ask, self.clock)
+        conversation.open()
+        # The time of answers and commands. Waits for a provider that hangs, limits the rate or is away do not
+        # count: calls have limits of their own, and a call that fails ends the rollout without a score.
+        budget, transcript = work.budget, work.transcript
+        while True:
+            if end := await budget.begin_step():
+                return end
+            try:
+                answer = await conversation.answer()
+            except ContextFull:
+                return AgentEnd.CONTEXT_FULL
+            transcript.add_answer(answer.text, answer.usage, self.clock.now())
+            budget.add_answer(answer.usage, answer.timing.total_seconds)
+            read = conversation.form.read(answer)
+            _show_calls(work, read)
+            if end := budget.time_limit():
+                return end
+            if end := await self._execute(sandbox, conversation, read):
+                return end
+            await work.checkpoint(transcript)
+
+    async def _execute(
+        self, sandbox: Sandbox, conversation: _Conversation, read: ShellAnswer
+    ) -> AgentEnd | None:
+        """Why the agent is at its end; None where it goes on."""
+        conversation.reply(read.turn)
+        for call in read.calls:
+            reply, end = await self._execute_call(sandbox, conversation.work, call)
+            conversation.work.transcript.add_result(
+                _call_id(conversation.work, call), reply, self.clock.now()
+            )
+            conversation.reply(
+                result_turn(call.call_id, reply) if call.call_id else ChatMessage("user", reply)
+            )
+            if end:
+                return end
+        if any(not call.problem for call in read.calls):
+            conversation.format_errors = 0
+            return None
+        conversation.format_errors += 1
+        if conversation.format_errors == _FORMAT_ERRORS_ALLOWED:
+            return AgentEnd.NO_COMMANDS
+        if read.correction:
+            conversation.work.transcript.add("user", read.correction, self.clock.now())
+            conversation.reply(ChatMessage("user", read.correction))
+        return None
+
+    async def _execute_call(
+        self, sandbox: Sandbox, work: AgentWork, call: ShellCall
+    ) -> tuple[str, AgentEnd | None]:
+        if call.problem:
+            return call.problem, None
+        budget = work.budget
+        seconds = min(work.rollout.agent.command_seconds, budget.seconds_left)
+        result = await _run(sandbox, work.rollout, call.command, seconds)
+        budget.add_seconds(result.seconds)
+        end = AgentEnd.SUBMITTED if is_submission(result) else budget.time_limit()
+        return observation(result, seconds), end
+
+
+def _show_calls(work: AgentWork, read: ShellAnswer) -> None:
+    for call in read.calls:
+        work.transcript.add_call(_call_id(work, call), call.tool, call.arguments)
+
+
+def _call_id(work: AgentWork, call: ShellCall) -> str:
+    """A block has no id of its own; it is the only one of its step."""
+    return call.call_id or f"call_{len(work.transcript.steps)}"
+
+
+async def _run(sandbox: Sandbox, rollout: Rollout, command: str, seconds: float) -> CommandResult:
+    """A command that cannot be started is the agent's own mistake."""
+    try:
+        return await sandbox.run(shell_command(rollout, ("bash", "-c", command), seconds))
+    except CommandRefused as refused:
+        return CommandResult(_REFUSED, str(refused).encode())
+
+
+def shell_command(rollout: Rollout, argv: tuple[str, ...], seconds: float) -> Command:
+    return Command(
+        argv,
+        cwd=rollout.task.cwd,
+        env={**ENVIRONMENT, **rollout.task.environment},
+        timeout_seconds=seconds,
+        output_bytes=OUTPUT_BYTES,
+    )
