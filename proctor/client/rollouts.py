@@ -1,9 +1,11 @@
 """Rollouts: tasks, orders and their list. Their runs are followed, cancelled and retried like any other."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from proctor.client.calls import GatewayCalls
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import rollout_service_pb2 as rollout_pb2
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 
@@ -17,6 +19,7 @@ class RolloutClient:
         self._calls = calls
         self._user = user
         self._stub = rollout_grpc.RolloutServiceStub(calls.channel)
+        self._artifacts = artifact_grpc.ArtifactServiceStub(calls.channel)
 
     async def upload(self, tasks: rollout_pb2.TasksHeader, archive: bytes) -> rollout_pb2.UploadTasksResponse:
         """Stores task folders, a .tar.gz, for orders that name them by `tasks_digest` within a day."""
@@ -45,6 +48,17 @@ class RolloutClient:
         """Raises NotFound."""
         request = rollout_pb2.GetRolloutsRequest(order_id=order_id)
         return (await self._calls.call(self._stub.GetRollouts, request)).order
+
+    async def artifacts(self, run_id: str, sample: int, rollout: int) -> Sequence[artifact_pb2.Artifact]:
+        """What workers stored of a rollout, by execution and name."""
+        request = artifact_pb2.ListArtifactsRequest(run_id=run_id, sample=sample, rollout=rollout)
+        return (await self._calls.call(self._artifacts.ListArtifacts, request)).artifacts
+
+    async def artifact_part(
+        self, request: artifact_pb2.ReadArtifactRequest
+    ) -> artifact_pb2.ReadArtifactResponse:
+        """A part of at most 1 MiB. Raises NotFound."""
+        return await self._calls.call(self._artifacts.ReadArtifact, request)
 
     async def list(
         self, request: rollout_pb2.ListRolloutsRequest | None = None

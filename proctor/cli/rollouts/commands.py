@@ -3,6 +3,7 @@
 import typer
 
 from proctor.cli.gateway import Command, command_group
+from proctor.cli.rollouts.artifacts import fetch_artifacts
 from proctor.cli.rollouts.check import check
 from proctor.cli.rollouts.list_orders import list_orders
 from proctor.cli.rollouts.run import evaluate, run, summarize
@@ -16,6 +17,7 @@ def rollouts_group() -> typer.Typer:
         "list": list_orders,
         "summarize": summarize,
         "eval": evaluate,
+        "artifacts": fetch_artifacts,
         "check": check,
     }
     return command_group(commands, about=_ABOUT)

@@ -2,16 +2,17 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proctor.client.errors import NotFound
+from proctor.client.errors import NotFound, Refused
 from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
 
 MANIFEST = "manifest.json"
+_INFO = "artifacts/repo_info.json"
 STAMP_FORM = "%Y%m%d__%H-%M-%S"
 
 
@@ -61,27 +62,47 @@ class RolloutFolders:
             "results": [self.results[number] for number in sorted(self.results)],
         }
         _write_whole(self.folder / MANIFEST, _json(document))
-        ids = "".join(f"{self.results[number]['run_id']}\n" for number in sorted(self.results))
-        _write_whole(self.folder / "runs.txt", ids)
+        runs = "".join(f"{self.results[number]['run_dir']}\n" for number in sorted(self.results))
+        _write_whole(self.folder / "runs.txt", runs)
 
     def add(self, run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> int | None:
         """Writes the folder of a rollout; its number, or None where it is there already."""
+        if self.is_there(run, outcome):
+            return None
+        self.write(run, outcome)
+        return self.record(run, outcome)
+
+    def is_there(self, run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> bool:
+        """A failure is replaced by an answer that came later, as of a retry."""
+        known = self.results.get(run.number(outcome.doc_id, outcome.outcome.rollout))
+        return known is not None and (not known["launch_rc"] or outcome.outcome.HasField("failure"))
+
+    def write(self, run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> Path:
+        """The folder of the rollout, with what its record holds."""
+        rollout_id = self.rollout_id(run.number(outcome.doc_id, outcome.outcome.rollout))
+        folder = self.root / "runs" / rollout_id
+        self._check_own(folder, run)
+        for path, text in _files(rollout_id, run, outcome.doc_id, outcome):
+            _write_whole(folder / path, text)
+        return folder
+
+    def _check_own(self, folder: Path, run: OrderedRun) -> None:
+        """Orders of one second have the same stamp. Raises Refused."""
+        info = folder / _INFO
+        if info.exists() and json.loads(info.read_text(encoding="utf-8"))["proctor_run_id"] != run.run_id:
+            raise Refused(f"{folder} is of another run. Choose another folder of results.")
+
+    def record(self, run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> int:
+        """Counts a rollout whose folder is written; its number."""
         task = outcome.doc_id
         number = run.number(task, outcome.outcome.rollout)
-        is_failed = outcome.outcome.HasField("failure")
-        known = self.results.get(number)
-        # A failure is replaced by an answer that came later, as of a retry.
-        if known and (known["status"] == "completed" or is_failed):
-            return None
         rollout_id = self.rollout_id(number)
-        folder = self.root / "runs" / rollout_id
-        for path, text in _files(rollout_id, run, task, outcome):
-            _write_whole(folder / path, text)
+        is_failed = outcome.outcome.HasField("failure")
         result = {
             "task_dir": run.task_dirs[task],
             "run_id": rollout_id,
-            "run_dir": str(folder),
-            "status": "failed" if is_failed else "completed",
+            "run_dir": str(self.root / "runs" / rollout_id),
+            "status": "launch_failed" if is_failed else "launched",
             "launch_rc": int(is_failed),
             "task_id": run.task_ids[task],
             "model": run.model,
@@ -92,6 +113,19 @@ class RolloutFolders:
         self.results[number] = result
         _write_whole(self.folder / "task_results" / f"{rollout_id}.json", _json(result))
         return number
+
+
+def resumed_folders(fresh: RolloutFolders) -> RolloutFolders:
+    """The same, with what an earlier call left in its folder. Raises Refused where that is of other runs."""
+    manifest = fresh.folder / MANIFEST
+    if manifest.exists():
+        document = json.loads(manifest.read_text(encoding="utf-8"))
+        theirs = {run["run_id"] for run in document["runs"]}
+        if theirs != {run.run_id for run in fresh.runs}:
+            raise Refused(f"{fresh.folder} holds other runs. Choose another folder.")
+    files = sorted((fresh.folder / "task_results").glob("*.json"))
+    fresh.results = _numbered(json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return fresh
 
 
 def load_folders(root: Path, name: str, stamp: str) -> RolloutFolders:
@@ -105,8 +139,12 @@ def load_folders(root: Path, name: str, stamp: str) -> RolloutFolders:
     document = json.loads((below / stamp / MANIFEST).read_text(encoding="utf-8"))
     folders = RolloutFolders(root, name, stamp, document["config"])
     folders.runs = [OrderedRun(**run) for run in document["runs"]]
-    folders.results = {int(result["run_id"].rpartition("-")[2]): result for result in document["results"]}
+    folders.results = _numbered(document["results"])
     return folders
+
+
+def _numbered(results: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    return {int(result["run_id"].rpartition("-")[2]): result for result in results}
 
 
 def _files(
@@ -120,7 +158,7 @@ def _files(
     yield "artifacts/diff.patch", record.get("diff", "")
     yield "artifacts/notes.md", answer.text
     info = {"task_dir": run.task_dirs[task], "model": run.model, "proctor_run_id": run.run_id}
-    yield "artifacts/repo_info.json", _json(info)
+    yield _INFO, _json(info)
     if record:
         yield "artifacts/trajectory.json", _json(record["trajectory"])
     log = record.get("verifier_log", "")

@@ -3,10 +3,11 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,19 +18,18 @@ from proctor.cli.render.words import JsonValue, duration
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import RolloutsConfig, read_config
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
-from proctor.client.errors import NotFound
+from proctor.cli.rollouts.outcomes import recorded_outcomes
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
-from proctor.v1 import outcome_pb2, results_service_pb2, rollout_service_pb2, run_pb2
+from proctor.v1 import rollout_service_pb2, run_pb2
 
-_PAGE_SIZE = 20
 _BAR_LENGTH = 20
 
 ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Tasks, models and rollouts.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name in the configuration.")]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder of results.")]
 Verbosity = Annotated[
-    int, typer.Option("-v", count=True, help="Each rollout; -vv: what its tests printed too.")
+    int, typer.Option("-v", count=True, help="A line for each rollout; -vv: what its tests printed too.")
 ]
 
 
@@ -48,14 +48,25 @@ async def run(
     read = read_config(config)
     stamp = time.strftime(STAMP_FORM, time.gmtime())
     folders = RolloutFolders(data, read.name, stamp, read.document)
-    progress = session.terminal.progress
-    line = f"[rollouts] config={config} name={read.name} tasks={read.total}"
-    say(progress, f"{line} parallel={read.parallel}" if read.parallel else line)
+    for line in _opening_lines(config, read, folders, verbose):
+        say(session.terminal.progress, line)
     for order_id in await _order(session.client, read, folders):
         print_page(session, f"rollouts/{order_id}")
     folders.save()
     ended = await _follow(session, folders, verbose)
     return _report(session.terminal, folders, ended)
+
+
+def _opening_lines(
+    config: Path, read: RolloutsConfig, folders: RolloutFolders, verbose: int
+) -> Iterator[str]:
+    """Word for word what scripts read."""
+    parallel = f"parallel={read.parallel}" if read.parallel else ""
+    yield f"[rollouts] config={config} name={read.name} tasks={read.total} {parallel}".rstrip()
+    yield f"[rollouts] output={folders.folder}"
+    if not verbose:
+        yield "[rollouts] Running in quiet mode - use -vv for full output"
+        yield f"[rollouts] Starting {read.total} tasks" + (f" with {parallel}" if parallel else "")
 
 
 async def evaluate(
@@ -93,7 +104,7 @@ async def _order(client: ProctorClient, config: RolloutsConfig, folders: Rollout
     groups = [(group, packed(group.entries)) for group in config.groups()]
     stored: list[tuple[PackedTasks, str]] = []
     order_ids: list[str] = []
-    first = 1
+    first = 0
     for group, tasks in groups:
         digest = next((known for other, known in stored if other == tasks), "")
         if not digest:
@@ -120,7 +131,7 @@ async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> li
     def shown() -> str:
         return waiting(len(folders.results), folders.total, known, time.monotonic() - began)
 
-    with terminal.progress.status(shown()) as spinner:
+    with _spinner(terminal, shown(), verbose) as spin:
 
         async def follow(ordered: OrderedRun) -> run_pb2.Run:
             seen, run = 0, run_pb2.Run()
@@ -129,12 +140,22 @@ async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> li
                     continue
                 seen = run.progress.completed
                 await _collect(client, folders, ordered, terminal, verbose)
-                spinner.update(shown())
+                spin(shown())
             await _collect(client, folders, ordered, terminal, verbose)
-            spinner.update(shown())
+            spin(shown())
             return run
 
         return list(await asyncio.gather(*(follow(ordered) for ordered in folders.runs)))
+
+
+@contextmanager
+def _spinner(terminal: Terminal, line: str, verbose: int) -> Iterator[Callable[[str], None]]:
+    """Shows a line while rollouts go on; none where each rollout has lines of its own."""
+    if verbose:
+        yield lambda _: None
+        return
+    with terminal.progress.status(line) as spinner:
+        yield spinner.update
 
 
 def waiting(done: int, total: int, known: int, seconds: float) -> str:
@@ -154,18 +175,14 @@ async def _collect(
 ) -> None:
     """What was recorded since; the manifest is written after the folders that it names."""
     is_new = False
-    async for outcome in _outcomes(client, ordered.run_id):
+    async for outcome in recorded_outcomes(client, ordered.run_id):
         number = folders.add(ordered, outcome)
         if number is None:
             continue
         is_new = True
         result = folders.results[number]
-        mark = "✓" if result["status"] == "completed" else "✗"
-        say(terminal.progress, f"{mark} Task {result['run_id']} {result['status']} (launched)")
-        if verbose:
-            score = "no score" if result["score"] is None else f"score {result['score']:.2f}"
-            what = f"  {result['task_id']} · {result['model']} · rollout {result['rollout']} · {score}"
-            say(terminal.progress, f"{what} {result['problem']}".rstrip())
+        for line in result_lines(result, verbose):
+            say(terminal.progress, line)
         if verbose > 1:
             log = (Path(result["run_dir"]) / "logs" / "eval.log").read_text(encoding="utf-8")
             write_verbatim(terminal.progress, log.rstrip())
@@ -173,21 +190,16 @@ async def _collect(
         folders.save()
 
 
-async def _outcomes(client: ProctorClient, run_id: str) -> AsyncIterator[outcome_pb2.RecordedOutcome]:
-    token = ""
-    while True:
-        request = results_service_pb2.ListOutcomesRequest(
-            run_id=run_id, page_size=_PAGE_SIZE, page_token=token
-        )
-        try:
-            page, token = await client.list_outcomes(request)
-        except NotFound:
-            # Results knows a run once it is planned.
-            return
-        for outcome in page:
-            yield outcome
-        if not token:
-            return
+def result_lines(result: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    """A rollout that is there: word for word what scripts read, and with -v what came of it."""
+    if not verbose:
+        mark = "✗" if result["launch_rc"] else "✓"
+        yield f"{mark} Task {result['run_id']} completed ({result['status']})"
+        return
+    yield f"[rollouts] finished: run_id={result['run_id']} status={result['status']}"
+    score = "none" if result["score"] is None else f"{result['score']:.2f}"
+    which = f"task={result['task_id']} model={result['model']} rollout={result['rollout']}"
+    yield f"[rollouts] {which} score={score} {result['problem']}".rstrip()
 
 
 def _report(terminal: Terminal, folders: RolloutFolders, ended: Sequence[run_pb2.Run]) -> ExitCode:

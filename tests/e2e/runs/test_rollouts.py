@@ -15,6 +15,7 @@ import pytest_asyncio
 from proctor.client import errors
 from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
+from proctor.v1.artifact_service_pb2 import ReadArtifactRequest
 from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest
 from tests.e2e.harness.run_ends import all_outcomes, ended
@@ -254,14 +255,23 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     run = CommandLine(stack.client.address, tmp_path / "state")
     data = str(tmp_path / "data")
     with in_folder_of(stack, tmp_path / "state"):
-        ended = await run("rollouts", "run", str(tmp_path / "shown.toml"), "--data", data, "-v")
+        ended = await run("rollouts", "run", str(tmp_path / "shown.toml"), "--data", data)
     assert ended.code == 0, ended.err
     # Two numbers of rollouts are two orders.
     assert ended.out.count(f"Its page: http://{stack.stack.gateway_http}/rollouts/") == 2
-    assert "name=shown tasks=5 parallel=2" in ended.out
-    assert "✓ All 5 tasks completed!" in ended.out
     [manifest_file] = (tmp_path / "data" / "rollouts" / "shown").glob("*/manifest.json")
     manifest = json.loads(manifest_file.read_text())
+    stamp = manifest["created_at"]
+    lines = ended.out.splitlines()
+    assert lines[:4] == [
+        f"[rollouts] config={tmp_path / 'shown.toml'} name=shown tasks=5 parallel=2",
+        f"[rollouts] output={data}/rollouts/shown/{stamp}",
+        "[rollouts] Running in quiet mode - use -vv for full output",
+        "[rollouts] Starting 5 tasks with parallel=2",
+    ]
+    assert {f"✓ Task {stamp}-{n} completed (launched)" for n in range(5)} <= set(lines)
+    assert "✓ All 5 tasks completed!" in lines
+    assert {each["status"] for each in manifest["results"]} == {"launched"}
     scores = [(Path(each["task_dir"]).name, each["score"]) for each in manifest["results"]]
     assert scores == [("mended", 1.0), ("mended", 1.0), ("spoiled", 0.0), ("spoiled", 0.0), ("spoiled", 0.0)]
     first = Path(manifest["results"][0]["run_dir"])
@@ -293,4 +303,73 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     never = await run("report", "openai/never")
     assert (never.code, "No complete run of openai/never" in never.err) == (4, True)
     missing = await run("rollouts", "summarize", "shown", "--rollout", "never", "--data", data)
+    assert missing.code == 4
+
+
+async def test_the_folders_of_an_order_are_fetched_whole_and_resumed(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    """Each file has the bytes that the worker stored. What is there is fetched once, a cut part again."""
+    tasks = harbor_tasks(tmp_path / "tasks", {"mended": MEND, "spoiled": SPOIL})
+    ordered = await stack.client.rollouts.order(rollouts_order("fetched", tasks, rollouts=2))
+    run_id = ordered.runs[0].run_id
+    await finished(stack, run_id)
+    command, data = CommandLine(stack.client.address, tmp_path / "state"), tmp_path / "data"
+    fetched = await command("rollouts", "artifacts", ordered.order_id, str(data))
+    assert fetched.code == 0, fetched.err
+    [manifest_file] = (data / "rollouts" / "fetched").glob("*/manifest.json")
+    stamp = manifest_file.parent.name
+    manifest = json.loads(manifest_file.read_text())
+    ids = [f"{stamp}-{number}" for number in range(4)]
+    assert [each["run_id"] for each in manifest["results"]] == ids
+    files = ("diff.patch", "files.tar.gz", "notes.md", "repo_info.json", "trajectory.json")
+    layout = {
+        f"rollouts/fetched/{stamp}/manifest.json",
+        f"rollouts/fetched/{stamp}/runs.txt",
+        *(f"rollouts/fetched/{stamp}/task_results/{each}.json" for each in ids),
+        *(f"runs/{each}/artifacts/{name}" for each in ids for name in files),
+        *(
+            f"runs/{each}/{name}"
+            for each in ids
+            for name in ("evaluation_results.json", "scoring_results.md", "logs/eval.log")
+        ),
+    }
+    found = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+    assert found == layout
+    places = {
+        "diff.patch": "artifacts/diff.patch",
+        "files.tar.gz": "artifacts/files.tar.gz",
+        "trajectory.json": "artifacts/trajectory.json",
+        "verifier.log": "logs/eval.log",
+    }
+    for number, (sample, rollout) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        for artifact in await stack.client.rollouts.artifacts(run_id, sample, rollout):
+            request = ReadArtifactRequest(
+                run_id=run_id,
+                sample=sample,
+                rollout=rollout,
+                execution=artifact.execution,
+                name=artifact.name,
+            )
+            stored = (await stack.client.rollouts.artifact_part(request)).content
+            assert (data / "runs" / ids[number] / places[artifact.name]).read_bytes() == stored
+    # A call that was killed in the middle of a rollout: no manifest, no result of it, half a part of a file.
+    manifest_file.unlink()
+    (manifest_file.parent / "task_results" / f"{ids[3]}.json").unlink()
+    cut, kept = data / "runs" / ids[3] / "artifacts" / "files.tar.gz", data / "runs" / ids[0]
+    whole = cut.read_bytes()
+    artifact = next(
+        each for each in await stack.client.rollouts.artifacts(run_id, 1, 1) if each.name == cut.name
+    )
+    moment = artifact.stored_at.ToNanoseconds()
+    cut.replace(cut.with_name(f".{cut.name}.{artifact.execution}-{moment}"))
+    cut.with_name(f".{cut.name}.{artifact.execution}-{moment}").write_bytes(whole[:100])
+    (kept / "logs" / "eval.log").write_text("is not fetched again")
+    again = await command("rollouts", "artifacts", ordered.order_id, str(data))
+    assert again.code == 0, again.err
+    assert {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()} == layout
+    assert cut.read_bytes() == whole
+    assert (kept / "logs" / "eval.log").read_text() == "is not fetched again"
+    assert json.loads(manifest_file.read_text()) == manifest
+    missing = await command("rollouts", "artifacts", "00000000-0000-0000-0000-000000000000", str(data))
     assert missing.code == 4

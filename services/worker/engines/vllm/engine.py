@@ -183,7 +183,7 @@ async def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sa
 
 
 def _template_fields(sampling: engine.Sampling) -> Mapping[str, object]:
-    """With the tools that the model is shown."""
+    """The row's own fields, and the tools that the model is shown."""
     asked = shown_tools(sampling)
     tools = {"tools": [tool.as_json() for tool in asked.tools]} if asked else {}
     return {**template_fields(sampling), **tools}

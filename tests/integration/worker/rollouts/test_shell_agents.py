@@ -38,7 +38,7 @@ NAMES = ["openai", "gemini", "anthropic", "ollama"]
 
 
 class Shell:
-    """Says what it was told, and lets the agent submit."""
+    """Repeats its commands, and lets the agent submit."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []

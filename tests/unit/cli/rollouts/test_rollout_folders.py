@@ -68,7 +68,7 @@ def test_the_layout_is_that_of_the_promise(tmp_path: Path) -> None:
     manifest = json.loads((folders.folder / "manifest.json").read_text())
     assert manifest.keys() >= {"config", "name", "created_at", "results"}
     assert manifest["results"][0].keys() >= {"task_dir", "run_id", "run_dir", "status", "launch_rc"}
-    assert (folders.folder / "runs.txt").read_text() == f"{run.name}\n"
+    assert (folders.folder / "runs.txt").read_text() == f"{run}\n"
 
 
 def test_an_evaluation_has_the_fields_that_scripts_read(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Model:
     def __init__(self, seconds: float, *answers: str | EngineFailure) -> None:
         self.seconds, self.answers = seconds, list(answers)
 
-    async def __call__(self, _: tuple[ChatMessage, ...], *, tools: object = ()) -> Generated:  # noqa: ARG002
+    async def __call__(self, _: tuple[ChatMessage, ...], *, tools: object = ()) -> Generated:  # noqa: ARG002  # the port
         await asyncio.sleep(3 * AGENT_SECONDS)
         answer = self.answers.pop(0)
         if isinstance(answer, EngineFailure):

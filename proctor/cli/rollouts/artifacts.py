@@ -1,0 +1,156 @@
+"""`proctor rollouts artifacts`: fetches the folders of an order, with whole artifacts."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.cli.gateway import Session
+from proctor.cli.render.terminal import say
+from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, resumed_folders
+from proctor.cli.rollouts.outcomes import recorded_outcomes
+from proctor.client.errors import ClientError
+from proctor.client.rollouts import RolloutClient
+from proctor.exit_codes import ExitCode
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import outcome_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+
+_PART_BYTES = 1024 * 1024
+# Rollouts that are fetched at a time.
+_PARALLEL = 4
+# An artifact that is stored anew while it is read is read again.
+_TRIES = 3
+# Where an artifact lies in the folder of its rollout. Nothing else is written, whatever a server lists.
+_PLACES = {
+    "trajectory.json": "artifacts/trajectory.json",
+    "files.tar.gz": "artifacts/files.tar.gz",
+    "diff.patch": "artifacts/diff.patch",
+    "verifier.log": "logs/eval.log",
+}
+
+OrderArgument = Annotated[str, typer.Argument(metavar="ORDER", help="Id of an order of rollouts.")]
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
+
+
+class ArtifactChanges(ClientError):
+    """An artifact is stored anew each time that it is read."""
+
+
+async def fetch_artifacts(
+    session: Session, order: OrderArgument, folder: FolderArgument = Path("data")
+) -> ExitCode:
+    """Fetch the folders of an order, with whole artifacts. What an earlier call fetched stays as it is."""
+    client, terminal = session.client, session.terminal
+    folders = resumed_folders(_folders_of(await client.rollouts.get(order), folder))
+    slots = asyncio.Semaphore(_PARALLEL)
+
+    async def fetch(run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> None:
+        try:
+            written = folders.write(run, outcome)
+            await _Fetch(client.rollouts, run.run_id, outcome.outcome, written).all()
+            folders.record(run, outcome)
+            spinner.update(_line(folders))
+        finally:
+            slots.release()
+
+    with terminal.progress.status(_line(folders)) as spinner:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for run in folders.runs:
+                    async for outcome in recorded_outcomes(client, run.run_id):
+                        if not folders.is_there(run, outcome):
+                            # Records are large: no more of them are held than are fetched.
+                            await slots.acquire()
+                            group.create_task(fetch(run, outcome), name="fetch a rollout")
+        except ExceptionGroup as failures:
+            # Mostly all fail for one reason.
+            raise failures.exceptions[0] from None
+    folders.save()
+    if len(folders.results) < folders.total:
+        there = f"{len(folders.results)} of {folders.total} rollouts are there."
+        say(terminal.progress, f"{there} Call it again for those that are still to come.")
+    terminal.report({"folder": str(folders.folder)}, f"Results: {folders.folder}")
+    return ExitCode.OK
+
+
+def _line(folders: RolloutFolders) -> str:
+    return f"Fetching rollouts... {len(folders.results)}/{folders.total} completed"
+
+
+def _folders_of(order: rollouts_pb2.RolloutsOrder, root: Path) -> RolloutFolders:
+    """Those that a `proctor rollouts run` of this order alone would have written."""
+    stamp = order.created_at.ToDatetime().strftime(STAMP_FORM)
+    config = {"order_id": order.order_id, "name": order.name, "suite_version": order.suite_version}
+    folders = RolloutFolders(root, order.name, stamp, config)
+    tasks = list(order.task_ids)
+    for number, run in enumerate(order.runs):
+        first = number * order.rollouts * len(tasks)
+        folders.runs.append(OrderedRun(run.run_id, run.order.model, order.rollouts, first, tasks, tasks))
+    return folders
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """The artifacts of one rollout, into its folder."""
+
+    client: RolloutClient
+    run_id: str
+    outcome: outcome_pb2.Outcome
+    folder: Path
+
+    async def all(self) -> None:
+        """Those of the execution that counts: that of the record, of a failure the latest."""
+        key = (self.run_id, self.outcome.sample, self.outcome.rollout)
+        listed = [each for each in await self.client.artifacts(*key) if each.name in _PLACES]
+        latest = max(listed, key=lambda each: each.stored_at.ToNanoseconds(), default=None)
+        body = self.outcome.answer.body_json
+        counts = json.loads(body).get("execution") if body else latest and latest.execution
+        for artifact in listed:
+            if artifact.execution == counts:
+                await self._whole(artifact)
+
+    async def _whole(self, artifact: artifact_pb2.Artifact) -> None:
+        """Goes on with what an earlier call left, and puts the whole file in its place by rename."""
+        place = self.folder / _PLACES[artifact.name]
+        moment = artifact.stored_at.ToNanoseconds()
+        partial = place.with_name(f".{place.name}.{artifact.execution}-{moment}")
+        for _ in range(_TRIES):
+            if await self._parts(artifact, partial):
+                partial.replace(place)
+                return
+            partial.unlink()
+            artifact = await self._listed_again(artifact)
+        raise ArtifactChanges(f"{artifact.name} of {self.folder} changes while it is read. Call it again.")
+
+    async def _parts(self, artifact: artifact_pb2.Artifact, partial: Path) -> bool:
+        """Appends the parts that are missing; False where the artifact was stored anew meanwhile."""
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("ab") as file:
+            # A part that was cut off is read again.
+            file.truncate(file.tell() // _PART_BYTES * _PART_BYTES)
+            for part in range(file.tell() // _PART_BYTES, artifact.parts):
+                read = await self.client.artifact_part(self._request(artifact, part))
+                if read.artifact.stored_at != artifact.stored_at:
+                    return False
+                file.write(read.content)
+            return file.tell() == artifact.size_bytes
+
+    async def _listed_again(self, artifact: artifact_pb2.Artifact) -> artifact_pb2.Artifact:
+        listed = await self.client.artifacts(self.run_id, self.outcome.sample, self.outcome.rollout)
+        return next(
+            each for each in listed if (each.execution, each.name) == (artifact.execution, artifact.name)
+        )
+
+    def _request(self, artifact: artifact_pb2.Artifact, part: int) -> artifact_pb2.ReadArtifactRequest:
+        return artifact_pb2.ReadArtifactRequest(
+            run_id=self.run_id,
+            sample=self.outcome.sample,
+            rollout=self.outcome.rollout,
+            execution=artifact.execution,
+            name=artifact.name,
+            part=part,
+        )

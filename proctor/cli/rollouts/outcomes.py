@@ -1,0 +1,27 @@
+"""The outcomes of a run of rollouts, as far as they are recorded."""
+
+from collections.abc import AsyncIterator
+
+from proctor.client.errors import NotFound
+from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import outcome_pb2, results_service_pb2
+
+# The record of a rollout may have a megabyte.
+_PAGE_SIZE = 20
+
+
+async def recorded_outcomes(client: ProctorClient, run_id: str) -> AsyncIterator[outcome_pb2.RecordedOutcome]:
+    token = ""
+    while True:
+        request = results_service_pb2.ListOutcomesRequest(
+            run_id=run_id, page_size=_PAGE_SIZE, page_token=token
+        )
+        try:
+            page, token = await client.list_outcomes(request)
+        except NotFound:
+            # Results knows a run once it is planned.
+            return
+        for outcome in page:
+            yield outcome
+        if not token:
+            return
