@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.values.code import CodeCheck
+from proctor.values.plain import Json
 from proctor.values.rollout import AgentKind, Rollout, RolloutAgent
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
@@ -91,9 +92,14 @@ class Script:
         self._commands = iter((f"printf '{right}' > doubling.py", done))
 
     async def __call__(
-        self, messages: tuple[ChatMessage, ...], params: Mapping[str, object] | None = None
+        self,
+        messages: tuple[ChatMessage, ...],
+        params: Mapping[str, object] | None = None,
+        *,
+        tools: Sequence[Json] = (),
     ) -> Generated:
         assert messages
+        assert tools
         assert params is None
         return Generated(f"```bash\n{next(self._commands)}\n```", "stop", TokenUsage(10, 10), Timing(0.0))
 

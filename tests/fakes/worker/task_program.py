@@ -7,7 +7,7 @@ what the model calls the end. `endless` asks on without end.
 PROGRAM = """
 import json, os, re, subprocess, sys, urllib.error, urllib.request
 base, instruction, mode = sys.argv[1:4]
-system = "Write exactly one command in one fenced block of bash."
+system = "You solve a task in a Linux sandbox. Write exactly one command in one fenced block of bash."
 messages = [{"role": "system", "content": system}, {"role": "user", "content": instruction}]
 print("environment:", json.dumps(dict(os.environ)))
 while True:

@@ -95,8 +95,8 @@ async def observe(folder: Path) -> Seen:
         "biased": (await answer(QUESTION, logit_bias={"70": 100}, max_tokens=2, ignore_eos=True)).text,
         "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).text,
         "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).text,
-        "tool_call": await called(vllm, "auto"),
-        "no_tool_call": await called(vllm, "none"),
+        "tool_call": await tool_call(vllm, "auto"),
+        "no_tool_call": await tool_call(vllm, "none"),
         "no_parser": await failure_of(
             asyncio.to_thread(called_tools_of, PoolModel("vllm/x", "/x"), None, ASKED)
         ),
@@ -112,7 +112,7 @@ async def observe(folder: Path) -> Seen:
     return seen
 
 
-async def called(vllm: VllmEngine, choice: str) -> Seen:
+async def tool_call(vllm: VllmEngine, choice: str) -> Seen:
     """A weak model is made to write the call."""
     made = {"structured_outputs": {"choice": [WRITTEN_CALL]}, "max_tokens": 120}
     answer = await vllm.generate(FIRST, CHAT, asked(tools=TOOLS, tool_choice=choice, **made))
