@@ -25,7 +25,7 @@ _PARALLEL = 4
 # An artifact that is stored anew while it is read is read again.
 _TRIES = 3
 # Where an artifact lies in the folder of its rollout. Nothing else is written, whatever a server lists.
-_PLACES = {
+_TARGETS = {
     "trajectory.json": "artifacts/trajectory.json",
     "files.tar.gz": "artifacts/files.tar.gz",
     "diff.patch": "artifacts/diff.patch",
@@ -105,7 +105,7 @@ class _Fetch:
     async def all(self) -> None:
         """Those of the execution that counts: that of the record, of a failure the latest."""
         key = (self.run_id, self.outcome.sample, self.outcome.rollout)
-        listed = [each for each in await self.client.artifacts(*key) if each.name in _PLACES]
+        listed = [each for each in await self.client.artifacts(*key) if each.name in _TARGETS]
         latest = max(listed, key=lambda each: each.stored_at.ToNanoseconds(), default=None)
         body = self.outcome.answer.body_json
         counts = json.loads(body).get("execution") if body else latest and latest.execution
@@ -114,13 +114,13 @@ class _Fetch:
                 await self._whole(artifact)
 
     async def _whole(self, artifact: artifact_pb2.Artifact) -> None:
-        """Goes on with what an earlier call left, and puts the whole file in its place by rename."""
-        place = self.folder / _PLACES[artifact.name]
+        """Goes on with what an earlier call left, and puts the whole file at its path by rename."""
+        target = self.folder / _TARGETS[artifact.name]
         moment = artifact.stored_at.ToNanoseconds()
-        partial = place.with_name(f".{place.name}.{artifact.execution}-{moment}")
+        partial = target.with_name(f".{target.name}.{artifact.execution}-{moment}")
         for _ in range(_TRIES):
             if await self._parts(artifact, partial):
-                partial.replace(place)
+                partial.replace(target)
                 return
             partial.unlink()
             artifact = await self._listed_again(artifact)

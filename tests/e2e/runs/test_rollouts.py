@@ -247,6 +247,18 @@ def in_folder_of(stack: StackHarness, folder: Path) -> Iterator[None]:
     lock.release()
 
 
+def assert_lines(lines: list[str], folder: Path, stamp: str) -> None:
+    """What scripts read, word for word."""
+    assert lines[:4] == [
+        f"[rollouts] config={folder / 'shown.toml'} name=shown tasks=5 parallel=2",
+        f"[rollouts] output={folder / 'data'}/rollouts/shown/{stamp}",
+        "[rollouts] Running in quiet mode - use -vv for full output",
+        "[rollouts] Starting 5 tasks with parallel=2",
+    ]
+    assert {f"✓ Task {stamp}-{number} completed (launched)" for number in range(5)} <= set(lines)
+    assert "✓ All 5 tasks completed!" in lines
+
+
 async def test_the_command_line_orders_follows_and_writes_folders(
     stack: StackHarness, tmp_path: Path
 ) -> None:
@@ -261,16 +273,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     assert ended.out.count(f"Its page: http://{stack.stack.gateway_http}/rollouts/") == 2
     [manifest_file] = (tmp_path / "data" / "rollouts" / "shown").glob("*/manifest.json")
     manifest = json.loads(manifest_file.read_text())
-    stamp = manifest["created_at"]
-    lines = ended.out.splitlines()
-    assert lines[:4] == [
-        f"[rollouts] config={tmp_path / 'shown.toml'} name=shown tasks=5 parallel=2",
-        f"[rollouts] output={data}/rollouts/shown/{stamp}",
-        "[rollouts] Running in quiet mode - use -vv for full output",
-        "[rollouts] Starting 5 tasks with parallel=2",
-    ]
-    assert {f"✓ Task {stamp}-{n} completed (launched)" for n in range(5)} <= set(lines)
-    assert "✓ All 5 tasks completed!" in lines
+    assert_lines(ended.out.splitlines(), tmp_path, manifest["created_at"])
     assert {each["status"] for each in manifest["results"]} == {"launched"}
     scores = [(Path(each["task_dir"]).name, each["score"]) for each in manifest["results"]]
     assert scores == [("mended", 1.0), ("mended", 1.0), ("spoiled", 0.0), ("spoiled", 0.0), ("spoiled", 0.0)]
@@ -306,68 +309,73 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     assert missing.code == 4
 
 
-async def test_the_folders_of_an_order_are_fetched_whole_and_resumed(
-    stack: StackHarness, tmp_path: Path
-) -> None:
-    """Each file has the bytes that the worker stored. What is there is fetched once, a cut part again."""
-    tasks = harbor_tasks(tmp_path / "tasks", {"mended": MEND, "spoiled": SPOIL})
-    ordered = await stack.client.rollouts.order(rollouts_order("fetched", tasks, rollouts=2))
-    run_id = ordered.runs[0].run_id
-    await finished(stack, run_id)
-    command, data = CommandLine(stack.client.address, tmp_path / "state"), tmp_path / "data"
-    fetched = await command("rollouts", "artifacts", ordered.order_id, str(data))
-    assert fetched.code == 0, fetched.err
-    [manifest_file] = (data / "rollouts" / "fetched").glob("*/manifest.json")
-    stamp = manifest_file.parent.name
-    manifest = json.loads(manifest_file.read_text())
-    ids = [f"{stamp}-{number}" for number in range(4)]
-    assert [each["run_id"] for each in manifest["results"]] == ids
-    files = ("diff.patch", "files.tar.gz", "notes.md", "repo_info.json", "trajectory.json")
-    layout = {
+FETCHED_FILES = {
+    "diff.patch": "artifacts/diff.patch",
+    "files.tar.gz": "artifacts/files.tar.gz",
+    "trajectory.json": "artifacts/trajectory.json",
+    "verifier.log": "logs/eval.log",
+}
+
+
+def files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def layout(stamp: str, ids: list[str]) -> set[str]:
+    own = ("artifacts/notes.md", "artifacts/repo_info.json", "evaluation_results.json", "scoring_results.md")
+    return {
         f"rollouts/fetched/{stamp}/manifest.json",
         f"rollouts/fetched/{stamp}/runs.txt",
         *(f"rollouts/fetched/{stamp}/task_results/{each}.json" for each in ids),
-        *(f"runs/{each}/artifacts/{name}" for each in ids for name in files),
-        *(
-            f"runs/{each}/{name}"
-            for each in ids
-            for name in ("evaluation_results.json", "scoring_results.md", "logs/eval.log")
-        ),
+        *(f"runs/{each}/{name}" for each in ids for name in (*own, *FETCHED_FILES.values())),
     }
-    found = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
-    assert found == layout
-    places = {
-        "diff.patch": "artifacts/diff.patch",
-        "files.tar.gz": "artifacts/files.tar.gz",
-        "trajectory.json": "artifacts/trajectory.json",
-        "verifier.log": "logs/eval.log",
-    }
+
+
+async def stored_artifacts(stack: StackHarness, run_id: str, sample: int, rollout: int) -> dict[str, bytes]:
+    """Their bytes by name; each has one part."""
+    found = {}
+    for each in await stack.client.rollouts.artifacts(run_id, sample, rollout):
+        request = ReadArtifactRequest(
+            run_id=run_id, sample=sample, rollout=rollout, execution=each.execution, name=each.name
+        )
+        found[each.name] = (await stack.client.rollouts.artifact_part(request)).content
+    return found
+
+
+async def test_the_folders_of_an_order_are_fetched_whole_and_resumed(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    """Each file has the bytes that the worker stored. What is there is not fetched again, a cut file is."""
+    tasks = harbor_tasks(tmp_path / "tasks", {"mended": MEND, "spoiled": SPOIL})
+    ordered = await stack.client.rollouts.order(rollouts_order("fetched", tasks, rollouts=2))
+    run_id, data = ordered.runs[0].run_id, tmp_path / "data"
+    await finished(stack, run_id)
+    command = CommandLine(stack.client.address, tmp_path / "state")
+    fetched = await command("rollouts", "artifacts", ordered.order_id, str(data))
+    assert fetched.code == 0, fetched.err
+    [manifest_file] = (data / "rollouts" / "fetched").glob("*/manifest.json")
+    stamp, manifest = manifest_file.parent.name, json.loads(manifest_file.read_text())
+    ids = [f"{stamp}-{number}" for number in range(4)]
+    assert [each["run_id"] for each in manifest["results"]] == ids
+    assert files_below(data) == layout(stamp, ids)
     for number, (sample, rollout) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
-        for artifact in await stack.client.rollouts.artifacts(run_id, sample, rollout):
-            request = ReadArtifactRequest(
-                run_id=run_id,
-                sample=sample,
-                rollout=rollout,
-                execution=artifact.execution,
-                name=artifact.name,
-            )
-            stored = (await stack.client.rollouts.artifact_part(request)).content
-            assert (data / "runs" / ids[number] / places[artifact.name]).read_bytes() == stored
-    # A call that was killed in the middle of a rollout: no manifest, no result of it, half a part of a file.
+        stored = await stored_artifacts(stack, run_id, sample, rollout)
+        assert stored.keys() == FETCHED_FILES.keys()
+        for name, content in stored.items():
+            assert (data / "runs" / ids[number] / FETCHED_FILES[name]).read_bytes() == content
+    # As a call that was killed leaves it: no manifest, no result of the last, a part of one of its files.
     manifest_file.unlink()
     (manifest_file.parent / "task_results" / f"{ids[3]}.json").unlink()
     cut, kept = data / "runs" / ids[3] / "artifacts" / "files.tar.gz", data / "runs" / ids[0]
     whole = cut.read_bytes()
-    artifact = next(
-        each for each in await stack.client.rollouts.artifacts(run_id, 1, 1) if each.name == cut.name
-    )
-    moment = artifact.stored_at.ToNanoseconds()
-    cut.replace(cut.with_name(f".{cut.name}.{artifact.execution}-{moment}"))
-    cut.with_name(f".{cut.name}.{artifact.execution}-{moment}").write_bytes(whole[:100])
+    [listed] = [each for each in await stack.client.rollouts.artifacts(run_id, 1, 1) if each.name == cut.name]
+    part = cut.with_name(f".{cut.name}.{listed.execution}-{listed.stored_at.ToNanoseconds()}")
+    cut.unlink()
+    part.write_bytes(whole[:100])
     (kept / "logs" / "eval.log").write_text("is not fetched again")
     again = await command("rollouts", "artifacts", ordered.order_id, str(data))
     assert again.code == 0, again.err
-    assert {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()} == layout
+    assert files_below(data) == layout(stamp, ids)
     assert cut.read_bytes() == whole
     assert (kept / "logs" / "eval.log").read_text() == "is not fetched again"
     assert json.loads(manifest_file.read_text()) == manifest
