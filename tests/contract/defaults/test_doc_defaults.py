@@ -30,7 +30,8 @@ from services.scheduler.uploads import grpc_api as uploads
 from services.scheduler.uploads.checking import check_file
 from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES
 from services.scheduler.uploads.concurrent_uploads import UploadLimits
-from services.worker.rollouts import execute_agent, execute_rollout
+from services.worker.rollouts import execute_rollout
+from services.worker.rollouts.shell import execute_shell
 from services.worker.sandboxes.sandbox import SandboxLimits
 from services.worker.settings import WorkerSettings
 from services.worker.verification import check_code, verify_rollout, verify_solution
@@ -242,7 +243,7 @@ def test_the_limits_of_sandboxes_are_those_that_are_ordered() -> None:
         "size of a writable folder": (mib(code.disk_bytes), *2 * (mib(agent.disk_bytes),)),
         "files": (f"{code.files:,}", *2 * (f"{usual.files:,}",)),
         "output kept of a command": tuple(
-            f"{module.OUTPUT_BYTES // 1000} kB" for module in (check_code, execute_agent, verify_rollout)
+            f"{module.OUTPUT_BYTES // 1000} kB" for module in (check_code, execute_shell, verify_rollout)
         ),
     }
     script = verify_solution.LIMITS
