@@ -32,6 +32,7 @@ from proctor.values.run import Principal
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.principal import PREFIX, principal_metadata
 from services.common.structured_logs import get_logger
+from services.common.traces import is_tracing
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.permissions import Permission, method_permission
 from services.gateway.backends.calls import RESULTS, SCHEDULER, backend_error
@@ -72,6 +73,8 @@ _HOP_METADATA = (
     PREFIX,
     "cookie",
 )
+# Where the gateway has a span of its own, that goes along instead: the caller's is its parent.
+_TRACE_METADATA = ("traceparent", "tracestate")
 log = get_logger()
 ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
@@ -216,5 +219,6 @@ async def _pass_on(error: grpc.aio.AioRpcError, context: ProxyContext, backend: 
 
 def _metadata(context: ProxyContext, caller: Principal) -> tuple[tuple[str, str | bytes], ...]:
     received = context.invocation_metadata() or ()
-    kept = ((key, value) for key, value in received if not key.startswith(_HOP_METADATA))
+    left_out = (*_HOP_METADATA, *_TRACE_METADATA) if is_tracing() else _HOP_METADATA
+    kept = ((key, value) for key, value in received if not key.startswith(left_out))
     return (*kept, *principal_metadata(caller))

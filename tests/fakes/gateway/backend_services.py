@@ -75,6 +75,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     refusal: RemoteError | None = None
     deadlines: list[float | None] = field(default_factory=list)
     metadata: list[dict[str, str | bytes]] = field(default_factory=list)
+    # Of all calls; one may have several.
+    traceparents: list[str] = field(default_factory=list)
     watches_open: int = 0
     answers_to_lose: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -268,7 +270,9 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
 
     def _note(self, context: Any) -> None:
         self.deadlines.append(context.time_remaining())
-        self.metadata.append(dict(context.invocation_metadata()))
+        received = context.invocation_metadata()
+        self.metadata.append(dict(received))
+        self.traceparents += [str(value) for key, value in received if key == "traceparent"]
 
 
 def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType], reason: str) -> None:

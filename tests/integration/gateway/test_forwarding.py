@@ -12,6 +12,7 @@ from proctor.client.proctor_client import ProctorClient, Reconnect
 from proctor.v1 import results_service_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from services.common import traces
 from services.common.errors import ErrorKind
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import refused
@@ -115,6 +116,24 @@ async def test_deadline_and_metadata_of_the_caller_travel_on(harness: GatewayHar
     assert 5 < first < 8  # gRPC rounds what it sends
     assert second is None
     assert harness.scheduler.metadata[0]["traceparent"] == "00-abc"
+
+
+async def test_gateway_that_traces_is_between_its_caller_and_the_backend() -> None:
+    """The context of the caller beside its own would make the backend's span a child of the caller's."""
+    trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    # Nothing listens there: what is exported is dropped.
+    traces.start_traces("gateway", "http://127.0.0.1:1", 1.0, begins_traces=True)
+    try:
+        async with gateway_harness() as harness, grpc.aio.insecure_channel(harness.grpc) as channel:
+            pending_run(harness)
+            stub = scheduler_grpc.SchedulerServiceStub(channel)
+            metadata = (("traceparent", f"00-{trace}-{caller}-01"),)
+            await stub.GetRun(scheduler_pb2.GetRunRequest(run_id="r1"), metadata=metadata)
+            [sent] = harness.scheduler.traceparents
+    finally:
+        traces.stop_traces()
+    assert sent.split("-")[1] == trace
+    assert sent.split("-")[2] != caller
 
 
 async def test_stream_sends_each_change_and_ends_with_the_run(
