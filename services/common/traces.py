@@ -101,11 +101,6 @@ def current_trace() -> str:
     return f"00-{found.trace_id:032x}-{found.span_id:016x}-01"
 
 
-def current_trace_id() -> str:
-    """The id for log lines; empty without a sampled span."""
-    return current_trace()[3:35]
-
-
 @contextmanager
 def span(
     name: str,
