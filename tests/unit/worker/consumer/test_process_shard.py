@@ -10,6 +10,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.common.clock import SystemClock
 from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
+from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
@@ -29,7 +30,7 @@ from tests.fakes.worker.scripted_engine import ScriptedEngine, echo
 class Bench:
     """A worker without a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, gpu_time: GpuTime | None = None) -> None:
         self.engine = ScriptedEngine()
         self.publisher = HeldBackPublisher()
         self.publisher.may_publish.set()
@@ -46,7 +47,7 @@ class Bench:
             refused_runs=self.context.refused_runs,
             check_code=refusing_check(),
         )
-        self.concurrency = ConcurrencyLimit(4)
+        self.concurrency = ConcurrencyLimit(4, gpu_time)
         executor = ExecuteShard(
             execute_sample, refusing_rollouts(execute_sample), self.batcher, self.concurrency, prefetch
         )
