@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 
-from tests.bench import cost_per_sample
+from tests.bench import cost_per_sample, telemetry
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
 from tests.bench.gateway import traffic
 from tests.bench.pages import viewing
@@ -26,6 +26,7 @@ BENCHES = {
     "reuse": reusing.main,
     "leaderboard": leaderboard.main,
     "cost": cost_per_sample.main,
+    "telemetry": telemetry.main,
     "rates": rate_limiting.main,
     "queue": queueing.main,
     "cancel": cancelling.main,
