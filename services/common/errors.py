@@ -123,6 +123,13 @@ class MigrationBlocked(DependencyUnavailable):
     """Migration {migration} of schema {schema} got no lock in {seconds} s. End long transactions."""
 
 
+class CallerNotAllowed(DomainError):
+    """{caller} may not call this service: its certificate has none of the names in PROCTOR_TLS_CALLERS."""
+
+    kind = ErrorKind.FORBIDDEN
+    reason = "PERMISSION_DENIED"
+
+
 class PostgresAway(DependencyUnavailable):
     """Postgres does not answer at {address}. Start it or correct PROCTOR_POSTGRES_DSN."""
 

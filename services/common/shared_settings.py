@@ -104,7 +104,42 @@ NatsCertificateFile = Annotated[
     Path | None,
     Field(
         validation_alias="PROCTOR_NATS_CERTIFICATE_FILE",
-        description="Certificate that the service shows to NATS, and its key, in one PEM file.",
+        description="PEM file of the certificate that the service shows to NATS, with its key unless "
+        "PROCTOR_NATS_KEY_FILE is set. The files are read at each connection, so they may be renewed.",
+    ),
+]
+NatsKeyFile = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_NATS_KEY_FILE",
+        description="PEM file of the key of that certificate, where it is a file of its own.",
+    ),
+]
+TlsCertificateFile = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_TLS_CERTIFICATE_FILE",
+        description="PEM file of the certificate that the service shows to other services (mTLS), with its "
+        "chain. It needs the two files below. Renewed files are read without a restart.",
+    ),
+]
+TlsKeyFile = Annotated[
+    Path | None,
+    Field(validation_alias="PROCTOR_TLS_KEY_FILE", description="PEM file of the key of that certificate."),
+]
+TlsCaFile = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_TLS_CA_FILE",
+        description="PEM file of the authorities by which other services are verified.",
+    ),
+]
+TlsCallers = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_TLS_CALLERS",
+        description="DNS names, separated by commas, of which the certificate of a caller needs one. Without "
+        "them each certificate of the authorities may call.",
     ),
 ]
 MetricsAddress = Annotated[

@@ -14,6 +14,9 @@ from services.common.shared_settings import (
     NoticeSeconds,
     ResultsAddress,
     SchedulerAddress,
+    TlsCaFile,
+    TlsCertificateFile,
+    TlsKeyFile,
     TracesEndpoint,
     TracesShare,
     settings_of,
@@ -54,6 +57,9 @@ class GatewaySettings(BaseSettings):
     """host:port for the public gRPC API."""
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
+    tls_certificate_file: TlsCertificateFile = None
+    tls_key_file: TlsKeyFile = None
+    tls_ca_file: TlsCaFile = None
     log_level: LogLevel = "INFO"
     metrics_address: MetricsAddress = ""
     traces_endpoint: TracesEndpoint = ""

@@ -9,6 +9,7 @@ from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, ServerLimits, reflecting, serve_grpc
 from services.common.lifecycle import BackgroundLoops, every
+from services.common.tls.certificate_files import CertificateFiles
 from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
 from services.gateway.auth.identity import Identity
 from services.gateway.backends.calls import RESULTS, SCHEDULER, SENT_ONCE, Results, Scheduler
@@ -85,9 +86,10 @@ class RunningGateway:
 
 @asynccontextmanager
 async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGateway]:
+    tls = CertificateFiles.of(settings)
     async with (
-        open_channel(settings.scheduler_address, sent_once=SENT_ONCE) as scheduler_channel,
-        open_channel(settings.results_address) as results_channel,
+        open_channel(settings.scheduler_address, sent_once=SENT_ONCE, tls=tls) as scheduler_channel,
+        open_channel(settings.results_address, tls=tls) as results_channel,
         AsyncExitStack() as opened,
     ):
         timeout_seconds = settings.call_timeout_seconds

@@ -11,12 +11,17 @@ from services.common.shared_settings import (
     NatsCaFile,
     NatsCertificateFile,
     NatsCredentialsFile,
+    NatsKeyFile,
     NatsUrl,
     NoticeSeconds,
     PatienceSeconds,
     PostgresDsn,
     ResultsAddress,
     ShardKey,
+    TlsCaFile,
+    TlsCallers,
+    TlsCertificateFile,
+    TlsKeyFile,
     TracesEndpoint,
     TracesShare,
     settings_of,
@@ -34,6 +39,11 @@ class ResultsSettings(BaseSettings):
     nats_credentials_file: NatsCredentialsFile = None
     nats_ca_file: NatsCaFile = None
     nats_certificate_file: NatsCertificateFile = None
+    nats_key_file: NatsKeyFile = None
+    tls_certificate_file: TlsCertificateFile = None
+    tls_key_file: TlsKeyFile = None
+    tls_ca_file: TlsCaFile = None
+    tls_callers: TlsCallers = ""
     results_address: ResultsAddress = "127.0.0.1:8083"
     shard_key: ShardKey = SecretStr("")
     log_level: LogLevel = "INFO"
@@ -43,6 +53,8 @@ class ResultsSettings(BaseSettings):
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where results listens for gRPC, if it is not the address that others call."""
+    health_address: str = ""
+    """host:port of the gRPC health service alone, without TLS, for probes that show no certificate."""
     batch_outcomes: int = Field(default=1000, ge=1)
     """Outcomes are written to Postgres in batches of at most this size."""
     linger_seconds: float = Field(default=0.05, ge=0)

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import asyncpg
 
-from services.common.grpc.server import GrpcServer, serve_grpc
+from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.lifecycle import BackgroundLoops
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
@@ -29,7 +29,7 @@ class RunningResults:
     """Records what comes in, answers what is asked."""
 
     def __init__(
-        self, *, grpc_server: GrpcServer, topics: Topics, loops: BackgroundLoops, drain_seconds: float
+        self, *, grpc_server: BackendServer, topics: Topics, loops: BackgroundLoops, drain_seconds: float
     ) -> None:
         self.grpc = grpc_server
         self._consumer = topics.consumer
@@ -66,7 +66,7 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         opened.push_async_callback(processes.calls.close)
         topics = make_topics(settings, sessions, nats, processes)
         address = settings.listen_address or settings.results_address
-        server = await serve_grpc(address, [*topics.apis.values()], [*topics.apis])
+        server = await serve_backend(settings, address, topics.apis)
         opened.push_async_callback(server.stop, 0)
         loops = BackgroundLoops(loops=topics.loops())
         opened.push_async_callback(loops.cancel)

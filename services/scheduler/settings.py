@@ -19,6 +19,7 @@ from services.common.shared_settings import (
     NatsCaFile,
     NatsCertificateFile,
     NatsCredentialsFile,
+    NatsKeyFile,
     NatsUrl,
     NoticeSeconds,
     PatienceSeconds,
@@ -27,6 +28,10 @@ from services.common.shared_settings import (
     ResultsAddress,
     SchedulerAddress,
     ShardKey,
+    TlsCaFile,
+    TlsCallers,
+    TlsCertificateFile,
+    TlsKeyFile,
     TracesEndpoint,
     TracesShare,
     settings_of,
@@ -47,6 +52,11 @@ class SchedulerSettings(BaseSettings):
     nats_credentials_file: NatsCredentialsFile = None
     nats_ca_file: NatsCaFile = None
     nats_certificate_file: NatsCertificateFile = None
+    nats_key_file: NatsKeyFile = None
+    tls_certificate_file: TlsCertificateFile = None
+    tls_key_file: TlsKeyFile = None
+    tls_ca_file: TlsCaFile = None
+    tls_callers: TlsCallers = ""
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
     pools_file: PoolsFilePath = Path("pools.yaml")
@@ -60,6 +70,8 @@ class SchedulerSettings(BaseSettings):
     notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""
+    health_address: str = ""
+    """host:port of the gRPC health service alone, without TLS, for probes that show no certificate."""
     prices_file: Path = _OWN_PRICES
     """YAML file with the prices of models per million tokens. It is read again when it changes."""
     suites_dir: Path = _OWN_SUITES

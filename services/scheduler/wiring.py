@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import asyncpg
 
 from services.common.clock import SystemClock
+from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.grpc.client import open_channel
-from services.common.grpc.server import GrpcServer, serve_grpc
 from services.common.lifecycle import BackgroundLoops
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
@@ -21,6 +21,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.process import return_freed_memory
 from services.common.requests.read_session import ReadLimits, ReadSession
+from services.common.tls.certificate_files import CertificateFiles
 from services.scheduler.leadership.postgres_clock import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
@@ -35,7 +36,7 @@ THREAD_SWITCH_SECONDS = 0.001
 class RunningScheduler:
     """Answers calls; leads, or waits to be elected."""
 
-    def __init__(self, *, grpc_server: GrpcServer, loops: BackgroundLoops, drain_seconds: float) -> None:
+    def __init__(self, *, grpc_server: BackendServer, loops: BackgroundLoops, drain_seconds: float) -> None:
         self.grpc = grpc_server
         self._loops = loops
         self._drain_seconds = drain_seconds
@@ -70,7 +71,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         await topics.rate_limits.reports.start()
         apis = topics.apis()
         address = settings.listen_address or settings.scheduler_address
-        server = await serve_grpc(address, [*dict.fromkeys(apis.values())], [*apis])
+        server = await serve_backend(settings, address, apis)
         opened.push_async_callback(server.stop, 0)
         loops = BackgroundLoops(
             loops={
@@ -87,7 +88,7 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     await prepare_schema(settings, SCHEMA, MIGRATIONS)
     nats = await connect_nats(NatsAccess.of(settings), "scheduler")
     opened.push_async_callback(nats.close)
-    results = open_channel(settings.results_address)
+    results = open_channel(settings.results_address, tls=CertificateFiles.of(settings))
     opened.push_async_callback(results.close)
     session, reads = await _connect_postgres(settings, opened)
     clock = PostgresClock(session=session, machine=SystemClock())

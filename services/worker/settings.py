@@ -15,6 +15,7 @@ from services.common.shared_settings import (
     NatsCaFile,
     NatsCertificateFile,
     NatsCredentialsFile,
+    NatsKeyFile,
     NatsUrl,
     NoticeSeconds,
     PoolsFilePath,
@@ -33,6 +34,7 @@ class WorkerSettings(BaseSettings):
     nats_credentials_file: NatsCredentialsFile = None
     nats_ca_file: NatsCaFile = None
     nats_certificate_file: NatsCertificateFile = None
+    nats_key_file: NatsKeyFile = None
     pools_file: PoolsFilePath = Path("pools.yaml")
     allowed_base_urls: AllowedBaseUrls = ""
     log_level: LogLevel = "INFO"

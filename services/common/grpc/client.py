@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import grpc
 
+from services.common.grpc.renewed_channel import RenewedChannel
 from services.common.grpc.server import MAX_MESSAGE_BYTES
+from services.common.grpc.tls import channel_credentials
+from services.common.tls.certificate_files import CertificateFiles, Certificates
 from services.common.traces import TRACEPARENT, current_trace, is_tracing
 
 _RETRY_UNAVAILABLE = {
@@ -60,34 +63,49 @@ def _tracing() -> list[grpc.aio.ClientInterceptor]:
     return [_TracedCalls(), _TracedAnswers(), _TracedUploads(), _TracedStreams()]
 
 
-def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Channel:
+def open_channel(
+    address: str, *, sent_once: Sequence[str] = (), tls: CertificateFiles | None = None
+) -> grpc.aio.Channel:
     """A channel to `host:port` that retries UNAVAILABLE, which may mean that only the answer was lost.
 
     The addresses of a name are called in turn. When a connection ends, the name is resolved again.
 
-    `sent_once` are calls, as "package.Service/Method", that must not be sent a second time.
+    `sent_once` are calls, as "package.Service/Method", that must not be sent a second time. With `tls` both
+    sides show certificates, and that of the server has the name in the address.
     """
-    return grpc.aio.insecure_channel(
-        address,
-        interceptors=_tracing() if is_tracing() else None,
-        options=[
-            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-            # gRPC waits for 30 s by default, and a rolling update replaces all replicas within that time.
-            ("grpc.dns_min_time_between_resolutions_ms", 1000),
-            # A local stack and a rolling update are back within a second; the usual backoff grows to minutes.
-            ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
-            ("grpc.max_reconnect_backoff_ms", 1000),
-            # A machine that vanishes or hangs ends no connection. Its calls fail after some 10 s, and go to
-            # other replicas. By default gRPC waits a minute for the answer to a ping.
-            ("grpc.keepalive_time_ms", 10_000),
-            ("grpc.keepalive_timeout_ms", 10_000),
-            ("grpc.http2.ping_timeout_ms", 10_000),
-            ("grpc.http2.max_pings_without_data", 0),
-            ("grpc.service_config", json.dumps(_service_config(sent_once))),
-        ],
-    )
+    options = _options(sent_once)
+    if tls is None:
+        return grpc.aio.insecure_channel(address, interceptors=_interceptors(), options=options)
+
+    def make(certificates: Certificates) -> grpc.aio.Channel:
+        credentials = channel_credentials(certificates)
+        return grpc.aio.secure_channel(address, credentials, interceptors=_interceptors(), options=options)
+
+    return cast("grpc.aio.Channel", RenewedChannel(tls, make))
+
+
+def _interceptors() -> list[grpc.aio.ClientInterceptor] | None:
+    return _tracing() if is_tracing() else None
+
+
+def _options(sent_once: Sequence[str]) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        # gRPC waits for 30 s by default, and a rolling update replaces all replicas within that time.
+        ("grpc.dns_min_time_between_resolutions_ms", 1000),
+        # A local stack and a rolling update are back within a second; the usual backoff grows to minutes.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        # A machine that vanishes or hangs ends no connection. Its calls fail after some 10 s, and go to
+        # other replicas. By default gRPC waits a minute for the answer to a ping.
+        ("grpc.keepalive_time_ms", 10_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.http2.ping_timeout_ms", 10_000),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.service_config", json.dumps(_service_config(sent_once))),
+    ]
 
 
 def _service_config(sent_once: Sequence[str]) -> dict[str, object]:

@@ -17,6 +17,7 @@ from grpc_status import rpc_status
 
 from services.common.errors import CannotListen, DomainError
 from services.common.grpc.errors import masked_status, parsed, status_of
+from services.common.grpc.tls import ServerTls, server_credentials
 from services.common.grpc.unauthenticated import UnauthenticatedCalls
 from services.common.metrics import RPC_SECONDS
 from services.common.process import bound_socket, host_and_port, release
@@ -47,13 +48,20 @@ RpcContext = grpc.aio.ServicerContext[object, object]
 ReadMessage = Callable[[Any], Any]
 # Makes what a handler takes of what the library gives: a message, or the context of a stream of them.
 ReadRequest = Callable[[Any, Any], Any]
+# Takes the context of a call; raises a DomainError where its caller may not make it.
+Admit = Callable[[Any], None]
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """Maps what handlers raise to a status and logs each call once."""
+    """Maps what handlers raise to a status and logs each call once.
 
-    def __init__(self) -> None:
+    `admit` is called with the context of each call that is neither a health check nor reflection, and raises
+    where the caller may not call.
+    """
+
+    def __init__(self, admit: Admit | None = None) -> None:
         self._unauthenticated = UnauthenticatedCalls()
+        self._admit = admit
 
     async def intercept_service(
         self, continuation: Any, handler_call_details: Any
@@ -68,7 +76,10 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         # Requests are read inside the guard: what the library does with a malformed one says nothing.
         coding = {"request_deserializer": None, "response_serializer": handler.response_serializer}
         read_message = _reader(handler.request_deserializer)
-        whole, pieces = partial(_read_whole, read_message), partial(_Pieces, read_message)
+        whole: ReadRequest = partial(_read_whole, read_message)
+        pieces: ReadRequest = partial(_Pieces, read_message)
+        if self._admit is not None:
+            whole, pieces = _admitted(self._admit, whole), _admitted(self._admit, pieces)
         if handler.unary_unary is not None:
             call = _guarded_call(method, whole, handler.unary_unary)
             return grpc.unary_unary_rpc_method_handler(call, **coding)
@@ -92,6 +103,16 @@ def _reader(deserializer: ReadMessage | None) -> ReadMessage:
 
 def _read_whole(read: ReadMessage, request: bytes, context: Any) -> Any:  # noqa: ARG001  # a ReadRequest
     return read(request)
+
+
+def _admitted(admit: Admit, read: ReadRequest) -> ReadRequest:
+    """Nothing of a request is read before its caller is admitted."""
+
+    def admitted(request: Any, context: Any) -> Any:
+        admit(context)
+        return read(request, context)
+
+    return admitted
 
 
 class _Pieces:
@@ -244,10 +265,15 @@ async def serve_grpc(
     registrations: Sequence[Registration],
     service_names: Sequence[str],
     limits: ServerLimits = _SERVICE_LIMITS,
+    tls: ServerTls | None = None,
 ) -> GrpcServer:
-    """Starts a server that is not yet SERVING; the caller says when its dependencies answer."""
+    """Starts a server that is not yet SERVING; the caller says when its dependencies answer.
+
+    With `tls` it takes calls of peers with a certificate only.
+    """
+    admit = tls.callers.check if tls and tls.callers else None
     server = grpc.aio.server(
-        interceptors=[ErrorInterceptor()],
+        interceptors=[ErrorInterceptor(admit)],
         maximum_concurrent_rpcs=limits.calls,
         options=[
             ("grpc.max_receive_message_length", limits.message_bytes),
@@ -270,17 +296,24 @@ async def serve_grpc(
         register(server)
     health = HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
-    if not address.startswith("unix:"):
-        bound_socket(address).close()
-        host, port_text = host_and_port(address)
-        address = f"[{host}]:{port_text}" if ":" in host else f"{host}:{port_text}"
-    try:
-        port = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise CannotListen(address=address, problem="gRPC could not bind it") from error
+    port = _bind(server, address, tls)
     # Health before the start: the first check must not find a server that seems to serve.
     running = GrpcServer(server, health, service_names, port)
     await running.set_serving(False)
     await server.start()
     return running
+
+
+def _bind(server: grpc.aio.Server, address: str, tls: ServerTls | None) -> int:
+    """The port. Raises CannotListen."""
+    # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
+    if not address.startswith("unix:"):
+        bound_socket(address).close()
+        host, port = host_and_port(address)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        if tls is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, server_credentials(tls.files))
+    except RuntimeError as error:
+        raise CannotListen(address=address, problem="gRPC could not bind it") from error

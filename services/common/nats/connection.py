@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import ssl
+from collections.abc import Callable
 from typing import Any
 
 from nats.aio.client import Client
@@ -13,7 +15,7 @@ from proctor.values.messaging import inbox_prefix_of
 from services.common.lifecycle import cancellation_kept
 from services.common.metrics import NATS_CONNECTED, NATS_RECONNECTS
 from services.common.nats.access import NatsAccess
-from services.common.nats.errors import NatsAway
+from services.common.nats.errors import NatsAway, NatsFileUnusable
 from services.common.structured_logs import get_logger
 
 log = get_logger()
@@ -51,11 +53,31 @@ class RetryPauses:
 
 
 class CancellableClient(Client):
-    """A client whose requests end in CancelledError when their task is cancelled.
+    """A client whose requests end in CancelledError when their task is cancelled, and whose TLS is renewed.
 
     nats-py waits for replies with `asyncio.wait_for`. In Python 3.11 a reply that is ready together with the
     cancellation hides it, and the loop around the request goes on for ever.
     """
+
+    needs_tls = False
+    # None: nothing is renewed.
+    renewed_tls: Callable[[], ssl.SSLContext] | None = None
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        """What the next connection uses. Files that cannot be read leave what the last one used."""
+        if self.renewed_tls is not None:
+            try:
+                self.options["tls"] = self.renewed_tls()
+            except NatsFileUnusable as error:
+                log.warning("certificates for nats not renewed", message=error.message)
+        return super().ssl_context
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002  # those of the library
+        """Refuses a server without TLS: nats-py goes on in plain text, and sends the password so."""
+        if initial_connection and self.needs_tls and not info.get("tls_required"):
+            raise NatsError("the server offers no TLS")
+        await super()._process_info(info, initial_connection=initial_connection)
 
     async def request(self, *args: Any, **options: Any) -> Msg:  # those of the library
         with cancellation_kept():
@@ -78,6 +100,9 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
         NATS_RECONNECTS.inc()
 
     client = CancellableClient()
+    client.needs_tls = access.needs_tls
+    if access.has_tls_files:
+        client.renewed_tls = access.tls
     try:
         connecting = client.connect(
             list(access.urls),

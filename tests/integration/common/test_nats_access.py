@@ -19,9 +19,10 @@ from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surround
 from proctor.stack.supervision.process import Program
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
-from services.common.nats.errors import NatsFileUnusable
+from services.common.nats.errors import NatsAway, NatsFileUnusable
 from services.worker.settings import WorkerSettings
-from tests.fakes.certificates import make_certificate
+from tests.fakes.certificates import Authority, make_certificate
+from tests.fakes.eventually import eventually
 
 # Prefix bytes of nkeys, by the kind of key.
 OPERATOR, ACCOUNT, USER = 14 << 3, 0, 20 << 3
@@ -74,15 +75,17 @@ LIMITS: dict[str, dict[str, object]] = {
 
 
 @asynccontextmanager
-async def nats_with(folder: Path, settings: Mapping[str, object], tls_ready: Path) -> AsyncIterator[str]:
+async def nats_with(
+    folder: Path, settings: Mapping[str, object], log: Path, address: str = ""
+) -> AsyncIterator[str]:
     """A server with JWTs or TLS instead of passwords; gives host:port."""
-    [address] = choose_addresses(1)
+    [address] = [address] if address else choose_addresses(1)
     program = prepare_nats(folder / "unused", address, ()).program
     host, port = split_address(address)
     config = folder / "nats.conf"
     config.write_text(json.dumps({"host": host, "port": port, **settings}))
     spec = ChildSpec("nats", Program((program, "-c", str(config)), ENVIRONMENT), partial(accepts, host, port))
-    child = SupervisedChild(spec, Surroundings(tls_ready, report=print, on_change=lambda: None))
+    child = SupervisedChild(spec, Surroundings(log, report=print, on_change=lambda: None))
     try:
         await asyncio.wait_for(asyncio.shield(child.first_ready), 20)
         yield address
@@ -164,3 +167,44 @@ async def test_missing_file_is_named_with_its_setting(tmp_path: Path, field: str
     missing = tmp_path / "missing.pem"
     with pytest.raises(NatsFileUnusable, match=f"{setting}: {missing} cannot be used: No such file"):
         await connect_nats(access("nats://u:SECRET@127.0.0.1:1", **{field: missing}), "worker")
+
+
+async def test_server_without_tls_gets_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server in its place could otherwise ask for plain text, and read the password."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    make_certificate(certificate, key)
+    monkeypatch.setattr("services.common.nats.connection._CONNECT_PATIENCE_SECONDS", 2.0)
+    async with nats_with(tmp_path, {}, tmp_path / "nats.log") as address:
+        plain = await connect_nats(access(f"nats://{address}"), "worker")
+        await plain.close()
+        for given in (access(f"tls://{address}"), access(f"nats://{address}", nats_ca_file=certificate)):
+            with pytest.raises(NatsAway):
+                await connect_nats(given, "worker")
+
+
+async def test_renewed_certificate_is_shown_when_the_connection_is_made_again(tmp_path: Path) -> None:
+    """The server that comes back trusts the next authority alone."""
+    first, second = Authority(tmp_path / "first"), Authority(tmp_path / "second")
+    of_server, of_worker = tmp_path / "server", tmp_path / "worker"
+    names = {"cert_file": "tls.crt", "key_file": "tls.key", "ca_file": "ca.crt"}
+    tls = {"verify": True, **{name: str(of_server / file) for name, file in names.items()}}
+    first.issue(of_server, "127.0.0.1")
+    first.issue(of_worker, "worker.proctor.svc")
+    [address] = choose_addresses(1)
+    files = {"certificate_file": "tls.crt", "key_file": "tls.key", "ca_file": "ca.crt"}
+    given = access(f"tls://{address}", **{f"nats_{name}": of_worker / file for name, file in files.items()})
+    async with nats_with(tmp_path, {"tls": tls}, tmp_path / "nats.log", address):
+        connection = await connect_nats(given, "worker")
+        await connection.flush()
+    second.issue(of_server, "127.0.0.1")
+    second.issue(of_worker, "worker.proctor.svc")
+    async with nats_with(tmp_path, {"tls": tls}, tmp_path / "nats.log", address):
+        await eventually(lambda: connection.is_connected, "the connection is made again")
+        await connection.flush()
+        # While it is connected: nats-py's task that connects again may swallow its cancellation.
+        await connection.close()
+
+
+def test_key_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NatsFileUnusable, match="PROCTOR_NATS_CERTIFICATE_FILE is empty"):
+        access("tls://127.0.0.1:1", nats_key_file=tmp_path / "key").options()

@@ -1,0 +1,64 @@
+"""The gRPC server of a service behind the gateway: with mTLS where that is set, and health for probes."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from services.common.errors import InvalidSetting
+from services.common.grpc.server import GrpcServer, Registration, serve_grpc
+from services.common.grpc.tls import AllowedCallers, ServerTls
+from services.common.tls.certificate_files import CertificateFiles, TlsSettings
+
+
+class BackendSettings(TlsSettings, Protocol):
+    @property
+    def tls_callers(self) -> str: ...
+
+    @property
+    def health_address(self) -> str: ...
+
+
+class BackendServer:
+    """`health` answers health checks alone, without TLS: probes of Kubernetes show no certificate."""
+
+    def __init__(self, server: GrpcServer, health: GrpcServer | None) -> None:
+        self._server = server
+        self._health = health
+        self.port = server.port
+        self.health_port = health.port if health else None
+
+    async def set_serving(self, is_serving: bool) -> None:  # noqa: FBT001  # a state, not an option
+        await self._server.set_serving(is_serving)
+        if self._health is not None:
+            await self._health.set_serving(is_serving)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Probes are answered to the end."""
+        await self._server.stop(grace_seconds)
+        if self._health is not None:
+            await self._health.stop(0)
+
+
+async def serve_backend(
+    settings: BackendSettings, address: str, apis: Mapping[str, Registration]
+) -> BackendServer:
+    """Not yet SERVING. `apis` are by the names of their services. Raises InvalidSetting, CannotListen."""
+    async with AsyncExitStack() as half_made:
+        health = await serve_grpc(settings.health_address, (), ()) if settings.health_address else None
+        if health is not None:
+            half_made.push_async_callback(health.stop, 0)
+        # One registration may stand for several services.
+        server = await serve_grpc(address, [*dict.fromkeys(apis.values())], [*apis], tls=_tls(settings))
+        half_made.pop_all()
+        return BackendServer(server, health)
+
+
+def _tls(settings: BackendSettings) -> ServerTls | None:
+    files = CertificateFiles.of(settings)
+    names = frozenset(name.strip() for name in settings.tls_callers.split(",") if name.strip())
+    if files is None:
+        if names:
+            problem = "callers are known by their certificates; set PROCTOR_TLS_CERTIFICATE_FILE as well"
+            raise InvalidSetting(setting="PROCTOR_TLS_CALLERS", problem=problem)
+        return None
+    return ServerTls(files, AllowedCallers(names) if names else None)
