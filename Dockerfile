@@ -14,10 +14,11 @@ COPY proctor proctor
 COPY services services
 COPY suites suites
 ENV PIP_FIND_LINKS=/wheels PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-# The scheduler loads the data sets of suites from the hub. pip stays out of the image.
+# The scheduler loads the data sets of suites from the hub, and a worker may make its sandboxes as pods. pip stays out of
+# the image.
 RUN test -n "$SERVICE" \
     && python3 -m venv /opt/proctor \
-    && extras="$SERVICE" && if [ "$SERVICE" = scheduler ]; then extras=scheduler,hub; fi \
+    && case "$SERVICE" in scheduler) extras=scheduler,hub ;; worker) extras=worker,kubernetes ;; *) extras=$SERVICE ;; esac \
     && /opt/proctor/bin/pip install -c constraints.txt ".[$extras]" \
     && python3 -m venv /opt/sbom && /opt/sbom/bin/pip install "cyclonedx-bom>=7,<8" \
     && /opt/sbom/bin/cyclonedx-py environment /opt/proctor/bin/python --of JSON -o /opt/proctor/sbom.json \

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ NAME = "kubernetes"
 _START_SECONDS = 300.0
 _LOOK_SECONDS = (0.1, 1.0)
 _HEARTBEAT_SECONDS = 20.0
-_CONFLICT = 409
+_NOT_FOUND, _CONFLICT = 404, 409
 _UNLIMITED = (
     "the number of processes: the kubelet does (podPidsLimit)",
     "the number of files, but by their memory",
@@ -148,7 +149,7 @@ class KubernetesEngine:
         self._api = self._sockets = None
 
     async def _connected(self) -> client.ApiClient:
-        """Connects once, and makes the policy of the namespace. Raises CannotIsolate."""
+        """Connects once, and finds or makes the policy of the namespace. Raises CannotIsolate."""
         async with self._connecting:
             if self._api is None:
                 try:
@@ -159,7 +160,7 @@ class KubernetesEngine:
                 self._host = configuration.host or ""
                 api = client.ApiClient(configuration)
                 try:
-                    await self._make_policy(api)
+                    await self._find_policy(api)
                 except BaseException:
                     await api.close()
                     raise
@@ -167,22 +168,22 @@ class KubernetesEngine:
                 self._sockets = WsApiClient(configuration, heartbeat=_HEARTBEAT_SECONDS)
             return self._api
 
-    async def _make_policy(self, api: client.ApiClient) -> None:
+    async def _find_policy(self, api: client.ApiClient) -> None:
+        """Makes it where it is missing. The right to read it is enough where an operator has made it."""
         policies = client.NetworkingV1Api(api)
         namespace, wanted = self._settings.namespace, policy()
         try:
-            try:
-                await policies.create_namespaced_network_policy(
-                    namespace,
-                    wanted,  # type: ignore[arg-type]  # JSON
-                )
-            except ApiException as error:
-                if error.status != _CONFLICT:
-                    raise
-                found = await policies.read_namespaced_network_policy(POLICY, namespace)
-                if api.sanitize_for_serialization(found.spec) != wanted["spec"]:
-                    problem = f"the NetworkPolicy {namespace}/{POLICY} is not Proctor's; delete it."
-                    raise CannotIsolate(problem=problem) from error
+            found = await _policy_in(policies, namespace)
+            if found is None:
+                with _another_may_make_it():
+                    await policies.create_namespaced_network_policy(
+                        namespace,
+                        wanted,  # type: ignore[arg-type]  # JSON
+                    )
+                found = await _policy_in(policies, namespace)
+            if found is None or api.sanitize_for_serialization(found.spec) != wanted["spec"]:
+                problem = f"the NetworkPolicy {namespace}/{POLICY} is not Proctor's; delete it."
+                raise CannotIsolate(problem=problem)
         except (ApiException, aiohttp.ClientError, OSError) as error:
             raise CannotIsolate(problem=self._problem(error)) from error
 
@@ -218,3 +219,22 @@ def _hopeless(shown: Any) -> str:
 
 def _waits(shown: Any) -> str:
     return next((each.message for each in shown.status.conditions or () if each.message), "")
+
+
+async def _policy_in(policies: client.NetworkingV1Api, namespace: str) -> Any:  # its types know no None
+    try:
+        return await policies.read_namespaced_network_policy(POLICY, namespace)
+    except ApiException as error:
+        if error.status == _NOT_FOUND:
+            return None
+        raise
+
+
+@contextmanager
+def _another_may_make_it() -> Iterator[None]:
+    """Workers that start together find nothing, and one of them makes it."""
+    try:
+        yield
+    except ApiException as error:
+        if error.status != _CONFLICT:
+            raise

@@ -6,7 +6,7 @@ no network at all.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ _PROCESSES = 64
 _STDERR = 2
 
 Json = dict[str, Any]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -41,9 +42,11 @@ class Cluster:
         self._docker = Docker(url="unix://localhost", connector=UnixConnector(podman_socket, limit=0))
         self.pods: dict[str, Pod] = {}
         self.policies: dict[str, Json] = {}
+        # Of the role of the caller; None: it may do everything.
+        self.rules: Sequence[Json] | None = None
         pods = "/api/v1/namespaces/{namespace}/pods"
         policies = "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
-        self.app = web.Application()
+        self.app = web.Application(middlewares=[self.authorized])
         self.app.add_routes(
             [
                 web.post(policies, self.create_policy),
@@ -63,6 +66,24 @@ class Cluster:
         await self._docker.close()
         await self._docker.connector.close()
 
+    @web.middleware
+    async def authorized(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """By the verbs of Kubernetes, where a WebSocket is opened by a `get`."""
+        _, _, path = request.path.partition("/namespaces/")
+        _, resource, *rest = path.split("/")
+        if len(rest) == 2:
+            resource = f"{resource}/{rest.pop()}"
+        verbs = {"POST": "create", "DELETE": "delete", "GET": "get" if rest else "list"}
+        verb = verbs[request.method]
+        for rule in [] if self.rules is None else self.rules:
+            names = rule.get("resourceNames", rest)
+            if verb in rule["verbs"] and resource in rule["resources"] and rest[:1] == names[:1]:
+                break
+        else:
+            if self.rules is not None:
+                return status(403, "Forbidden", f"cannot {verb} resource {resource}")
+        return await handler(request)
+
     async def create_policy(self, request: web.Request) -> web.Response:
         manifest = await request.json()
         if problem := invalid(manifest):
@@ -74,7 +95,10 @@ class Cluster:
         return web.json_response(manifest, status=201)
 
     async def read_policy(self, request: web.Request) -> web.Response:
-        return web.json_response(self.policies[request.match_info["name"]])
+        found = self.policies.get(request.match_info["name"])
+        if found is None:
+            return status(404, "NotFound", "networkpolicies not found")
+        return web.json_response(found)
 
     async def create_pod(self, request: web.Request) -> web.Response:
         manifest = await request.json()

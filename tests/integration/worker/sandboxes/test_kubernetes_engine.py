@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kubernetes_asyncio.client import Configuration
@@ -12,6 +13,8 @@ from services.worker.sandboxes.kubernetes.container import exit_code_of
 from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings
 from services.worker.sandboxes.kubernetes.pod import LABEL, pod, policy
 from services.worker.sandboxes.sandbox import Command, Network, SandboxSpec
+from tests.contract.deploy.settings import SETTINGS
+from tests.harness.helm import render
 from tests.integration.worker.sandboxes.cluster import Cluster, forbidden, invalid
 from tests.integration.worker.sandboxes.conftest import SMALL, kubernetes_engine
 from tests.integration.worker.sandboxes.podman import problem
@@ -83,6 +86,63 @@ async def test_a_policy_of_another_is_no_policy(cluster: Cluster, pods: Kubernet
     sandbox = await pods.open(SMALL)
     await sandbox.close()
     assert cluster.policies["proctor-sandboxes"] == policy()
+
+
+def of_the_chart() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rules of the role of workers that make sandboxes, and the policy of their namespace."""
+    made = render(SETTINGS["sandboxes in pods"])
+    [role] = [each for each in made if each["kind"] == "Role"]
+    [found] = [
+        each
+        for each in made
+        if each["kind"] == "NetworkPolicy" and each["metadata"].get("namespace") == "proctor-sandboxes"
+    ]
+    return role["rules"], found
+
+
+def test_the_policy_of_the_chart_is_the_one_that_workers_look_for() -> None:
+    _, found = of_the_chart()
+    assert found["metadata"]["name"] == policy()["metadata"]["name"]
+    assert found["spec"] == policy()["spec"]
+
+
+@needs_podman
+async def test_the_rights_of_the_chart_are_enough(cluster: Cluster, pods: KubernetesEngine) -> None:
+    cluster.rules, cluster.policies["proctor-sandboxes"] = of_the_chart()
+    sandbox = await pods.open(SMALL)
+    assert (await sandbox.run(Command(("echo", "done")))).text == "done\n"
+    await sandbox.close()
+    assert await pods.sweep() == 0
+    assert cluster.pods == {}
+
+
+@needs_podman
+@pytest.mark.parametrize("resource", ["networkpolicies", "pods", "pods/exec", "pods/attach"])
+async def test_without_one_of_them_a_sandbox_is_not_opened_or_not_used(
+    cluster: Cluster, pods: KubernetesEngine, resource: str
+) -> None:
+    rules, cluster.policies["proctor-sandboxes"] = of_the_chart()
+    cluster.rules = [
+        {**rule, "resources": [each for each in rule["resources"] if each != resource]} for rule in rules
+    ]
+
+    async def use() -> None:
+        sandbox = await pods.open(SMALL)
+        try:
+            await sandbox.run(Command(("true",)))
+        finally:
+            await sandbox.close()
+
+    with pytest.raises((CannotIsolate, SandboxNotOpened, SandboxLost), match=r"cannot|refuses"):
+        await use()
+
+
+@needs_podman
+async def test_a_worker_may_not_make_a_policy(cluster: Cluster, pods: KubernetesEngine) -> None:
+    """With another one it could open the network of its sandboxes: rules of policies add up."""
+    cluster.rules, _ = of_the_chart()
+    with pytest.raises(CannotIsolate, match="cannot create resource networkpolicies"):
+        await pods.open(SMALL)
 
 
 @needs_podman
