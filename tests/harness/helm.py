@@ -31,6 +31,8 @@ KINDS_OF_OPERATORS = (
     "postgresql.cnpg.io/v1",
     "gateway.networking.k8s.io/v1",
     "monitoring.coreos.com/v1",
+    "cert-manager.io/v1",
+    "leaderworkerset.x-k8s.io/v1",
 )
 
 

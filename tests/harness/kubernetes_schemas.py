@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(29, 38))
-# Custom resources without a published schema in the reference folder: their pods are validated as pods.
-UNPUBLISHED = frozenset({"LeaderWorkerSet"})
+# Custom resources whose schemas are not in the reference folder. Pods in them are validated as pods.
+UNPUBLISHED = frozenset({"LeaderWorkerSet", "Certificate"})
 _OWN_GROUPS = frozenset(
     {"apps", "autoscaling", "policy", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", ""}
 )

@@ -16,6 +16,19 @@ _OLLAMA = [
     }
 ]
 
+_SANDBOXES = [
+    {
+        "name": "code",
+        "engine": "openai",
+        "min": 1,
+        "provider": {"name": "openai", "baseUrl": "https://api.openai.com/v1"},
+        "sandbox": {"engine": "kubernetes", "runtimeClassName": "gvisor"},
+    },
+    _OLLAMA[0],
+]
+# Of components by name, as an operator may have made them.
+_OWN_CERTIFICATES = ("gateway", "scheduler", "results", "nats", "worker-cpu")
+
 SETTINGS: Mapping[str, Setting] = {
     **{name: Setting((file,)) for name, file in EXAMPLES.items()},
     "another namespace and name": Setting((_PRODUCTION,), name="evaluation", namespace="team-b"),
@@ -28,5 +41,17 @@ SETTINGS: Mapping[str, Setting] = {
     "a quiet cluster": Setting(
         (_PRODUCTION,), {"metrics": {"enabled": False}, "keda": {"enabled": False}, "pools": _OLLAMA}
     ),
+    "mutual TLS": Setting(
+        (_PRODUCTION,),
+        {
+            "tls": {"enabled": True, "issuer": {"name": "internal", "kind": "ClusterIssuer"}},
+            "nats": {"tls": {"clientCertificates": True}},
+        },
+    ),
+    "mutual TLS by certificates that exist": Setting(
+        (_TRYING_OUT,),
+        {"tls": {"enabled": True, "secrets": {name: f"of-{name}" for name in _OWN_CERTIFICATES}}},
+    ),
+    "sandboxes in pods": Setting((_PRODUCTION,), {"keda": {"enabled": False}, "pools": _SANDBOXES}),
     "the oldest Kubernetes": Setting((_TRYING_OUT,), kubernetes="1.29.0"),
 }

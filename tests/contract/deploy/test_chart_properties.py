@@ -1,8 +1,7 @@
 """What holds for every pod and object that the chart makes."""
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from services.gateway.settings import GatewaySettings
 from services.results.settings import ResultsSettings
 from services.scheduler.settings import SchedulerSettings
 from services.worker.settings import WorkerSettings
+from tests.contract.deploy.rendered import containers, of_kind, pods
 from tests.contract.deploy.settings import SETTINGS
 from tests.harness.helm import EXAMPLES, Setting, render
 
@@ -25,32 +25,8 @@ SERVICES: Mapping[str, type[BaseSettings]] = {
 }
 # Not read by the service itself.
 OTHERS = {"PROCTOR_GATEWAY", "PROCTOR_API_KEY", "PROCTOR_ALLOW_PLAINTEXT_KEY"}
-Document = dict[str, Any]
-
-
-@cache
-def objects(name: str) -> list[Document]:
-    return render(SETTINGS[name])
-
-
-def of_kind(name: str, *kinds: str) -> list[Document]:
-    return [each for each in objects(name) if each["kind"] in kinds]
-
-
-def pods(name: str) -> Iterator[tuple[str, Document]]:
-    for each in objects(name):
-        spec = each.get("spec") or {}
-        if each["kind"] == "Pod":
-            yield each["metadata"]["name"], each
-        elif each["kind"] in ("Deployment", "StatefulSet"):
-            yield each["metadata"]["name"], spec["template"]
-        elif each["kind"] == "LeaderWorkerSet":
-            for part in ("leaderTemplate", "workerTemplate"):
-                yield f"{each['metadata']['name']} {part}", spec["leaderWorkerTemplate"][part]
-
-
-def containers(pod: Document) -> list[Document]:
-    return [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
+# What the standard "restricted" admits, and the chart uses.
+VOLUMES = {"name", "configMap", "emptyDir", "persistentVolumeClaim", "secret"}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -61,22 +37,12 @@ def test_pods_are_admitted_where_only_restricted_ones_are(name: str) -> None:
         assert own["runAsUser"] > 0
         assert own["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"}.intersection(pod["spec"])
+        assert {kind for volume in pod["spec"].get("volumes", ()) for kind in volume} <= VOLUMES
         for container in containers(pod):
             security = container["securityContext"]
             assert security["capabilities"] == {"drop": ["ALL"]}
             assert not security["allowPrivilegeEscalation"]
             assert security["readOnlyRootFilesystem"]
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_pods_get_no_token_but_where_it_is_asked_for(name: str) -> None:
-    accounts = {each["metadata"]["name"] for each in of_kind(name, "ServiceAccount")}
-    for pod_name, pod in pods(name):
-        asked = name in ("production", "many-pools", "another namespace and name", "no network policies")
-        asked = asked or name in ("a quiet cluster", "the emptiest pod first")
-        assert pod["spec"]["automountServiceAccountToken"] is (asked and pod_name.endswith("-scheduler"))
-        assert not pod["spec"]["enableServiceLinks"]
-        assert pod["spec"]["serviceAccountName"] in accounts
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -161,30 +127,6 @@ def test_disruption_budgets_never_hold_a_single_pod(name: str) -> None:
         assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
-def test_workers_reach_nats_and_their_provider_alone() -> None:
-    for name in ("production", "many-pools", "remote-only", "trying-out"):
-        for policy in of_kind(name, "NetworkPolicy"):
-            if "-worker-" not in policy["metadata"]["name"]:
-                continue
-            ports = {
-                port["port"] for edge in policy["spec"]["egress"] or () for port in edge.get("ports", ())
-            }
-            assert ports <= {53, 80, 443, 4222, 4317, 11434}, policy["metadata"]["name"]
-            assert 5432 not in ports
-
-
-def test_every_pod_has_a_policy_and_every_policy_selects_a_pod() -> None:
-    for name in ("trying-out", "production", "many-pools"):
-        selectors = [each["spec"]["podSelector"]["matchLabels"] for each in of_kind(name, "NetworkPolicy")]
-        templates = [
-            pod["metadata"]["labels"] for pod_name, pod in pods(name) if "starter-run" not in pod_name
-        ]
-        for selector in selectors:
-            assert any(selector.items() <= labels.items() for labels in templates), selector
-        for labels in templates:
-            assert any(selector.items() <= labels.items() for selector in selectors), labels
-
-
 def test_selectors_find_exactly_their_pods() -> None:
     templates = dict(pods("many-pools"))
     for each in of_kind("many-pools", "Deployment"):
@@ -217,20 +159,6 @@ def test_scaler_copies_the_number_of_workers_that_the_scheduler_names() -> None:
     }
     assert (spec["minReplicaCount"], spec["maxReplicaCount"], spec["cooldownPeriod"]) == (0, 16, 600)
     assert "fallback" not in spec
-
-
-def test_scheduler_may_patch_pods_only_where_it_marks_them() -> None:
-    assert of_kind("production", "Role", "RoleBinding") == []
-    [role] = of_kind("the emptiest pod first", "Role")
-    [binding] = of_kind("the emptiest pod first", "RoleBinding")
-    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
-    assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    [subject] = binding["subjects"]
-    templates = dict(pods("the emptiest pod first"))
-    with_token = {name for name, pod in templates.items() if pod["spec"]["automountServiceAccountToken"]}
-    assert with_token == {"proctor-scheduler"}
-    assert templates["proctor-scheduler"]["spec"]["serviceAccountName"] == subject["name"]
-    assert subject["namespace"] == "proctor"
 
 
 def test_pod_with_gpus_makes_room_before_its_successor_starts() -> None:

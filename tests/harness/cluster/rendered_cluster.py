@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import os
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,12 @@ from tests.harness.servers import RunningServer, postgres_server
 _DIALLED = ("PROCTOR_SCHEDULER_ADDRESS", "PROCTOR_RESULTS_ADDRESS")
 
 
+def pod_addresses() -> Iterator[str]:
+    """Those of the pods of this process's cluster, in the order in which they are made; NATS is first."""
+    base = random.Random(os.getpid()).randrange(2, 250)
+    return (f"127.{base}.{third}.{last}" for third in range(256) for last in range(2, 250))
+
+
 @dataclass
 class RenderedCluster(Resolve):
     """`objects` of one release; `postgres` answers for the Service of the same name."""
@@ -41,8 +47,7 @@ class RenderedCluster(Resolve):
     release: Path | None = None
 
     def __post_init__(self) -> None:
-        base = random.Random(os.getpid()).randrange(2, 250)
-        self._addresses = (f"127.{base}.{third}.{last}" for third in range(256) for last in range(2, 250))
+        self._addresses = pod_addresses()
         self._numbers = itertools.count(1)
         self._release = self._of_kind("Service")[0]["metadata"]["labels"]["app.kubernetes.io/instance"]
 

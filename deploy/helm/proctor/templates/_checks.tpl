@@ -15,6 +15,14 @@
 {{- if and (gt (int $v.scheduler.replicas) 1) $v.objectStore.volume.size (not (has "ReadWriteMany" $v.objectStore.volume.accessModes)) }}{{ fail "scheduler.replicas is above 1: objectStore.volume.accessModes needs ReadWriteMany." }}{{ end -}}
 {{- if and $v.gateway.ingress.enabled $v.gateway.httpRoute.enabled }}{{ fail "Two ways to the gateway: set only one of gateway.ingress.enabled and gateway.httpRoute.enabled." }}{{ end -}}
 {{- if and (or $v.gateway.ingress.enabled $v.gateway.httpRoute.enabled) (not $v.gateway.hosts) }}{{ fail "gateway.hosts is empty: list the names that clients call the gateway by." }}{{ end -}}
+{{- $connections := include "proctor.connections" . | int -}}
+{{- $given := get $v.postgres.cluster.parameters "max_connections" -}}
+{{- if and $v.postgres.cluster.enabled $given (lt (int $given) $connections) }}{{ fail (printf "postgres.cluster.parameters.max_connections is %s, and this release may open %d: raise it or leave it out, or lower the replicas or the POSTGRES_, READ_ and RECORDING_CONNECTIONS in scheduler.settings and results.settings." (toString $given) $connections) }}{{ end -}}
+{{- if and $v.postgres.cluster.enabled (gt (int $v.postgres.cluster.instances) 1) (ge (int $v.postgres.cluster.synchronous) (int $v.postgres.cluster.instances)) }}{{ fail (printf "postgres.cluster.synchronous is %d: of %d instances at most %d are standbys that a commit can wait for." (int $v.postgres.cluster.synchronous) (int $v.postgres.cluster.instances) (sub (int $v.postgres.cluster.instances) 1)) }}{{ end -}}
+{{- if and $v.nats.tls.clientCertificates (not $v.tls.enabled) }}{{ fail "nats.tls.clientCertificates needs certificates: set tls.enabled." }}{{ end -}}
+{{- range include "proctor.tlsComponents" . | fromJsonArray }}
+{{- if and (not $v.tls.issuer.name) (not (get $v.tls.secrets .)) }}{{ fail (printf "tls.enabled is set and %s has no certificate: set tls.issuer.name to an issuer of cert-manager, or tls.secrets.%s to a secret with tls.crt, tls.key and ca.crt." . .) }}{{ end -}}
+{{- end }}
 {{- if not $v.pools }}{{ fail "No pools: list at least one under pools, with the models that it serves." }}{{ end -}}
 {{- $names := dict -}}
 {{- range $p := $v.pools }}
@@ -47,7 +55,9 @@
 {{/* Helm itself says only "no matches for kind". Rendering without a cluster knows the core kinds alone. */}}
 {{- define "proctor.checkKinds" -}}
 {{- if .Values.requireKinds }}
-{{- range list (list .Values.keda.enabled "keda.sh/v1alpha1" "keda.enabled" "KEDA") (list .Values.postgres.cluster.enabled "postgresql.cnpg.io/v1" "postgres.cluster.enabled" "CloudNativePG") (list .Values.gateway.httpRoute.enabled "gateway.networking.k8s.io/v1" "gateway.httpRoute.enabled" "the Gateway API") (list .Values.metrics.monitors.enabled "monitoring.coreos.com/v1" "metrics.monitors.enabled" "the Prometheus operator") }}
+{{- $spans := false -}}
+{{- range .Values.pools }}{{ if gt (int (.nodes | default 1)) 1 }}{{ $spans = true }}{{ end }}{{ end -}}
+{{- range list (list $spans "leaderworkerset.x-k8s.io/v1" "pools[].nodes" "LeaderWorkerSet") (list (and .Values.tls.enabled (ne .Values.tls.issuer.name "")) "cert-manager.io/v1" "tls.issuer.name" "cert-manager") (list .Values.keda.enabled "keda.sh/v1alpha1" "keda.enabled" "KEDA") (list .Values.postgres.cluster.enabled "postgresql.cnpg.io/v1" "postgres.cluster.enabled" "CloudNativePG") (list .Values.gateway.httpRoute.enabled "gateway.networking.k8s.io/v1" "gateway.httpRoute.enabled" "the Gateway API") (list .Values.metrics.monitors.enabled "monitoring.coreos.com/v1" "metrics.monitors.enabled" "the Prometheus operator") }}
 {{- if and (index . 0) (not ($.Capabilities.APIVersions.Has (index . 1))) }}{{ fail (printf "%s needs %s in the cluster (%s): install it first, or set requireKinds=false to render without looking." (index . 2) (index . 3) (index . 1)) }}{{ end -}}
 {{- end }}
 {{- end }}

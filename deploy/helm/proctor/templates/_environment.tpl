@@ -29,7 +29,9 @@
 {{/* `user` is the user of NATS. */}}
 {{- define "proctor.natsEnv" -}}
 {{- $nats := .root.Values.nats -}}
-{{- $url := ternary (printf "nats://%s-nats.%s.svc:4222" (include "proctor.name" .root) .root.Release.Namespace) $nats.url $nats.trial.enabled -}}
+{{- $certificates := include "proctor.natsCertificates" .root -}}
+{{- $own := printf "%s://%s-nats.%s.svc:4222" (ternary "tls" "nats" (ne $certificates "")) (include "proctor.name" .root) .root.Release.Namespace -}}
+{{- $url := ternary $own $nats.url $nats.trial.enabled -}}
 {{- $secret := ternary (include "proctor.trialSecret" .root) $nats.passwords.secretName $nats.trial.enabled -}}
 {{- if $secret }}
 - name: NATS_PASSWORD
@@ -45,6 +47,12 @@
 {{- end }}
 {{- if $nats.tls.caSecretName }}
 - {name: PROCTOR_NATS_CA_FILE, value: /etc/proctor/nats-ca/{{ $nats.tls.caKey }}}
+{{- else if $certificates }}
+- {name: PROCTOR_NATS_CA_FILE, value: /etc/proctor/tls/ca.crt}
+{{- end }}
+{{- if $certificates }}
+- {name: PROCTOR_NATS_CERTIFICATE_FILE, value: /etc/proctor/tls/tls.crt}
+- {name: PROCTOR_NATS_KEY_FILE, value: /etc/proctor/tls/tls.key}
 {{- end }}
 {{- end }}
 

@@ -12,5 +12,8 @@ port: 4222
 http: 8222
 max_payload: 8388608
 jetstream: {store_dir: /data}
+{{- if include "proctor.natsCertificates" . }}
+tls: {cert_file: /etc/proctor/tls/tls.crt, key_file: /etc/proctor/tls/tls.key, ca_file: /etc/proctor/tls/ca.crt, verify: true}
+{{- end }}
 include users/users.conf
 {{- end }}

@@ -41,7 +41,7 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
     {{- include "proctor.annotations" (dict "own" $p "pools" (omit $p "min" "max" "cooldownSeconds" | toJson)) | nindent 4 }}
 spec:
-  {{- include "proctor.pod" (dict "root" $root "own" $p "account" (printf "%s-worker" (include "proctor.name" $root))) | nindent 2 }}
+  {{- include "proctor.pod" (dict "root" $root "own" $p "account" (ternary (include "proctor.sandboxAccount" $root) (printf "%s-worker" (include "proctor.name" $root)) (hasKey $p "sandbox")) "token" (hasKey $p "sandbox")) | nindent 2 }}
   {{- with $p.runtimeClassName }}
   runtimeClassName: {{ . }}
   {{- end }}
@@ -61,12 +61,8 @@ spec:
         - python3
         - -c
         - "import sys, huggingface_hub; [huggingface_hub.snapshot_download(name) for name in sys.argv[1:]]"
-        {{- range $p.models }}
-        {{- range list (.path | default .base) .lora }}
-        {{- if and . (not (hasPrefix "/" .)) (not (has . (include "proctor.modelNames" $p | fromJsonArray))) }}
+        {{- range include "proctor.hubModels" $p | fromJsonArray }}
         - {{ . | quote }}
-        {{- end }}
-        {{- end }}
         {{- end }}
       env:
         {{- include "proctor.cacheEnv" $p | nindent 8 }}
@@ -108,6 +104,7 @@ spec:
         - {name: HF_HUB_OFFLINE, value: "1"}
         {{- end }}
         {{- end }}
+        {{- include "proctor.sandboxEnv" (dict "root" $root "pool" $p) | nindent 8 }}
         {{- include "proctor.natsEnv" (dict "root" $root "user" (printf "worker-%s" $p.name)) | nindent 8 }}
         {{- include "proctor.env" (dict "root" $root "own" $p "service" "WORKER") | nindent 8 }}
       {{- with $p.envFrom }}
@@ -126,6 +123,7 @@ spec:
         - {name: key, mountPath: /etc/proctor/key, readOnly: true}
         {{- end }}
         {{- include "proctor.natsMounts" (dict "root" $root) | nindent 8 }}
+        {{- include "proctor.tlsMount" (dict "root" $root "component" (printf "worker-%s" $p.name)) | nindent 8 }}
         {{- with $p.volumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -142,6 +140,7 @@ spec:
       secret: {secretName: {{ .secretName }}, defaultMode: 0440, items: [{key: {{ .key | default "api-key" }}, path: key}]}
     {{- end }}
     {{- include "proctor.natsVolumes" (dict "root" $root "user" (printf "worker-%s" $p.name)) | nindent 4 }}
+    {{- include "proctor.tlsVolume" (dict "root" $root "component" (printf "worker-%s" $p.name)) | nindent 4 }}
     {{- with $p.volumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -151,6 +150,18 @@ spec:
 {{- $names := list -}}
 {{- range .models }}{{ $names = append $names .name }}{{ end -}}
 {{- toJson $names -}}
+{{- end }}
+
+{{/* Models of a pool that the hub has: neither folders nor other models of the pool. */}}
+{{- define "proctor.hubModels" -}}
+{{- $names := include "proctor.modelNames" . | fromJsonArray -}}
+{{- $found := list -}}
+{{- range .models }}
+{{- range list (.path | default .base) .lora }}
+{{- if and . (not (hasPrefix "/" .)) (not (has . $names)) }}{{ $found = append $found . }}{{ end -}}
+{{- end }}
+{{- end }}
+{{- toJson (uniq $found) -}}
 {{- end }}
 
 {{/* The root of a container is read-only: what is downloaded and compiled stays on the cache volume. */}}

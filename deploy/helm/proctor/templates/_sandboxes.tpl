@@ -1,0 +1,24 @@
+{{/* Pools whose sandboxes are pods: empty where there are none. */}}
+{{- define "proctor.sandboxPools" -}}
+{{- range .Values.pools }}{{ if .sandbox }}{{ .name }} {{ end }}{{ end -}}
+{{- end }}
+
+{{- define "proctor.sandboxAccount" -}}{{ include "proctor.name" . }}-sandboxes{{- end }}
+
+{{- define "proctor.sandboxNamespace" -}}
+{{- .Values.sandboxes.namespace | default (printf "%s-sandboxes" (include "proctor.name" .)) -}}
+{{- end }}
+
+{{/* `pool` is the entry in the values. */}}
+{{- define "proctor.sandboxEnv" -}}
+{{- with .pool.sandbox }}
+- {name: PROCTOR_WORKER_SANDBOX, value: {{ .engine }}}
+- {name: PROCTOR_WORKER_SANDBOX_NAMESPACE, value: {{ include "proctor.sandboxNamespace" $.root }}}
+{{- with .image }}
+- {name: PROCTOR_WORKER_SANDBOX_IMAGE, value: {{ . | quote }}}
+{{- end }}
+{{- with .runtimeClassName }}
+- {name: PROCTOR_WORKER_SANDBOX_RUNTIME_CLASS, value: {{ . | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}

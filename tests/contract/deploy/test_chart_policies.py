@@ -1,0 +1,75 @@
+"""Network policies name every connection that the services need, and no other."""
+
+from tests.contract.deploy.rendered import egress, of_kind, pods
+from tests.harness.helm import EXAMPLES, Setting, render
+
+
+def test_workers_reach_nats_and_their_provider_alone() -> None:
+    for name in ("production", "many-pools", "remote-only", "trying-out"):
+        for policy in of_kind(name, "NetworkPolicy"):
+            if "-worker-" not in policy["metadata"]["name"]:
+                continue
+            ports = {
+                port["port"] for edge in policy["spec"]["egress"] or () for port in edge.get("ports", ())
+            }
+            assert ports <= {53, 80, 443, 4222, 4317, 11434}, policy["metadata"]["name"]
+            assert 5432 not in ports
+
+
+def test_worker_reaches_the_hub_only_where_a_model_is_loaded_from_there() -> None:
+    hub = {"ports": [{"port": 443}]}
+    for name, component in (("production", "worker-small"), ("no-keda", "worker-gpu")):
+        assert hub in egress(name, component), name
+    for name, component in (("air-gapped", "worker-gpu"), ("many-pools", "worker-nodes")):
+        assert hub not in egress(name, component), name
+
+
+def test_scheduler_reaches_the_servers_by_which_a_cloud_gives_it_an_identity() -> None:
+    def addresses(name: str) -> set[str]:
+        return {
+            peer["ipBlock"]["cidr"]
+            for edge in egress(name, "scheduler")
+            for peer in edge.get("to", ())
+            if "ipBlock" in peer
+        }
+
+    assert addresses("many-pools") >= {"169.254.169.252/32", "169.254.169.254/32"}
+    assert addresses("production") >= {"169.254.170.23/32"}
+    assert addresses("argo-cd") == {"169.254.20.10/32"}  # the cache of names
+
+
+def test_pod_of_helm_test_reaches_a_gateway_that_is_closed_to_others() -> None:
+    only = [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]
+    made = render(Setting((EXAMPLES["trying-out"],), {"networkPolicies": {"gatewayFrom": only}}))
+    [policy] = [
+        each
+        for each in made
+        if each["kind"] == "NetworkPolicy" and each["metadata"]["name"] == "proctor-gateway"
+    ]
+    [test] = [each["metadata"]["labels"] for each in made if each["kind"] == "Pod"]
+    first, second = policy["spec"]["ingress"][0]["from"]
+    assert first == only[0]
+    assert second["podSelector"]["matchLabels"].items() <= test.items()
+
+
+def test_all_servers_of_nats_are_reached_by_their_ports() -> None:
+    values = {"nats": {"url": "nats://a:4222, nats://b:4333,nats://c"}}
+    made = render(Setting((EXAMPLES["no-keda"],), values))
+    [policy] = [
+        each
+        for each in made
+        if each["kind"] == "NetworkPolicy" and each["metadata"]["name"] == "proctor-results"
+    ]
+    assert {"ports": [{"port": 4222}, {"port": 4333}]} in policy["spec"]["egress"]
+
+
+def test_every_pod_has_a_policy_and_every_policy_selects_a_pod() -> None:
+    for name in ("trying-out", "production", "many-pools"):
+        selectors = [each["spec"]["podSelector"]["matchLabels"] for each in of_kind(name, "NetworkPolicy")]
+        templates = [
+            pod["metadata"]["labels"] for pod_name, pod in pods(name) if "starter-run" not in pod_name
+        ]
+        for selector in selectors:
+            assert any(selector.items() <= labels.items() for labels in templates), selector
+        for labels in templates:
+            assert any(selector.items() <= labels.items() for selector in selectors), labels
