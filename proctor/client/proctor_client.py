@@ -138,7 +138,7 @@ class ProctorClient:
         return await self._calls.call(self._scheduler.SubmitRun, request)
 
     async def estimate_run(self, order: run_pb2.RunOrder) -> scheduler_pb2.EstimateRunResponse:
-        """What the order would take, in seconds and money. Nothing is stored."""
+        """Estimated seconds and cost of an order. Nothing is stored."""
         request = scheduler_pb2.EstimateRunRequest(order=order, user=self._user)
         return await self._calls.call(self._scheduler.EstimateRun, request)
 
@@ -175,11 +175,11 @@ class ProctorClient:
     async def changes(
         self, request: change_service_pb2.ListChangesRequest
     ) -> change_service_pb2.ListChangesResponse:
-        """Who changed what, latest first."""
+        """Changes of users, latest first."""
         return await self._calls.call(self._changes.ListChanges, request)
 
     async def storage(self, user: str = "") -> storage_service_pb2.GetStorageResponse:
-        """What a user stores and may store; without a name, the caller."""
+        """Storage and quotas of a user; without a name, of the caller."""
         request = storage_service_pb2.GetStorageRequest(user=user)
         return await self._calls.call(self._storage.GetStorage, request)
 

@@ -59,7 +59,7 @@ def latest_complete(
 
 
 def run_note(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    """What sets a run apart from one over everything, once."""
+    """How a run differs from one rollout over everything; empty if it does not."""
     order = run.order
     parts = (
         f"first {order.limit} rows" if order.HasField("limit") else "",

@@ -52,7 +52,7 @@ class RunResults:
         return "\n".join([self.title, *(line.rstrip() for line in table)])
 
     def _repr_html_(self) -> str:
-        """What Jupyter shows. Names of models and tasks are text and never markup."""
+        """HTML for Jupyter. Names of models and tasks are text and never markup."""
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEAD)
         rows = "".join(
             f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"

@@ -80,7 +80,7 @@ class LocalStack:
         await asyncio.gather(*(child.ended() for child in self.children.values()))
 
     async def _stop_all(self, role: str) -> list[BaseException]:
-        """What went wrong: a child that cannot be stopped must not keep the others running."""
+        """Stops the children of a role, all of them whatever fails. Returns the errors."""
         children = (child.stop() for child in self._children_of(role))
         ends = await asyncio.gather(*children, return_exceptions=True)
         return [end for end in ends if end is not None]

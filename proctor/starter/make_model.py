@@ -34,7 +34,7 @@ class Recipe:
 
 
 def tokenizer_texts(suite_dir: Path, seed: int) -> list[str]:
-    """What the tokenizer learns its words from: some hundred rendered exercises of each task."""
+    """Texts that train the tokenizer: some hundred rendered exercises of each task."""
     texts = []
     for task in DRAWS:
         exercises = training_exercises(suite_dir, task, random.Random(seed))

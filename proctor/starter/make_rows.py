@@ -55,7 +55,7 @@ DRAWS: Mapping[str, Callable[[random.Random], Row]] = {
 
 
 def row_identity(task: str, row: Row) -> Hashable:
-    """What makes two rows the same question: the text, the set of words, the two numbers in either order."""
+    """Equal for rows with the same question: the text, the set of words, two numbers in either order."""
     if task == "odd_one":
         words = row["words"]
         assert isinstance(words, list)

@@ -23,7 +23,7 @@ DEFAULT_CODE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class CodeCheck:
-    """What is executed is `prefix`, the code of the answer, a line break, and `tests`, as one Python program.
+    """One Python program is executed: `prefix`, the code of the answer, a line break, and `tests`.
 
     It passes where it ends without an exception within `timeout_seconds` of CPU time.
     """

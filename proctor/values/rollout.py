@@ -35,7 +35,7 @@ class BundleKind(ContractEnum):
 
 
 class AgentKind(ContractEnum):
-    """Who works on a task: its own solution, no one, a model that writes commands, or a program."""
+    """Kind of the agent: the task's own solution, none, a model that writes commands, or a program."""
 
     ORACLE = "oracle", 1
     NONE = "none", 2
@@ -145,7 +145,7 @@ class RolloutAgent:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """What executions of a rollout used: answers that were begun, their tokens, seconds of agents."""
+    """Use of budgets by executions of a rollout: answers that were begun, their tokens, seconds of agents."""
 
     steps: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
@@ -157,7 +157,7 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What a worker is sent for one rollout."""
+    """Message content for one rollout, sent to a worker."""
 
     task: RolloutTask
     agent: RolloutAgent = field(default_factory=RolloutAgent)

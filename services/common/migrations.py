@@ -81,7 +81,7 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 def start_migration(schema: str, settings_class: type[S], folder: Path) -> int:
-    """What `python -m services.{schema} migrate` does; returns its exit code."""
+    """The command `python -m services.{schema} migrate`. Returns its exit code."""
     settings = read_settings(schema, settings_class)
     if settings is None:
         return 1
@@ -167,7 +167,7 @@ async def _applied(connection: asyncpg.Connection) -> dict[str, str]:
 
 
 def _raise_if_too_new(schema: str, known: Sequence[Migration], applied: Mapping[str, str]) -> None:
-    """What is known here is compatible with this code, whatever its mark says."""
+    """A migration of this release is compatible with its code, whatever the stored mark says."""
     names = {each.name for each in known}
     needed = max((needs for name, needs in applied.items() if name not in names), default="")
     newest = max(names, default="")

@@ -18,10 +18,10 @@ SOURCE = ("proctor", "services")
 BROAD_EXCEPTS_PER_1000_LINES = 1.0
 
 
-# And other words that begin a phrase without a subject or a verb.
+# And words that begin a phrase without a subject or a verb.
 PREPOSITIONS = frozenset(
     """After Also Among As At Because Before Behind Below Beside Between By Each For From In Inside Like Of On
-    Since To Under Until Up Where With Within Without""".split()  # noqa: SIM905  # one word a line says no more
+    Since Those To Under Until Up What Where Who With Within Without""".split()  # noqa: SIM905  # one word a line
 )
 KEYS_WITHOUT_ID = frozenset({"run", "batch", "dataset", "project"})
 REASONLESS_IGNORE = re.compile(r"(?<!r\")# (type: ignore(?!\[[a-z, -]+\]  # \S)|noqa(?!: [A-Z0-9, ]+  # \S))")

@@ -173,7 +173,7 @@ def waiting(done: int, total: int, known: int, seconds: float) -> str:
 async def _collect(
     client: ProctorClient, folders: RolloutFolders, ordered: OrderedRun, terminal: Terminal, verbose: int
 ) -> None:
-    """What was recorded since; the manifest is written after the folders that it names."""
+    """Collects rollouts recorded since. The manifest is written after the folders that it names."""
     is_new = False
     async for outcome in recorded_outcomes(client, ordered.run_id):
         number = folders.add(ordered, outcome)

@@ -1,4 +1,4 @@
-"""Who may do what in NATS: one user for the scheduler, one for results, and one for the workers of each pool.
+"""Rights in NATS: one user for the scheduler, one for results, and one for the workers of each pool.
 
 A worker reads and acknowledges the shards of its own pool only, because each pool has a stream of its own.
 `proctor nats-users` prints the same list for a server that is not the local stack's.

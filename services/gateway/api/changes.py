@@ -1,4 +1,4 @@
-"""Who changed what: cancelled, paused, retried or deleted something, or set the limits."""
+"""The changes of users: who cancelled, paused, retried or deleted something, or set the limits."""
 
 from datetime import datetime
 from typing import Annotated

@@ -147,7 +147,7 @@ class RolloutsRequest(RequestBody):
 
 
 def _decoded(text: str) -> bytes:
-    """What is no base64 is no archive either: the scheduler refuses it as such."""
+    """The archive. Text that is not base64 is passed on: the scheduler refuses it as no archive."""
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What users store, and how much they may store."""
+"""Storage of users: use and quota of each kind."""
 
 from typing import Annotated
 

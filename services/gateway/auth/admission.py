@@ -1,4 +1,4 @@
-"""What callers may call, and their limits: the same for HTTP and gRPC."""
+"""Permissions and request limits of callers, the same for HTTP and gRPC."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""Who calls: the same for HTTP and gRPC.
+"""The caller of a request, the same for HTTP and gRPC.
 
 With API keys configured, each call outside of the public ones presents one, and the user is the holder of the
 key. Without keys the user is the name in X-Proctor-User, else `local`, and is an operator: this is the single

@@ -1,4 +1,4 @@
-"""Who may call what: one table for HTTP and gRPC. An operation that it does not name is refused.
+"""Permissions of operations: one table for HTTP and gRPC. An operation that it does not name is refused.
 
 A REST operation has the permission of the gRPC method that does its work.
 """
@@ -30,7 +30,7 @@ from services.gateway.http.paths import (
 
 
 class Permission(StrEnum):
-    """Who may call an operation, and against which request limit it counts."""
+    """The callers that an operation allows, and the request limit that it counts against."""
 
     # Any caller, without a key. Reads are not counted, and changes count under the address of the caller.
     PUBLIC = "public"

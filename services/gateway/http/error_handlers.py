@@ -179,7 +179,7 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> set[str]:
-    """Those of all routes of the path; the error names only the first route's.
+    """Methods of all routes of the path. The error itself names only those of the first route.
 
     A path that is written out comes before one with a parameter, which matches it as well.
     """

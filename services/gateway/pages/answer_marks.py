@@ -1,4 +1,4 @@
-"""What came of a sample, and how a user marked its answer, as several pages show them."""
+"""The result of a sample and the user's mark of its answer, for several pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ _NOTICE_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What an action did. `undo` is the path of a form that undoes it."""
+    """The result of an action. `undo` is the path of a form that undoes it."""
 
     text: str
     is_problem: bool = False
@@ -37,7 +37,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What every whole page has around its view."""
+    """The frame of every whole page around its view."""
 
     path: str
     theme: str

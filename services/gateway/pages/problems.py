@@ -1,4 +1,4 @@
-"""What every response of a page has: its headers, and errors as pages for people.
+"""Headers of every response of a page, and errors as pages for people.
 
 All parts of the gateway answer an error with a problem document. Where a browser asked for a page, this
 becomes a page with the same status; where a script asked for a part of one, a notice.

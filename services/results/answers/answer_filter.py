@@ -56,7 +56,7 @@ class AnswerMatch:
 
 
 class SortValue(ContractEnum):
-    """What answers are sorted by. Those without the value are left out: failures have only a sample."""
+    """The value that answers are sorted by. Answers without it are left out: failures have only a sample."""
 
     SAMPLE = "sample", 1
     SCORE = "score", 2

@@ -14,7 +14,7 @@ MAX_ID_CHARACTERS = 512
 
 
 class Mark(StrEnum):
-    """What a user says of an answer; an answer has one mark at most. Marks change no score."""
+    """A user's mark of an answer; an answer has one mark at most. Marks change no score."""
 
     GOLDEN = "golden"
     WRONG = "wrong"

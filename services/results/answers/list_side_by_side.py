@@ -161,7 +161,7 @@ class ListSideBySide:
         return pairs
 
     async def _matching(self, wanted: _Wanted, rows: list[PairedRow]) -> tuple[list[PairedRow], int | None]:
-        """Those of which some answer matches, and the last one that was looked at where it was not all."""
+        """Rows in which an answer matches, and the last row examined if the search stopped early."""
         if wanted.matches is None or not rows:
             return rows, None
         matching: set[int] = set()

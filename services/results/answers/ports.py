@@ -53,7 +53,7 @@ class AnswerStore(Protocol):
         ...
 
     async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
-        """Those in order that count and match, whatever their texts and the ids of their rows are.
+        """Keys in order of the outcomes that count and match, not filtered by text or id of the row.
 
         Reads the range as a whole, so what a call costs grows with it.
         """

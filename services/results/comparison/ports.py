@@ -77,7 +77,7 @@ class ComparisonStore(Protocol):
         ...
 
     async def compared_with(self, run_id: str, others: Sequence[str]) -> Collection[str]:
-        """Those of the others that the run, as it was last closed, was compared with, in either order."""
+        """The `others` that were compared, in either order, with the run as it was last closed."""
         ...
 
 

@@ -132,7 +132,7 @@ def _closed_run(row: asyncpg.Record) -> ClosedRun:
 
 @lru_cache(maxsize=KNOWN_RESULTS)
 def _result(_run_id: str, text: str) -> SuiteResult:
-    """What a closed run has is parsed once: pages list the same runs over and over."""
+    """Caches parsed results of closed runs, because pages list the same runs."""
     return RESULT.validate_json(text)
 
 

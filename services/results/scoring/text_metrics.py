@@ -82,7 +82,7 @@ OVERLAP_METRICS: Mapping[str, tuple[str, Callable[[Overlap, str], float]]] = {
 
 
 def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
-    """Those that the metrics need: they take a second, which no answer is to be charged for."""
+    """Loads the libraries of the metrics. The second that it takes must not count for an answer."""
     for measure in {OVERLAP_METRICS[metric.name][0] for metric in metrics if metric.name in OVERLAP_METRICS}:
         (_bleu_scorer if measure == "bleu" else _rouge_scorer)()
 

@@ -15,10 +15,10 @@ log = get_logger()
 
 @dataclass(slots=True)
 class SummaryWork:
-    """What cannot be computed is named, and the other figures are shown all the same.
+    """The work on a summary. Names figures that cannot be computed; the others are shown nevertheless.
 
     A store that does not answer ends the work, which is tried again. On the last try its part is left out.
-    What is not computed after `limit_seconds` is left out, with all that comes behind it.
+    A figure that is not computed after `limit_seconds` is left out, and so are those after it.
     """
 
     is_last_try: bool = False
@@ -56,7 +56,7 @@ class SummaryWork:
         self.problems.append(f"{what} cannot be computed: {why}.")
 
     async def tried(self, what: str, find: Callable[[], Awaitable[T]], otherwise: T) -> T:
-        """What is found in time, or the other where it is not."""
+        """Awaits `find`. Returns `otherwise` after the time limit or an error, which the summary names."""
         if self.is_skipping:
             return otherwise
         time = asyncio.timeout_at(self._deadline)

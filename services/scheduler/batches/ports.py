@@ -33,7 +33,7 @@ class BatchStore(Protocol):
         ...
 
     async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
-        """Those whose runs are over and closed and whose files are to be written, but for the others."""
+        """Batches whose run is closed and whose files are not written yet, except `others`."""
         ...
 
     async def finish(

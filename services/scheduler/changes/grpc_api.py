@@ -21,7 +21,7 @@ _LIST = "changes"
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcChangeApi(change_service_pb2_grpc.ChangeServiceServicer):
-    """Who changed what."""
+    """`ChangeService` over gRPC."""
 
     changes: ChangeList
 

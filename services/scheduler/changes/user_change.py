@@ -25,7 +25,7 @@ class ObjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who makes a change, and when."""
+    """The user who makes a change, and the time."""
 
     user: str
     at: datetime

@@ -57,7 +57,7 @@ class RolloutParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderParts:
-    """What orders of rollouts are made of."""
+    """Parts of other topics that orders of rollouts use."""
 
     suites: SuiteParts
     uploads: UploadParts

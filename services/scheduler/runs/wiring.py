@@ -67,7 +67,7 @@ class RunSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecords:
-    """What is stored of runs elsewhere: in results, and in the object store."""
+    """Stores of a run outside of the scheduler's schema: results, and the object store."""
 
     record: RecordOfRuns
     artifacts: ArtifactDeletion

@@ -27,7 +27,7 @@ class ScalingRule:
 
 @dataclass(frozen=True, slots=True)
 class PoolMoment:
-    """What is observed of a pool. `samples` are outstanding, by model, of runs that have or soon get a slot.
+    """Observation of a pool. `samples` are outstanding, by model, of runs that have or soon get a slot.
 
     `speeds` are samples per second of one worker, of the models whose workers are busy. `load_seconds` is the
     time that a worker has just taken to load, None if none has.
@@ -44,7 +44,7 @@ class PoolMoment:
 
 @dataclass(frozen=True, slots=True)
 class PoolDemand:
-    """What a pool needs, and what was learned of it. It is stored, so that all replicas give one answer.
+    """Computed demand of a pool, and its measured speeds. It is stored, so that all replicas give one answer.
 
     `speeds` are samples per second of one worker by model, as measured so far.
     """

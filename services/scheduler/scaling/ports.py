@@ -1,4 +1,4 @@
-"""What scaling needs: a store of what pools need."""
+"""Port of scaling: the store of the computed demand of each pool."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

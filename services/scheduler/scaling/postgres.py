@@ -1,4 +1,4 @@
-"""What pools need, in Postgres."""
+"""Demands of pools in Postgres."""
 
 import json
 from collections.abc import Sequence

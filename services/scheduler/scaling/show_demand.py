@@ -1,4 +1,4 @@
-"""What a pool needs, as every replica answers it: to KEDA, and as metrics."""
+"""Shows the demand of a pool to KEDA and as metrics. Every replica gives the same answer."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field

@@ -80,7 +80,7 @@ class ShardSource(Protocol):
         """Leaves what comes until the next pull to other workers; the shard that has come already."""
 
     async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
-        """Those of models that have unacknowledged messages."""
+        """Backlogs of the models that have unacknowledged messages."""
 
 
 class WorkerRegistry(Protocol):

@@ -80,7 +80,7 @@ class SelectModel:
 
 
 def unserved(backlogs: Sequence[Backlog], peers: Sequence[PeerWorker]) -> Sequence[Backlog]:
-    """Those of models that no peer serves or switches to."""
+    """Backlogs of models that no peer serves or switches to."""
     return [
         backlog
         for backlog in backlogs
@@ -89,7 +89,7 @@ def unserved(backlogs: Sequence[Backlog], peers: Sequence[PeerWorker]) -> Sequen
 
 
 def behind(backlogs: Sequence[Backlog], peers: Sequence[PeerWorker]) -> Sequence[Backlog]:
-    """Those with more waiting messages than peers on the way: each message is worth a worker."""
+    """Backlogs with more waiting messages than peers on the way: each message is worth a worker."""
     return [
         backlog
         for backlog in backlogs

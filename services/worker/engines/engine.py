@@ -1,4 +1,4 @@
-"""What is sent to every engine, and what it answers."""
+"""Requests and answers of every engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -101,7 +101,7 @@ class ModelLoader:
         self.environment = {"release": release(), **await self.engine.describe()}
 
     async def _load_group(self, model: str) -> tuple[str, ...]:
-        """Those of the group that are ready. An engine that does not start for one starts for none."""
+        """Models of the group that are ready. An engine that does not start for one starts for none."""
         group = next((group for group in self.groups if model in group), (model,))
         wanted = (model, *(other for other in group if other != model and self.may_load(other)))
         loaded: list[str] = []

@@ -21,7 +21,8 @@ _MAX_BYTES = _PART_BYTES * _MAX_PARTS
 
 @dataclass(slots=True)
 class Artifacts:
-    """Those of one execution. None that fails fails the rollout: its record says why it is not there."""
+    """Artifacts of one execution. A failed upload does not fail the rollout; the record says why the artifact
+    is missing."""
 
     sink: ArtifactSink | None
     clock: Clock

@@ -59,7 +59,7 @@ class Budget:
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """What was used, for the record; with what lost executions used where there are any."""
+        """Use of the budget for the record, and that of lost executions if there are any."""
         facts: dict[str, object] = {**self._facts_of(self._total)}
         if self.earlier.executions:
             facts["lost_executions"] = self.earlier.executions

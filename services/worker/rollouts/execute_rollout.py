@@ -28,8 +28,8 @@ _WAITS_SECONDS = 3 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """Who works on what: `session_id` and `model` are for the transcript. Without a `ledger` budgets hold for
-    this execution only.
+    """One execution of a rollout. `session_id` and `model` are for the transcript. Without a `ledger` budgets
+    hold for this execution only.
     """
 
     rollout: Rollout

@@ -1,4 +1,4 @@
-"""What came of a rollout: how its agent ended, what its verifier found, changed files and transcript."""
+"""Result of a rollout: end of its agent, result of its verifier, changed files and transcript."""
 
 import difflib
 import io

@@ -40,7 +40,7 @@ class ArtifactSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EarlierUse:
-    """What lost executions used. `price` is that of the model; None where it is unknown."""
+    """Use of budgets by lost executions. `price` is that of the model; None where it is unknown."""
 
     used: BudgetUse = field(default_factory=BudgetUse)
     executions: int = 0

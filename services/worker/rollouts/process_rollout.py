@@ -31,7 +31,7 @@ log = get_logger()
 
 
 class ExecutionRecord(ArtifactSink, BudgetLedger, Protocol):
-    """What is kept of one execution of a rollout."""
+    """Stores artifacts and used budgets of one execution of a rollout."""
 
 
 class _LeftToRun(Exception):
@@ -117,7 +117,7 @@ class ProcessRollout:
 
 
 def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) -> Sampling:
-    """What a program sets wins. The greedy default of suites is none of its own.
+    """Sampling of a program's call. Its parameters win; the greedy default of suites does not apply.
 
     Raises CallRefused.
     """
@@ -129,7 +129,7 @@ def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) 
 
 
 def _answer(performed: Performed) -> Generated:
-    """What the agent said last, how it ended, and the record of all it did."""
+    """The agent's last message, its end, and the record of all its steps."""
     result = performed.result
     return Generated(
         text=performed.transcript.last_message,

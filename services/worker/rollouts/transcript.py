@@ -63,7 +63,7 @@ class Transcript:
         calls.append({"tool_call_id": call_id, "function_name": tool, "arguments": shown})
 
     def add_result(self, call_id: str, output: str, at: datetime) -> None:
-        """What came of the latest call with this id; a step of the user where there is none."""
+        """Adds the result of the latest call with this id; a step of the user where there is none."""
         for step in reversed(self.steps):
             calls = step.get("tool_calls", [])
             assert isinstance(calls, list)

@@ -36,7 +36,7 @@ def rollout_slots(settings: WorkerSettings) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutResources:
-    """What rollouts need of their worker; `pool` is its name."""
+    """Resources of the worker that rollouts use; `pool` is its name."""
 
     settings: WorkerSettings
     connection: Client

@@ -9,7 +9,7 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class Network(StrEnum):
-    """What a sandbox reaches: nothing, or one listening socket of the worker on its own loopback."""
+    """Network of a sandbox: none, or one listening socket of the worker on its own loopback."""
 
     NONE = "none"
     MODEL = "model"
@@ -109,7 +109,7 @@ class TarLimits:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What an engine can hold on this machine.
+    """Isolation and limits that an engine can enforce on this machine.
 
     `problem` says in one sentence why it cannot isolate, and is empty where it can. `unlimited` names what it
     isolates but cannot limit.

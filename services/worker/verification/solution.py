@@ -1,4 +1,4 @@
-"""What is verified of a task: the collected files, the tests that judge them, and what these said."""
+"""Input of a verification: the collected files and the tests that judge them. Suspicions in both."""
 
 import io
 import re
@@ -59,7 +59,7 @@ class Verification:
 
 
 def suspicions_in(tar: bytes, folder: str) -> tuple[str, ...]:
-    """What may steer or deceive the tests and cannot be held, file by file: reported beside a score.
+    """Files that may influence the tests and cannot be removed. They are reported beside the score.
 
     A blocking call of seconds for many files. Raises FilesRefused as `read_files` does.
     """

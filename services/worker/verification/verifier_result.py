@@ -20,7 +20,7 @@ class RubricScore:
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """What came of one test script of a rubric."""
+    """Result of one test script of a rubric."""
 
     path: str
     is_passed: bool

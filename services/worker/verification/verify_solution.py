@@ -99,7 +99,8 @@ class VerifySolution:
             await asyncio.shield(sandbox.close())
 
     async def _restore(self, sandbox: Sandbox, order: PytestOrder) -> None:
-        """What steers pytest is the task's: of the agent's files none does, and none is in a test's place."""
+        """Leaves the task's configuration of pytest only: the agent's is removed, and no file of the agent
+        replaces a test."""
         await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", order.folder, *sorted(STEERING))))
         if order.path:
             await sandbox.run(Command(("rm", "-rf", "--", f"{order.tests_folder}/{order.path}")))

@@ -72,7 +72,7 @@ class AnswerFilters:
     begin: Annotated[str, Query(alias="from", max_length=_MAX_LETTERS)] = ""
 
     def named(self) -> dict[str, str]:
-        """Those that are given, by their names in the address."""
+        """The filters that are set, by their names in the address."""
         given = {
             "status": self.status if self.status in {*_STATUSES, _RIGHT, _WRONG} else "",
             "task": self.task,

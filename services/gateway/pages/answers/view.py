@@ -1,4 +1,4 @@
-"""What the templates of a run's answers know."""
+"""Views of a run's answers for their templates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the templates of batches and files know."""
+"""Views of batches and files for their templates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is compared, as the address of the page has it."""
+"""The runs or models of a comparison, read from and written to the address of the page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What the template knows that asks what is to be compared."""
+"""View of the page that offers runs and models to compare."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -151,7 +151,7 @@ async def _samples(results: Results, address: CompareAddress) -> SamplesView:
 async def _show_choice(
     page: Page, backends: Backends, now: Now, address: CompareAddress, by: str
 ) -> Response:
-    """What can be compared: the newest runs, or models that have some."""
+    """The page that offers the newest runs, or the models that have runs."""
     wanted = GetHistoryRequest(days=_DAYS, page_size=_OFFERED, suite=address.suite)
     history, suites = await asyncio.gather(
         backends.results.leaderboard.GetHistory(wanted),

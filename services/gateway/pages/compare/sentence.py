@@ -8,7 +8,7 @@ _BETTER = ("first_better", "second_better")
 
 
 def verdict_sentence(shown: ComparisonShown) -> tuple[str, str]:
-    """What is so, and what it follows from."""
+    """A conclusion and its evidence."""
     overall = [each for each in shown.differences if each.is_overall and each.metric == shown.metric]
     lead = lead_of(shown.models_compared, overall)
     if lead is None:

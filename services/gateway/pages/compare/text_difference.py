@@ -1,4 +1,4 @@
-"""What differs between two texts, word by word, in bounded time: both may be hostile."""
+"""The difference of two texts, word by word, in bounded time: both may be hostile."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the template of a comparison knows: a sentence, and differences to the baseline on one scale."""
+"""Views of a comparison: a sentence, and differences from the baseline on one scale."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

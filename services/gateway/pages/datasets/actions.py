@@ -1,4 +1,4 @@
-"""What a user does with data sets from their pages: upload one, delete one."""
+"""Actions of the pages of data sets: upload one, delete one."""
 
 import uuid
 from contextlib import aclosing

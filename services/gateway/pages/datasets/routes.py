@@ -61,7 +61,7 @@ async def dataset_list(
 
 @router.get("/runs")
 async def list_dataset_runs(page: PageOf, scheduler: SchedulerCalls, now: Now, after: Token = "") -> Response:
-    """Those that go are shown with every page of those that have ended."""
+    """One page of the ended runs. Each page also has all live runs."""
     kind = run_pb2.RUN_KIND_DATASET
     wanted = [
         scheduler_pb2.ListRunsRequest(page_size=_PAGE_SIZE, kind=kind, state=state) for state in _ACTIVE

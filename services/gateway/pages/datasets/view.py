@@ -1,4 +1,4 @@
-"""What the templates of data sets know."""
+"""Views of data sets for their templates."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What the template of the history knows: closed runs with their figures, and totals of those shown."""
+"""Views of the history: closed runs with their figures, and the totals of the runs shown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -110,7 +110,7 @@ async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) ->
 
 
 async def _pareto(results: Results, against: str, view: LeaderboardView) -> ParetoView:
-    """What the runs that are shown took is in their summaries."""
+    """The chart of scores against cost or time, which are read from the summaries of the runs shown."""
     rows = [row for band in view.bands for row in band]
     slots = asyncio.Semaphore(_SUMMARIES_AT_A_TIME)
 

@@ -1,4 +1,4 @@
-"""What the template of the leaderboard knows: bands of models, with figures on one scale."""
+"""Views of the leaderboard: bands of models, with figures on one scale."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

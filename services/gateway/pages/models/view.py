@@ -1,4 +1,4 @@
-"""What the template of a model knows: its suites, data sets and rollouts side by side."""
+"""View of a model: its suites, data sets and rollouts side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

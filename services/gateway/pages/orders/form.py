@@ -1,4 +1,4 @@
-"""What was entered in the form of an order, as an order or as problems at their fields."""
+"""The input of the form of an order, converted to an order or to problems at their fields."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,7 @@ class OrderForm:
 
 
 def faults_of_refusal(error: DomainError) -> Faults:
-    """What a service says of the order, at the field that it is about."""
+    """The refusal of a service, as a problem at the field that it names."""
     named = str(error.facts.get("field", "")).rpartition(".")[2]
     field = _FIELDS.get(named, named) or _FIELD_OF_REASON.get(error.reason, "")
     return {field: error.message}

@@ -1,4 +1,4 @@
-"""What the template of the form of an order knows."""
+"""Views of the form of an order for its template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the order would take, its wait included; None where nothing is measured."""
+    """Time and cost of the order, its wait included; None where nothing is measured."""
 
     seconds: float | None
     cost: float | None
@@ -98,7 +98,7 @@ class OrderView:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What can be chosen, as the services list it now."""
+    """The choices of the form, as the services list them now."""
 
     models: scheduler_pb2.ListModelsResponse
     suites: scheduler_pb2.ListSuitesResponse

@@ -1,4 +1,4 @@
-"""What the template of the overview knows."""
+"""Views of the overview for its template."""
 
 import json
 from collections import defaultdict

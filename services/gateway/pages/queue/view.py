@@ -1,4 +1,4 @@
-"""What the template of the queue knows."""
+"""Views of the queue for its template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class QueueView:
     now: datetime
 
     def shown(self, limit: Limit) -> str:
-        """What was entered and refused stays in its field."""
+        """The content of the field. A refused input stays in it."""
         return self.entered.get(limit.name, limit.value)
 
 

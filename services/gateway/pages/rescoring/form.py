@@ -115,7 +115,7 @@ def metrics_for(task: summary_pb2.TaskSummary) -> Sequence[str]:
 
 
 def faults_of_refusal(error: DomainError) -> Mapping[str, str]:
-    """What results says of the scoring, at the field that it is about."""
+    """The refusal of results, as a problem at the field that it names."""
     field = {"metrics": "metric", "filters_json": "filters"}.get(str(error.facts.get("field", "")), "")
     return {field: error.message}
 

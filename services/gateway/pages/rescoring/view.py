@@ -1,4 +1,4 @@
-"""What the template of scoring a run's answers again knows."""
+"""Views of the page that scores a run's answers again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class FigureBeside:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of scoring again. `unscored` has the first answers that it does not fit, with the reason."""
+    """The result of scoring again. `unscored` has the first answers without a score, with the reason."""
 
     figures: Sequence[FigureBeside]
     scored: int

@@ -1,4 +1,4 @@
-"""What the template of a grid knows: tasks by models, and in each cell the rollouts."""
+"""Views of a grid: tasks by models, and the rollouts in each cell."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -174,7 +174,7 @@ def rollout_mark(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> R
 
 
 def _note(outcome: outcome_pb2.Outcome) -> str:
-    """How it ended, for the pointer that rests on it."""
+    """Tooltip: how the rollout ended."""
     if outcome.HasField("failure"):
         return outcome.failure.message
     tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens

@@ -1,4 +1,4 @@
-"""What the template of the list of orders knows."""
+"""Views of the list of orders for its template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a worker recorded of a rollout; empty where nothing was. `left_out` counts lines of the diff."""
+    """The record that a worker made of a rollout; empty without one. `left_out` counts lines of the diff."""
 
     score: float | None = None
     ended: str = ""

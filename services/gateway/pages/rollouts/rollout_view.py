@@ -1,4 +1,4 @@
-"""What the template of one rollout knows."""
+"""Views of one rollout for its template."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a user does with a run from its page: each a form, and afterwards the page with a notice."""
+"""Actions of the page of a run: each is a form that shows the page again, with a notice."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the template of the list of runs knows."""
+"""Views of the list of runs for its template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

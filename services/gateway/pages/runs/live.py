@@ -1,4 +1,4 @@
-"""What runs do, for all pages that watch: one stream per run, rendered once per tick.
+"""Live progress for all pages that watch: one stream per run, rendered once per tick.
 
 A page that is slow misses ticks and is never behind: all counts are absolute, and it gets the newest.
 """

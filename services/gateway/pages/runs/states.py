@@ -1,4 +1,4 @@
-"""What a user can do with a run in each state."""
+"""The actions that each state of a run allows."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the templates of a run know."""
+"""Views of a run for its templates."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class LiveView:
-    """What changes while a run goes."""
+    """The part of a page that changes while a run goes."""
 
     run_id: str
     state: str
@@ -84,7 +84,7 @@ class LiveView:
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """What a run is; nothing of it changes. `has_rollouts`: agents work on tasks."""
+    """The part of a page that never changes: the run itself. `has_rollouts`: agents work on tasks."""
 
     run_id: str
     model: str
@@ -209,7 +209,7 @@ def _engine(run: run_pb2.Run, workers: Iterable[scheduler_service_pb2.WorkerInfo
 
 
 def _order_facts(run: run_pb2.Run) -> Iterable[str]:
-    """What was ordered beside model and suite, in words."""
+    """The options of the order beside model and suite, in words."""
     order = run.order
     if run.scoring_method:
         yield f"scored by {word_of(run_pb2.ScoringMethod, run.scoring_method)}"

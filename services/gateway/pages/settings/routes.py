@@ -45,7 +45,7 @@ class PoolShown:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What the user stores of one kind, or all of it, or may store."""
+    """The user's storage of one kind or of all kinds, or the quota of it."""
 
     name: str
     bytes: int

@@ -1,4 +1,4 @@
-"""What the templates of suites know."""
+"""Views of suites for their templates."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class SuiteView:
 
     @property
     def targets(self) -> Sequence[str]:
-        """What is expected: texts, or the right ones of the choices."""
+        """The expected answer: texts, or the right ones of the choices."""
         if not self.sample:
             return ()
         expected, choices = self.sample.expected, self.sample.choices
@@ -122,7 +122,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class EditorView:
-    """A suite that is written: its text, what is wrong with it, or what it is once it is right."""
+    """A suite in the editor: its text, and its problems or its summary."""
 
     text: str
     faults: Sequence[Fault] = ()

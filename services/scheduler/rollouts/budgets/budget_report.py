@@ -1,4 +1,4 @@
-"""What a worker reports of a rollout's budgets, and what earlier executions of the rollout leave of them."""
+"""A worker's report of a rollout's used budgets, and the rest that earlier executions have left."""
 
 import math
 import re

@@ -12,7 +12,7 @@ class RecordBudgetUse:
     budgets: BudgetStore
 
     async def record(self, report: BudgetReport) -> EarlierUse:
-        """What executions before it used. Raises `BudgetUseRefused`."""
+        """Records the report. Returns the use of earlier executions. Raises `BudgetUseRefused`."""
         if problem := report.problem:
             raise BudgetUseRefused(problem=problem)
         earlier = await self.budgets.record(report)

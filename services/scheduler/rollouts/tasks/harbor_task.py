@@ -72,7 +72,7 @@ def _toml(folder: TaskFolder) -> dict[str, object]:
 
 
 def _refuse_unsupported(task: str, config: Fields, environment: Fields, verifier: Fields) -> None:
-    """What would change what is measured. The rest is in the notes of the task."""
+    """Refuses fields that would change the result. Other unsupported fields are notes of the task."""
     found = {
         "several steps ([[steps]])": bool(config.values.get("steps")),
         "environment.os = windows": environment.text("os", "linux") != "linux",

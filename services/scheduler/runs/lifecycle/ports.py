@@ -88,7 +88,7 @@ class LedRunStore(Protocol):
         ...
 
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        """Those that are not over, pending and paused ones included."""
+        """The runs among them that have not ended, pending and paused ones included."""
         ...
 
     async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:

@@ -67,7 +67,7 @@ def _output_faults(fields: Fields) -> Iterator[Fault]:
 
 
 def _code_faults(fields: Fields) -> Iterator[Fault]:
-    """Who reads the file sees that it has code executed."""
+    """A task that executes code must say `unsafe_code: true`, so that readers of the file see it."""
     if "code" not in fields:
         return
     if fields.get("unsafe_code") is not True:

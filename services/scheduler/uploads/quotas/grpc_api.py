@@ -22,7 +22,7 @@ _USE = Codec(StorageUse, messages.StorageUse)
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcStorageApi(storage_service_pb2_grpc.StorageServiceServicer):
-    """What users store."""
+    """`StorageService` over gRPC."""
 
     storage: StorageSource
 

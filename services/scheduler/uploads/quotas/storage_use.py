@@ -1,4 +1,4 @@
-"""What users store, and how much a user may store."""
+"""Storage of a user, and its quota."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -38,7 +38,7 @@ class StorageUse:
 
 @dataclass(frozen=True, slots=True)
 class StorageQuota:
-    """What a user stores now, and the most that the user may store."""
+    """A user's present storage, and its quota."""
 
     user: str
     used: StorageUse

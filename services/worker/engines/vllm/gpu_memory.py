@@ -11,7 +11,7 @@ log = get_logger()
 
 
 class Nvml(Protocol):
-    """What is used of the module `pynvml`, which has no types."""
+    """The used part of the module `pynvml`, which has no types."""
 
     NVMLError: type[Exception]
 

@@ -12,7 +12,7 @@ Event = tuple[str, Json | str]
 
 
 class ModelProtocol(Protocol):
-    """What programs speak. Answers come whole, so a stream has few events."""
+    """A protocol of programs. Answers come whole, so a stream has few events."""
 
     def read(self, body: Json, path: str) -> ModelCall:
         """Raises CallRefused."""

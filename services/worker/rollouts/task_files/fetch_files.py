@@ -29,7 +29,7 @@ class BundleCache(Protocol):
         ...
 
     def put(self, digest: str, content: bytes) -> None:
-        """What cannot be kept is fetched again."""
+        """Keeps the files. Failures are ignored: the files are fetched again."""
         ...
 
 

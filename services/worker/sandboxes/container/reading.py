@@ -31,13 +31,13 @@ class Reading:
 
     @property
     def code(self) -> int | None:
-        """What the start of the command reported at its end."""
+        """Exit code that the start of the command reported at its end; None before."""
         report = bytes(self._control[len(STARTED) :])
         return int(report) if report.endswith(b"\n") and report.strip().isdigit() else None
 
     @property
     def said(self) -> bytes:
-        """What came instead of a start."""
+        """Output that came instead of a start."""
         return (bytes(self._control) + bytes(self.kept.head)).strip()
 
     async def is_started_within(self, seconds: float) -> bool:
@@ -84,7 +84,7 @@ class Reading:
             await self.execution.write(content[start : start + _WRITE_BYTES])
 
     async def _drain(self, end: float) -> None:
-        """What the command wrote before it ended may still be on its way."""
+        """Reads on until nothing more comes: output from before the end may still be on its way."""
         before = -1
         while (left := end - time.monotonic()) > 0 and not self._reading.done() and self.kept.total != before:
             before = self.kept.total
