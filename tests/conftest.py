@@ -1,4 +1,4 @@
-"""For all tests: a process that hangs is ended, and what is logged within it has plain tracebacks."""
+"""Fixtures of all tests: a process that hangs is ended, and its log has plain tracebacks."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What a sample costs: CPU of every process from submit to stored summary, and memory at two sizes.
+"""Cost of a sample: CPU of every process from submit to stored summary, and memory at two sizes.
 
 The model server answers at once and is not counted. One row per process, its children included.
 """

@@ -1,4 +1,4 @@
-"""As on a cluster: two of each service share the work, and one of them is killed in the middle of a run."""
+"""Two replicas of each service share the work, and one of them is killed in the middle of a run."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -113,6 +113,18 @@ def test_docstrings_begin_with_the_thing_they_describe() -> None:
     assert dangling == []
 
 
+def test_docstrings_of_modules_and_classes_of_tests_name_their_thing() -> None:
+    """A docstring may be a whole sentence: "Each query fits the schema." """
+    dangling = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)} {text.split(maxsplit=1)[0]} …"
+        for path in own_files("tests", "protos", ".ci")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Module | ast.ClassDef)
+        if (text := ast.get_docstring(node)) and text.split(maxsplit=1)[0] in PREPOSITIONS - {"Each"}
+    ]
+    assert dangling == []
+
+
 def test_a_file_of_a_use_case_defines_what_its_name_says() -> None:
     """Its own name, as a class or a function, or its verb with several nouns: `ShowFile`, `ShowDataset`."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]

@@ -1,4 +1,4 @@
-"""What a fake service refuses a call with, and what a real one did."""
+"""The refusal of a call by a fake service, and the one that a real service gave."""
 
 from collections.abc import Awaitable
 

@@ -32,7 +32,7 @@ class BatchCount:
 
 @dataclass
 class _Returned:
-    """Where each line of one file stands in the input, and what is wrong with the file."""
+    """The lines of one file by their position in the input, and problems of the file."""
 
     name: str
     positions: list[int] = field(default_factory=list)

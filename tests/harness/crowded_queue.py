@@ -22,7 +22,7 @@ ASK_EVERY_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Habit:
-    """What the users of a class order."""
+    """Orders of a class of users."""
 
     priority: run_pb2.Priority.ValueType
     samples: int
@@ -56,7 +56,7 @@ class Crowd:
 
 @dataclass
 class Tally:
-    """What the users saw, and what they did.
+    """Answers that the users got, and their actions.
 
     `cancels` are those that were confirmed; the answer to others of `unwanted` may have got lost.
     """
@@ -235,7 +235,7 @@ async def looking_on(looking: Coroutine[None, None, None]) -> AsyncIterator[None
 
 @dataclass(frozen=True)
 class EndedRun:
-    """As its rows have it; `waited` is from the order to its first place, None where it never had one."""
+    """A run by its rows; `waited` is from the order to its first slot, None where it never had one."""
 
     run_id: str
     user: str

@@ -37,7 +37,7 @@ KINDS_OF_OPERATORS = (
 
 
 class HelmRefused(Exception):
-    """What helm printed."""
+    """helm failed. The message is its output."""
 
 
 @dataclass(frozen=True)

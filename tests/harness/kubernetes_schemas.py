@@ -23,7 +23,7 @@ Object = Mapping[str, Any]
 
 
 class Invalid(Exception):
-    """Where an object differs from its schema."""
+    """An object differs from its schema. The message says where."""
 
 
 def is_own(document: Object) -> bool:

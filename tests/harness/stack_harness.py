@@ -31,7 +31,7 @@ IMPATIENT = {
 
 @dataclass(frozen=True)
 class StackOrder:
-    """What a test wants to stand."""
+    """Options of the stack of a test."""
 
     rows: int = 200
     is_long: bool = False
@@ -50,7 +50,7 @@ class StackOrder:
 
 @dataclass(frozen=True)
 class StackHarness:
-    """What stands."""
+    """A running stack and its clients."""
 
     stack: LocalStack
     client: ProctorClient

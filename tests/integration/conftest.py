@@ -1,4 +1,4 @@
-"""What several files share: a gateway over fake backends, a NATS. Other services have stands of their own."""
+"""Fixtures of several files: a gateway over fake backends, a NATS. Other services have harnesses."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What one side, Proctor or lm-evaluation-harness, asked of the model, got back, and made of it."""
+"""Requests, answers and scores of one side: Proctor or lm-evaluation-harness."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedTask:
-    """In order of the documents. `sample_file` is the JSONL of lm-evaluation-harness's form."""
+    """A task, in order of the documents. `sample_file` is the JSONL of lm-evaluation-harness's form."""
 
     said: Sequence[Said]
     figures: Mapping[str, float]

@@ -1,4 +1,4 @@
-"""What was examined here, held against what lm-evaluation-harness says of the same task."""
+"""Comparison of figures made here with those of lm-evaluation-harness for the same task."""
 
 from collections.abc import Mapping, Sequence
 

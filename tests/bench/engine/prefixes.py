@@ -1,4 +1,4 @@
-"""What the order of few-shot questions is worth: hits of vLLM's prefix cache in order and shuffled."""
+"""Effect of the order of few-shot questions: hits of vLLM's prefix cache in order and shuffled."""
 
 import asyncio
 import json

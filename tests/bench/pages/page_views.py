@@ -1,4 +1,4 @@
-"""What a browser sees of a page: when its first row is there, and what was sent for it.
+"""Time to the first row of a page in a browser, and the bytes that were sent for it.
 
 Two clocks: that of the page, from the navigation to the frame with the first row, and that of the tool, which
 first starts in the new page. A page with nothing on it shows how much of the second is the tool's.
@@ -36,7 +36,7 @@ _PART = {"HX-Request": "true", "HX-Request-Type": "partial", "Accept": "text/htm
 
 @dataclass
 class Seen:
-    """Of one page. `kilobytes` and `requests` are those of the first view, over the wire.
+    """View of one page. `kilobytes` and `requests` are those of the first view, over the wire.
 
     `painted_…`: by the clock of the page; the others by that of the tool.
     """

@@ -155,7 +155,7 @@ def calls(session: PostgresSession) -> dict[str, Call]:
 
 
 class CompareNothing:
-    """What is read here was compared before."""
+    """Compares no pair: all that is read here was compared before."""
 
     def add(self, pairs: Sequence[tuple[str, str]]) -> int:
         raise LookupError(pairs)

@@ -1,4 +1,4 @@
-"""What a batch costs: uploaded, run, written and read by the protocol of OpenAI, at two sizes.
+"""Cost of a batch: uploaded, run, written and read by the protocol of OpenAI, at two sizes.
 
 Lines are those of the real batch, each with an id and a question of its own. The model server is not counted;
 it answers at once, and the one in C with 160 characters.
@@ -51,7 +51,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class BatchHarness:
-    """What a batch is measured on."""
+    """The services and the folder that a batch is measured on."""
 
     stack: StackHarness
     client: AsyncOpenAI

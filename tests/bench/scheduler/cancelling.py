@@ -1,4 +1,4 @@
-"""From the cancel call to the last request aborted, as the model server sees it.
+"""Time from the cancel call to the last request aborted, as the model server sees it.
 
 Several workers ask for three runs at a time, each of a model of its own; all three are cancelled over REST
 at once, with every request of theirs in flight.

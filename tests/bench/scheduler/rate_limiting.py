@@ -36,7 +36,7 @@ SHARD = 16
 
 @dataclass(frozen=True)
 class Minute:
-    """What the provider did within it."""
+    """Requests that the provider answered and refused within a minute."""
 
     answered: int
     refused: int

@@ -1,4 +1,4 @@
-"""What rendering costs: rows of a file become hashed samples of MMLU, each size in a process of its own."""
+"""Cost of rendering: rows of a file become hashed samples of MMLU, each size in a process of its own."""
 
 import json
 import resource

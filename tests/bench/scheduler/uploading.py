@@ -1,4 +1,4 @@
-"""What an upload costs: checked, packed and stored in a folder, each size in a process of its own.
+"""Cost of an upload: checked, packed and stored in a folder, each size in a process of its own.
 
 Files are made while they are sent and kept nowhere. The event loop does nothing else meanwhile than to look
 how late it wakes: so long would a call of another user wait.

@@ -1,4 +1,4 @@
-"""What workers without work cost NATS: CPU, calls of JetStream's API, and messages, by the number of workers.
+"""Load of NATS by workers without work: CPU, calls of JetStream's API, and messages, by their number.
 
 A real nats-server; the workers are the service's own loops, each on a connection of its own, fifty in one
 process. `PROCTOR_IDLE_WORKERS` sets the numbers (default 100,1000).

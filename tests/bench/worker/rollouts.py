@@ -1,4 +1,4 @@
-"""What a rollout costs beside its model: CPU of the worker and of what it starts, and time; also 16 at once.
+"""Cost of a rollout beside its model: CPU of the worker and of what it starts, and time; also 16 at once.
 
 Each rollout is that of a trivial task: an agent of two steps, files in and out, a second sandbox with tests.
 Beside it the price of its parts, and of HumanEval's own solutions executed and judged (with

@@ -1,4 +1,4 @@
-"""What must hold of a run after a fault, counted in the rows and not believed of any counter."""
+"""Invariants of a run after a fault, counted in the rows and not taken from any counter."""
 
 from collections import Counter
 from collections.abc import Sequence

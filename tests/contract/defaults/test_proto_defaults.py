@@ -1,4 +1,4 @@
-"""What comments of the contracts state for a field that is not set is what the services do with it."""
+"""Comments of the contracts state the value of a field that is not set, and the services use that value."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What holds for every pod and object that the chart makes."""
+"""Properties of every pod and object that the chart makes."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What tests of the gateway's contract share: a gateway, and the official client of the OpenAI protocol."""
+"""Fixtures of tests of the gateway's contract: a gateway, and the official client of the OpenAI protocol."""
 
 from collections.abc import AsyncIterator
 

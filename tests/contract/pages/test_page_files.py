@@ -1,4 +1,4 @@
-"""What pages are made of: vendored files as listed, small scripts, and templates that a strict CSP allows."""
+"""Files of pages: vendored files as listed, small scripts, and templates that a strict CSP allows."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What a suite file may name, the scheduler's catalogue and the scorers of results know the same."""
+"""The scheduler's catalogue of metrics and filters and the scorers of results have the same names."""
 
 import json
 from pathlib import Path

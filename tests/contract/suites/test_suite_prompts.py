@@ -1,4 +1,4 @@
-"""What tasks with a template of some wit ask about a row of our own making, to the letter."""
+"""Prompts of tasks with complex templates for rows of our own making, to the letter."""
 
 from proctor.values.sample import Target
 from services.scheduler.suites.rendering.sample import RenderedSample

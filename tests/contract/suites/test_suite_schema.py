@@ -1,4 +1,4 @@
-"""What the schema of suites lets through, the loader reads and results can score."""
+"""Suites that the schema accepts can be loaded, and results can score them."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the scheduler refuses of an order is what the worker's adapters refuse, parameter by parameter."""
+"""The scheduler refuses the same orders as the worker's adapters, parameter by parameter."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the fake providers answer is what the providers' own client libraries know."""
+"""Answers of the fake providers are valid for the providers' own client libraries."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What the chart says is what starts: rendered pods as processes, and runs through rendered Services."""
+"""The rendered chart, started: pods as processes, and runs through rendered Services."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What tests of pages share: one stack with runs of two models, and one browser, for all of them.
+"""Fixtures of tests of pages: one stack with runs of two models, and one browser, for all of them.
 
 A picture of every page that is checked is kept below PROCTOR_PICTURES, where that is set.
 """

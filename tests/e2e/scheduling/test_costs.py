@@ -1,4 +1,4 @@
-"""What a run costs: estimated before, shown after, and limited where the order sets a limit."""
+"""Cost of a run: estimated before, shown after, and limited where the order sets a limit."""
 
 from collections.abc import AsyncIterator
 from os import utime

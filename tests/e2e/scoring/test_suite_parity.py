@@ -59,7 +59,7 @@ each_task = pytest.mark.parametrize(("suite", "task"), GOLDEN_TASK_NAMES)
 
 @dataclass(frozen=True)
 class Examined:
-    """What the stack recorded and summed up of one suite."""
+    """Outcomes and summary of one suite."""
 
     outcomes: list[outcome_pb2.RecordedOutcome]
     summary: summary_pb2.RunSummary

@@ -11,7 +11,7 @@ _CHUNK_BYTES = 64 * 1024
 
 @dataclass
 class Balancer:
-    """In front of gateways at these addresses, each "host:port"; `url` once it listens."""
+    """A balancer of gateways at these addresses, each "host:port"; `url` once it listens."""
 
     addresses: list[str]
     url: str = ""

@@ -1,4 +1,4 @@
-"""In the place of the scheduler: files and batches. A line that begins with `broken` is a fault."""
+"""Fake of the scheduler: files and batches. A line that begins with `broken` is a fault."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 

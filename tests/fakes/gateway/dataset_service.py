@@ -1,4 +1,4 @@
-"""In the place of the scheduler: data sets. A line is a row; one that begins with `broken` is wrong."""
+"""Fake of the scheduler: data sets. A line is a row; one that begins with `broken` is wrong."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 

@@ -1,4 +1,4 @@
-"""In the place of results: comparisons, standings, rescoring and exports that say what a test gave them."""
+"""Fake of results: comparisons, leaderboards, rescoring and exports, as a test sets them."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 

@@ -1,4 +1,4 @@
-"""In the place of the scheduler: suites of users. A line that begins with `broken` is what is wrong."""
+"""Fake of the scheduler: suites of users. A line that begins with `broken` is a problem."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 

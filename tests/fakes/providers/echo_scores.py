@@ -1,4 +1,4 @@
-"""What echo scoring says of a text: a hash of it alone, so that a test knows every figure beforehand."""
+"""Log-probabilities of echo scoring: a hash of the text alone, so that a test can compute every figure."""
 
 import hashlib
 import re

@@ -51,7 +51,7 @@ _KEY = re.compile(r"KEY=(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong, for the next `count` requests (None: until changed) or for a share of them.
+    """A fault, for the next `count` requests (None: until changed) or for a share of them.
 
     status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
     closes · cut_off: half, ended as if it were all · malformed: 200 and no JSON · swollen: the right

@@ -1,4 +1,4 @@
-"""What the model server saw of each who asked: a worker by its own path, else a model by its name."""
+"""Requests at the model server by caller: a worker by its own path, else a model by its name."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What the fake providers share: a real server that records requests and misbehaves on demand."""
+"""The common part of the fake providers: a real server that records requests and misbehaves on demand."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Who closes a run, in memory."""
+"""Claims to close a run, in memory."""
 
 from collections import Counter
 

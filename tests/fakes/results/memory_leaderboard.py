@@ -110,7 +110,7 @@ class MemoryBaselines:
 
 
 class MemoryClaims:
-    """Of one replica: runs that wait for baselines, those that were tried less often first."""
+    """Claims of one replica: runs that wait for baselines, those that were tried less often first."""
 
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
@@ -147,7 +147,7 @@ class ThreadCalls:
 
 
 class MemoryDifferences:
-    """What a test says was compared."""
+    """Differences that a test stores."""
 
     def __init__(self, *stored: StoredDifference) -> None:
         self.stored = list(stored)

@@ -1,4 +1,4 @@
-"""What results keeps, in memory: the same promises as Postgres, without it."""
+"""Stores of results in memory, with the same promises as those in Postgres."""
 
 import hashlib
 from collections import Counter, defaultdict

@@ -47,7 +47,7 @@ UNPARSED: Scores = {"acc": 0.0, "mcc": (1, -1)}
 
 @dataclass(frozen=True)
 class TaskOfRun:
-    """What a run has of a task: texts that make its samples, and the scores of each by rollout."""
+    """A task of a run: texts that make its samples, and the scores of each by rollout."""
 
     texts: Sequence[str]
     scores: Sequence[Sequence[Scores | None]]

@@ -11,7 +11,7 @@ STEP_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class ScaledObjectSpec:
-    """As the chart renders it."""
+    """The spec of a ScaledObject as the chart renders it."""
 
     min_replicas: int = 0
     max_replicas: int = 8

@@ -1,4 +1,4 @@
-"""In the place of results, for batches: writes the lines that a test gave it; of all else it is away."""
+"""Fake of results for batches: writes the lines that a test sets. Every other call is unavailable."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 

@@ -1,4 +1,4 @@
-"""What is around the scheduler, in memory: a record that counts, a wire to wipe, a clock to set."""
+"""Surroundings of the scheduler in memory: a record that counts, a wire to wipe, a clock to set."""
 
 # ruff: noqa: ARG002 - a fake takes what its port gives
 
@@ -81,7 +81,7 @@ class _Record:
 
 
 class InMemoryRecord:
-    """What results does, without scores: sets by their digests, outcomes once, counts, closing.
+    """Fake of results, without scores: sets by their digests, outcomes once, counts, closing.
 
     `refusal` is what it says to new samples, `tokens_of_sample` what each answer took.
     """

@@ -1,4 +1,4 @@
-"""In the place of S3: one bucket in memory, with the few requests that an object store is asked here."""
+"""Fake of S3: one bucket in memory, with the few requests that Proctor sends."""
 
 # names are those of the library
 

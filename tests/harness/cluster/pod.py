@@ -26,7 +26,7 @@ _END_LIMIT_SECONDS = 120.0
 
 
 class PodFailed(Exception):
-    """With the end of its log."""
+    """A pod ended or did not become ready. The message has the end of its log."""
 
 
 @dataclass(frozen=True)

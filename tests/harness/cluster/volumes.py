@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Stores:
-    """What pods mount and read by name: config maps and secrets as text, claims as shared folders."""
+    """Volumes and variables of pods: config maps and secrets as text, claims as shared folders."""
 
     config_maps: Mapping[str, Mapping[str, str]]
     secrets: Mapping[str, Mapping[str, str]]

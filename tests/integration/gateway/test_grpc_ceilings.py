@@ -1,4 +1,4 @@
-"""What gRPC callers can make the gateway hold: unread messages, messages in progress, connections."""
+"""Ceilings of the gateway for gRPC callers: unread messages, messages in progress, connections."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What a client learns that knows only the address: services and messages by reflection, health by name."""
+"""Discovery by a client that has only the address: services and messages by reflection, health by name."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -73,7 +73,7 @@ class Uploaded:
 
 @dataclass(frozen=True)
 class Api:
-    """What neighbours call."""
+    """Results as other services call them."""
 
     harness: ResultsHarness
     leaderboards: "leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub"

@@ -1,4 +1,4 @@
-"""What is left of a deleted run: nothing, and its sample sets not for long. In memory and in Postgres."""
+"""Deletion of a run leaves nothing, and its sample sets not for long. In memory and in Postgres."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

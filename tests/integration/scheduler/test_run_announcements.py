@@ -1,4 +1,4 @@
-"""What the bucket RUNS holds on a real NATS: live runs, and nothing of those that are over."""
+"""The bucket RUNS on a real NATS: live runs, and no ended ones."""
 
 from collections.abc import AsyncGenerator
 from typing import cast

@@ -1,4 +1,4 @@
-"""Who gets a place and who gives one away, in memory and in Postgres alike: order, limits, pauses."""
+"""Admission and preemption, in memory and in Postgres alike: order, limits, pauses."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Who may do what in the NATS of a local stack, as another account of the machine and as each service."""
+"""Rights in the NATS of a local stack, of another account of the machine and of each service."""
 
 import asyncio
 from collections.abc import AsyncIterator

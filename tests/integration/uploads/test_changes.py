@@ -1,4 +1,4 @@
-"""Who changed something is stored with the change and listed, also when its object is gone."""
+"""The user who changed something is stored with the change and listed, also when its object is gone."""
 
 from collections.abc import AsyncIterator
 

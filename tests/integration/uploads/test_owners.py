@@ -1,4 +1,4 @@
-"""What belongs to a user is changed by this user and by operators only."""
+"""Things of a user are changed by this user and by operators only."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""What users store is limited, exactly: under concurrent uploads, after deletions and when files expire."""
+"""Storage of users is limited, exactly: under concurrent uploads, after deletions and when files expire."""
 
 import asyncio
 import os

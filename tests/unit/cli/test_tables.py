@@ -1,4 +1,4 @@
-"""What a person sees of comparisons, standings, suites and samples, on 80 columns as well."""
+"""Tables of comparisons, leaderboards, suites and samples, on 80 columns as well."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What is shown of a DSN: where the server is, never a password."""
+"""A DSN as it is shown: the address of the server, never a password."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What names a secret, and what only looks like it."""
+"""Names of secrets, and names that only look like them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is worth a second try: trouble of the server, never wrong values."""
+"""Errors that are tried again: trouble of the server, never wrong values."""
 
 import asyncpg
 import pytest

@@ -1,4 +1,4 @@
-"""What goes over the wire comes back as it was; page tokens are only those that were given."""
+"""Values come back from the wire as they were; only page tokens that a list gave are taken."""
 
 import math
 from dataclasses import replace

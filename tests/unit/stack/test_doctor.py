@@ -1,4 +1,4 @@
-"""What `proctor doctor` finds on machines that lack something."""
+"""Findings of `proctor doctor` on machines that lack something."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a row may ask for, and what is refused: templates, what costs more, addresses to fetch."""
+"""Parameters of rows, and refusals: templates, features with a fee, addresses to fetch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What closed runs prove about each other is kept apart from the close, and found again after a crash."""
+"""Comparisons of closed runs are stored after the close, and made after a crash."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

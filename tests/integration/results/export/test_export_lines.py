@@ -1,4 +1,4 @@
-"""What the lines of an export say of rows that are hard to write down, and the files made of them."""
+"""Lines of an export for rows that are hard to write down, and the files made of them."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What holds for every engine with an API of its own, over real sockets: failures, keys, cancelling."""
+"""Behaviour of every engine with an API of its own, over real sockets: failures, keys, cancelling."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What a sandbox may use up is bounded, and it stays usable afterwards."""
+"""Resources of a sandbox are bounded, and it stays usable afterwards."""
 
 import asyncio
 import contextlib

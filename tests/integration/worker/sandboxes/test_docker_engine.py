@@ -1,4 +1,4 @@
-"""What only the docker engine has: containers that end with their worker, images, an engine that is away."""
+"""The docker engine alone: containers that end with their worker, images, an engine that is away."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""What comes out of a sandbox was made to harm: it is bounded, it is read as values, and no path of it is
-followed.
-"""
+"""Hostile output of a sandbox: it is bounded, it is read as values, and no path of it is followed."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""What only the kubernetes engine has: pods that a restricted namespace admits, a policy, an API server."""
+"""The kubernetes engine alone: pods that a restricted namespace admits, a policy, an API server."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What an agent may leave behind to be taken for right: ten ways, judged in a sandbox it was never in.
+"""Files of an agent that try to pass as right: ten ways, judged in a sandbox it was never in.
 
 The agent works in a sandbox of its own. Only the files of its working folder are taken out, and only then do
 the tests enter a second one. Eight ways fail there; two work inside the process of the tests, and are

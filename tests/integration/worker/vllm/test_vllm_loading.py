@@ -1,4 +1,4 @@
-"""What vLLM cannot load, what shares an engine and how busy it is: seen by `vllm_loading_program.py`."""
+"""Models that vLLM cannot load, models that share an engine, and its load: by `vllm_loading_program.py`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a person sees of a run as it goes and when it has ended."""
+"""Display of a run while it goes and when it has ended."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What a command names as the next ones."""
+"""The commands that a command suggests as the next ones."""
 
 import pytest
 

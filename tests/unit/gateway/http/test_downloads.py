@@ -1,4 +1,4 @@
-"""What a Range asks of a file of ten bytes.
+"""Ranges of a file of ten bytes.
 Conditions and ranges follow RFC 9110.
 """
 

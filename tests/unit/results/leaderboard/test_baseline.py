@@ -1,4 +1,4 @@
-"""What needs no model scores as an answer that is always the same, or any at random."""
+"""Baselines score as an answer that is always the same, or any at random."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What keeps a closed run off the leaderboard."""
+"""Reasons that keep a closed run off the leaderboard."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Who stands on a leaderboard, at which place, and who stands apart from it."""
+"""Entries of a leaderboard, their ranks, and unranked ones."""
 
 from dataclasses import replace
 from itertools import combinations

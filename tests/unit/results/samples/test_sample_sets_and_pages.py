@@ -1,4 +1,4 @@
-"""What is refused before it reaches a store, and how pages are filled."""
+"""Refusals before a store is reached, and how pages are filled."""
 
 import json
 from dataclasses import replace

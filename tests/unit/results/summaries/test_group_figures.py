@@ -1,4 +1,4 @@
-"""What a group of tasks comes to; the expected numbers are lm-evaluation-harness 0.4.13's own."""
+"""Figures of a group of tasks; the expected numbers are lm-evaluation-harness 0.4.13's own."""
 
 import math
 

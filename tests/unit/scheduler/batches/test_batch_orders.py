@@ -1,4 +1,4 @@
-"""What may be ordered of a batch: windows, and faults of files in the codes of the protocol."""
+"""Orders of batches: windows, and problems of files in the codes of the protocol."""
 
 from datetime import timedelta
 

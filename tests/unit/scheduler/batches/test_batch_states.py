@@ -1,4 +1,4 @@
-"""Where a batch stands, for each state of its run, with files and without."""
+"""State of a batch for each state of its run, with files and without."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -10,7 +10,7 @@ DAYS, KEPT = 30, 3
 
 
 class Changes:
-    """Those of these ages in days."""
+    """Changes of these ages in days."""
 
     def __init__(self, *ages: int) -> None:
         self.times = sorted(CLOCK.now() - timedelta(days=age) for age in ages)

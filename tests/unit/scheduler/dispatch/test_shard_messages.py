@@ -1,4 +1,4 @@
-"""What a shard's message tells a worker of how its samples are put."""
+"""The form of prompts in the message of a shard."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

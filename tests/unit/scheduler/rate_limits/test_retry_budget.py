@@ -1,4 +1,4 @@
-"""What a run may spend on asking again."""
+"""The budget of a run for retries."""
 
 from dataclasses import replace
 

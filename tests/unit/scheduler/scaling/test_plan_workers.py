@@ -1,4 +1,4 @@
-"""What the leader observes of a pool: outstanding samples, the speed of a worker, and how long one loads."""
+"""Observations of a pool by the leader: outstanding samples, the speed of a worker, and its loading time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

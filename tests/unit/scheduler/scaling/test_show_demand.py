@@ -1,4 +1,4 @@
-"""What every replica answers of a pool, and when it gives no answer."""
+"""The answer of every replica for a pool, and when it gives none."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

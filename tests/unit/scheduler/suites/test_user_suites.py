@@ -53,7 +53,7 @@ WARMER = SuiteDocument(TASK.replace("What is", "How much is"), "sums.yaml", SUMS
 
 @dataclass
 class Stand:
-    """What one replica has; the store is shared."""
+    """One replica; the store is shared."""
 
     folder: Path
     stored: InMemoryUserSuites

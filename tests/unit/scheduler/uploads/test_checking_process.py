@@ -1,4 +1,4 @@
-"""What the process that reads a hostile file may make the scheduler do: store its own parts, and no more."""
+"""Rights of the process that reads a hostile file: it has the scheduler store its own parts, no more."""
 
 import io
 import pickle

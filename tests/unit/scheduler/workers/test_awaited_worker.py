@@ -1,4 +1,4 @@
-"""What a run waits for: a worker that answers for its model, a provider that takes no requests."""
+"""Causes of a run's wait: a worker that answers for its model, a provider that takes no requests."""
 
 from datetime import UTC, datetime
 

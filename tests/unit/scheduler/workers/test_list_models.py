@@ -35,7 +35,7 @@ def listing(*names: str) -> PoolListing:
 
 
 class ReportedLists:
-    """What a test says that pools tell; a pool that `hangs` answers once it is let go."""
+    """Model lists of pools, set by a test; a pool that `hangs` answers once it is let go."""
 
     def __init__(self) -> None:
         self.reported: dict[str, PoolListing] = {}

@@ -1,4 +1,4 @@
-"""By which names a model may be called, and the part of the pools file that says so."""
+"""Names and aliases of models, and their part of the pools file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where Postgres lives: what another user can reach, and the copy of the programs for one who cannot."""
+"""The folder of Postgres: files that another user can reach, and the copy of the programs for others."""
 
 import os
 from pathlib import Path

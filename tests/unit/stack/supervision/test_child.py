@@ -25,7 +25,7 @@ async def is_never_ready() -> bool:
 
 
 class Stack:
-    """What a child sees of the stack."""
+    """The environment of a child of the stack."""
 
     def __init__(self, folder: Path) -> None:
         self.log_path = folder / "child.log"

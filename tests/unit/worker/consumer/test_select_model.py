@@ -1,4 +1,4 @@
-"""To which model a worker switches, and when it keeps its own."""
+"""The model that a worker switches to, and when it keeps its own."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta

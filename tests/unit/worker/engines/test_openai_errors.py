@@ -1,4 +1,4 @@
-"""What the error codes of OpenAI-compatible servers say beyond the status."""
+"""Error codes of OpenAI-compatible servers that say more than the status."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""What the worker tells of models that its engine refuses."""
+"""The worker's report of models that its engine refuses."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Where control groups of sandboxes are made, on plain folders in the place of the kernel's."""
+"""Control groups of sandboxes, on plain folders instead of the kernel's."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a comparison concludes: who leads, whether that is shown, and what it would take to show it."""
+"""Conclusions of a comparison: who leads, whether that is shown, and what it would take to show it."""
 
 import pytest
 

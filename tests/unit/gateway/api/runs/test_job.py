@@ -1,4 +1,4 @@
-"""What clients of the benchmark API see of a run."""
+"""A run as clients of the benchmark API see it."""
 
 from datetime import UTC, datetime
 

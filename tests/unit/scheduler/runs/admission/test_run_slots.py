@@ -1,4 +1,4 @@
-"""Who gets a slot, and who gives one away."""
+"""Admission to slots, and preemption."""
 
 import random
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What may be ordered, and the sentence for what may not."""
+"""Orders that are accepted, and the sentences of refusals."""
 
 from dataclasses import replace
 from math import inf, nan

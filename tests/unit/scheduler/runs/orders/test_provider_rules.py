@@ -1,4 +1,4 @@
-"""What a provider cannot do is refused when it is ordered, in one sentence that says what to do."""
+"""Orders beyond a provider's abilities are refused, in one sentence that says what to do."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run will cost, estimated from runs that have ended."""
+"""Cost of a run, estimated from runs that have ended."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is shown of a run: its wait, its steps, its speed; and a watch that ends with it."""
+"""A run as it is shown: its wait, its steps, its speed; and a watch that ends with it."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""What a user's suite cannot name, be called or ask for."""
+"""Names, paths and sizes that a user's suite cannot have."""
 
 import pytest
 

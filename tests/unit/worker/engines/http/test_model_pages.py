@@ -9,7 +9,7 @@ def model(name: str) -> ModelInfo:
 
 
 class Pages:
-    """Of `size` models each; each names the next one by its number, without end unless there is a last."""
+    """Pages of `size` models each; each names the next one by its number, without end or up to a last."""
 
     def __init__(self, size: int, last: int | None = None) -> None:
         self._size = size

@@ -1,4 +1,4 @@
-"""What the headers of answers say of a provider's limits."""
+"""Headers of answers with a provider's limits."""
 
 import pytest
 
