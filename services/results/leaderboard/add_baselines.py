@@ -86,7 +86,7 @@ class AddBaselines:
         await self.baselines.keep_for_run(run_id, {})
 
     async def _of_suite(self, plan: RunPlan) -> SuiteBaselines:
-        """Baselines, without what is undefined: one that some task does not have is none of the suite."""
+        """Baselines that are defined for every task of the suite."""
         if not plan.groups or all(scoring.is_unscored for scoring in plan.scorings):
             return {}
         by_task = {task.task: await self._of_task(plan, task) for task in plan.tasks}

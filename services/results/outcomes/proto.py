@@ -68,7 +68,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
 
 
 def brief_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
-    """One of many, without the texts of its sample; that it has none of its own is up to who read it."""
+    """A recorded outcome without prompt, choices and target. The caller leaves out the answer's texts."""
     recorded = recorded_to_proto(listed)
     for name in ("prompt", "choices", "target"):
         recorded.ClearField(name)

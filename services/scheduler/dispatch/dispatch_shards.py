@@ -1,4 +1,4 @@
-"""Shards go out by credit: what is done frees it, what waits takes it. Attempts count before sending."""
+"""Dispatches shards within a credit, which finished shards free. Attempts are stored before sending."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

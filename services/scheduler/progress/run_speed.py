@@ -18,7 +18,7 @@ LONE_FACTOR = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RunSpeed:
-    """Per second, over the last seconds. `fastest` and `slowest` are samples per second of late."""
+    """Per second, over the last seconds. `fastest` and `slowest` are recent speeds in samples."""
 
     samples: float
     tokens: float
@@ -28,7 +28,7 @@ class RunSpeed:
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """Seconds until done: as fast as it goes now, and if all goes as at its best and at its worst of late."""
+    """Seconds left at the present speed, and at the fastest and slowest recent speeds."""
 
     seconds: float
     low: float

@@ -17,9 +17,9 @@ from services.scheduler.rate_limits.rate_meter import (
     RateQuota,
 )
 
-# What a worker may ask at once that has asked nothing lately, of all that is granted.
+# The floor of a quota: a share of the rate limit that workers without recent requests get too.
 _MAX_FLOOR = 0.02
-# With many workers the floors shrink, so that four fifths always go by demand.
+# The sum of all floors. With many workers each shrinks, so that four fifths always go by demand.
 _FLOORS_TOGETHER = 0.2
 
 # A shorter pause is over before other workers have received it.

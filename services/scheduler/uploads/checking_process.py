@@ -51,7 +51,7 @@ class CheckingProcess:
     prefixes: tuple[str, ...]
 
     async def begin(self, check: Check[Checked]) -> None:
-        """The check is sent whole; its object store stands for the one here."""
+        """Sends the pickled check. Its object store is replaced by a proxy to this process."""
         job = io.BytesIO()
         pickler = pickle.Pickler(job)
         # A subclass would do the same in more lines.

@@ -130,5 +130,5 @@ class RunControls(Protocol):
         ...
 
     async def withdraw(self, run_id: RunId) -> None:
-        """Deletes the run's state, which workers watch; a second call, later, removes the delete marker."""
+        """Deletes the run's state from the bucket that workers watch; a second call removes the marker."""
         ...
