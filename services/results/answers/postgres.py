@@ -148,7 +148,7 @@ class PostgresGoldenAnswers:
             async with self._session.transaction() as transaction:
                 await _check(transaction, run_id, keys, are_marked=mark is not None)
                 if mark is None:
-                    await transaction.execute("drop_marks", run_id, *key_columns(keys), user)
+                    await transaction.execute("delete_marks", run_id, *key_columns(keys), user)
                 else:
                     await transaction.execute(_CLEAR_OTHER[mark], run_id, *key_columns(keys))
                     await transaction.execute(_ADD[mark], run_id, *key_columns(keys), user)

@@ -309,7 +309,7 @@ DELETE FROM wrong_answers AS w
 USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 WHERE w.run_id = $1::uuid AND w.sample = asked.sample AND w.rollout = asked.rollout;
 
--- name: drop_marks: Remove marks of answers and record who did ($1 run, $2 samples, $3 rollouts, $4 user)
+-- name: delete_marks: Remove marks of answers and record who did ($1 run, $2 samples, $3 rollouts, $4 user)
 WITH golden AS (
     DELETE FROM golden_answers AS g
     USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)

@@ -1,6 +1,6 @@
 """Writes a run as a file, chunk by chunk: memory does not grow with the run, a slow reader holds it back.
 
-The CSV and the JSONL of a closed run are the same in every download. Their lengths are stored in marks, so
+The CSV and the JSONL of a closed run are the same in every download. Resume points store their lengths, so
 that a download that was cut off can be resumed.
 """
 
@@ -17,17 +17,17 @@ from services.results.export.format import (
     ROWS_VERSION,
     ExportedRun,
     FileChunk,
-    FileMark,
-    MarkedFile,
     MissingAnswer,
+    ResumableFile,
+    ResumePoint,
     RowKind,
     RowQuery,
 )
 from services.results.export.ports import (
     ExportFormat,
-    ExportMarks,
     ExportRows,
     OutcomeFormat,
+    ResumePoints,
     RowFileWriter,
     RowFormat,
 )
@@ -38,7 +38,7 @@ from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
 
 # A resumed download renders at most so much again before its first byte.
-MARK_BYTES = 4 * 1024 * 1024
+POINT_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +50,25 @@ class RenderFile:
     format: RowFormat
     task_indexes: Sequence[int]
 
-    async def render(self, mark: FileMark) -> AsyncGenerator[FileChunk]:
-        """All chunks that come after a mark; only of a resumable format after another than the first."""
-        writer, at = self.format.open(self.run), mark
-        if mark.after == BEFORE_ALL:
+    async def render(self, point: ResumePoint) -> AsyncGenerator[FileChunk]:
+        """All chunks after a point; only of a resumable format after another than the first."""
+        writer, at = self.format.open(self.run), point
+        if point.after == BEFORE_ALL:
             # In a thread, as all that is written: the service goes on recording meanwhile.
             data = await asyncio.to_thread(writer.begin)
-            at = FileMark(len(data))
+            at = ResumePoint(len(data))
             yield FileChunk(data, at)
         if self.format.rows is not None:
             async with aclosing(self._chunks(writer, self.format.rows, at)) as chunks:
                 async for chunk in chunks:
-                    at = chunk.mark
+                    at = chunk.point
                     yield chunk
         data = await asyncio.to_thread(writer.end)
-        yield FileChunk(data, FileMark(at.first_byte + len(data), at.after, is_end=True))
+        yield FileChunk(data, ResumePoint(at.first_byte + len(data), at.after, is_end=True))
 
-    async def _chunks(self, writer: RowFileWriter, kind: RowKind, at: FileMark) -> AsyncGenerator[FileChunk]:
+    async def _chunks(
+        self, writer: RowFileWriter, kind: RowKind, at: ResumePoint
+    ) -> AsyncGenerator[FileChunk]:
         for index in self.task_indexes:
             if at.after[0] >= self.run.record.plan.tasks[index].end_sample:
                 continue
@@ -74,7 +76,7 @@ class RenderFile:
             async with aclosing(self.rows.chunks(query, at.after)) as chunks:
                 async for chunk in chunks:
                     data = await asyncio.to_thread(writer.write, chunk.rows)
-                    at = FileMark(at.first_byte + len(data), chunk.last)
+                    at = ResumePoint(at.first_byte + len(data), chunk.last)
                     yield FileChunk(data, at)
 
 
@@ -112,7 +114,7 @@ class ExportRun:
     records: RunRecordStore
     rows: ExportRows
     outcomes: ListedOutcomes
-    marks: ExportMarks
+    resume_points: ResumePoints
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 
@@ -134,7 +136,7 @@ class ExportRun:
         render = RenderFile(self.rows, run, file_format, indexes)
         if not (file_format.is_resumable and _is_closed(record)):
             return ExportedFile(name, file_format.media_type, _data(render))
-        file = MarkedFile(order.run_id, record.epoch, _tag(order, record, run))
+        file = ResumableFile(order.run_id, record.epoch, _tag(order, record, run))
         end = await self._end(file, render, is_needed=order.with_total or order.first_byte > 0)
         rest = self._rest(file, render, order.first_byte, end)
         return ExportedFile(name, file_format.media_type, rest, file.tag, end.first_byte if end else None)
@@ -157,46 +159,46 @@ class ExportRun:
         async for chunk in self.outcomes.chunks(run.record.plan, index, has_docs=True):
             yield await asyncio.to_thread(writer.write, chunk)
 
-    async def _end(self, file: MarkedFile, render: RenderFile, *, is_needed: bool) -> FileMark | None:
+    async def _end(self, file: ResumableFile, render: RenderFile, *, is_needed: bool) -> ResumePoint | None:
         """The end of the file; measured only where it must be known."""
-        end = await self.marks.end(file)
+        end = await self.resume_points.end(file)
         if end is None and is_needed:
-            last = await self.marks.last(file, None)
-            async with aclosing(self._marking(file, render, last)) as measured:
+            last = await self.resume_points.last(file, None)
+            async with aclosing(self._storing_points(file, render, last)) as measured:
                 async for chunk in measured:
-                    end = chunk.mark
+                    end = chunk.point
         return end
 
     async def _rest(
-        self, file: MarkedFile, render: RenderFile, first_byte: int, end: FileMark | None
+        self, file: ResumableFile, render: RenderFile, first_byte: int, end: ResumePoint | None
     ) -> AsyncGenerator[bytes]:
         """The file from `first_byte` on; `end` where it is known, so that nothing is marked again."""
         if end is not None and first_byte >= end.first_byte:
             return
-        mark = await self.marks.last(file, first_byte)
-        rest = self._marking(file, render, mark) if end is None else render.render(mark)
-        to_skip = first_byte - mark.first_byte
+        point = await self.resume_points.last(file, first_byte)
+        rest = self._storing_points(file, render, point) if end is None else render.render(point)
+        to_skip = first_byte - point.first_byte
         async with aclosing(rest):
             async for chunk in rest:
                 if len(chunk.data) > to_skip:
                     yield chunk.data[to_skip:]
                 to_skip = max(0, to_skip - len(chunk.data))
 
-    async def _marking(
-        self, file: MarkedFile, render: RenderFile, mark: FileMark
+    async def _storing_points(
+        self, file: ResumableFile, render: RenderFile, point: ResumePoint
     ) -> AsyncGenerator[FileChunk]:
-        """The chunks behind a mark; notes now and then how far they are."""
-        noted = mark.first_byte
-        async with aclosing(render.render(mark)) as behind:
+        """The chunks after a point. Stores further points on the way."""
+        noted = point.first_byte
+        async with aclosing(render.render(point)) as behind:
             async for chunk in behind:
-                if chunk.mark.is_end or chunk.mark.first_byte - noted >= MARK_BYTES:
-                    await self.marks.add(file, chunk.mark)
-                    noted = chunk.mark.first_byte
+                if chunk.point.is_end or chunk.point.first_byte - noted >= POINT_BYTES:
+                    await self.resume_points.add(file, chunk.point)
+                    noted = chunk.point.first_byte
                 yield chunk
 
 
 async def _data(render: RenderFile) -> AsyncGenerator[bytes]:
-    async with aclosing(render.render(FileMark())) as all_chunks:
+    async with aclosing(render.render(ResumePoint())) as all_chunks:
         async for chunk in all_chunks:
             yield chunk.data
 

@@ -1,4 +1,4 @@
-"""Export formats, the facts of a run in their files, and marks from which a file can be resumed."""
+"""Export formats, the facts of a run in their files, and points from which a file can be resumed."""
 
 import re
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class RowQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class FileMark:
+class ResumePoint:
     """`first_byte`: bytes of the file up to and with the outcome `after`. `is_end`: it has no more."""
 
     first_byte: int = 0
@@ -42,7 +42,7 @@ class FileMark:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedFile:
+class ResumableFile:
     """A file that stays as it is: the run, its epoch, and the tag of the content."""
 
     run_id: str
@@ -52,10 +52,10 @@ class MarkedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileChunk:
-    """Bytes of a file and the mark behind them."""
+    """Bytes of a file, and the point after them."""
 
     data: bytes
-    mark: FileMark
+    point: ResumePoint
 
 
 @dataclass(frozen=True, slots=True)

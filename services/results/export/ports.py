@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from services.results.export.format import ExportedRun, FileMark, MarkedFile, RowKind, RowQuery
+from services.results.export.format import ExportedRun, ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey
 
 
@@ -33,19 +33,19 @@ class ExportRows(Protocol):
         ...
 
 
-class ExportMarks(Protocol):
+class ResumePoints(Protocol):
     """Stores how many bytes files of closed runs have up to some outcomes."""
 
-    async def end(self, file: MarkedFile) -> FileMark | None:
+    async def end(self, file: ResumableFile) -> ResumePoint | None:
         """The end of a file; None where it was never made to its end."""
         ...
 
-    async def last(self, file: MarkedFile, up_to_byte: int | None) -> FileMark:
+    async def last(self, file: ResumableFile, up_to_byte: int | None) -> ResumePoint:
         """The last place in a file, or at or before some byte of it, from which it can be made."""
         ...
 
-    async def add(self, file: MarkedFile, mark: FileMark) -> None:
-        """Stores a mark; one that is stored already stays."""
+    async def add(self, file: ResumableFile, point: ResumePoint) -> None:
+        """Stores a point; one that is stored already stays."""
         ...
 
 

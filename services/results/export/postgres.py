@@ -1,4 +1,4 @@
-"""Rows of exports, prefetched in windows, and the marks from which files of closed runs are resumed."""
+"""Rows of exports, prefetched in windows, and the points from which files of closed runs are resumed."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession
 from services.results.export.errors import RunChanged
-from services.results.export.format import FileMark, MarkedFile, RowKind, RowQuery
+from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.ports import RowChunk
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import PlannedTask
@@ -35,28 +35,28 @@ MAX_CHUNK_BYTES = 4 * CHUNK_BYTES
 BYTES_OF_FIELDS = 500
 
 
-class PostgresExportMarks:
+class PostgresResumePoints:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def end(self, file: MarkedFile) -> FileMark | None:
+    async def end(self, file: ResumableFile) -> ResumePoint | None:
         row = await self._session.fetchrow("read_export_end", file.run_id, file.epoch, file.tag)
-        return None if row is None else _mark(row, is_end=True)
+        return None if row is None else _point(row, is_end=True)
 
-    async def last(self, file: MarkedFile, up_to_byte: int | None) -> FileMark:
+    async def last(self, file: ResumableFile, up_to_byte: int | None) -> ResumePoint:
         row = await self._session.fetchrow(
             "read_last_export_mark", file.run_id, file.epoch, file.tag, up_to_byte
         )
-        return FileMark() if row is None else _mark(row)
+        return ResumePoint() if row is None else _point(row)
 
-    async def add(self, file: MarkedFile, mark: FileMark) -> None:
+    async def add(self, file: ResumableFile, point: ResumePoint) -> None:
         await self._session.fetchrow(
-            "add_export_mark", file.run_id, file.epoch, file.tag, mark.first_byte, *mark.after, mark.is_end
+            "add_export_mark", file.run_id, file.epoch, file.tag, point.first_byte, *point.after, point.is_end
         )
 
 
-def _mark(row: asyncpg.Record, *, is_end: bool = False) -> FileMark:
-    return FileMark(row["first_byte"], (row["sample"], row["rollout"]), is_end)
+def _point(row: asyncpg.Record, *, is_end: bool = False) -> ResumePoint:
+    return ResumePoint(row["first_byte"], (row["sample"], row["rollout"]), is_end)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAns
 from services.results.export.export_golden_answers import ExportGoldenAnswers
 from services.results.export.export_run import ExportRun
 from services.results.export.grpc_api import FORMATS, GrpcExportApi
-from services.results.export.postgres import PostgresExportMarks, PostgresExportRows
+from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.summaries.ports import Stores
 from services.results.summaries.show_summary import ShowSummary
 
@@ -15,7 +15,7 @@ def make_export_api(session: PostgresSession, stores: Stores, show_summary: Show
         records=stores.records,
         rows=PostgresExportRows(session=session),
         outcomes=PostgresListedOutcomes(session=session),
-        marks=PostgresExportMarks(session=session),
+        resume_points=PostgresResumePoints(session=session),
         show_summary=show_summary,
         formats=FORMATS,
     )

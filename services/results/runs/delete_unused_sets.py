@@ -13,7 +13,7 @@ KEEP_UNUSED = timedelta(hours=6)
 
 @dataclass(frozen=True, slots=True)
 class DeleteUnusedSets:
-    """Uncommitted sets are dropped `keep_staged` after their last chunk: their planning has died."""
+    """Uncommitted sets are deleted `keep_staged` after their last chunk: their planning has died."""
 
     records: RunRecordStore
     sample_sets: SampleSetStore
@@ -21,7 +21,7 @@ class DeleteUnusedSets:
     keep_staged: timedelta
 
     async def delete(self) -> int:
-        """Returns how many sets were dropped. The samples of all of them are deleted at the end."""
+        """Returns how many sets were deleted. The samples of all of them are deleted at the end."""
         now = self.clock.now()
-        unused = await self.records.drop_unused_sets(now - KEEP_UNUSED)
-        return unused + await self.sample_sets.sweep(now - self.keep_staged)
+        unused = await self.records.delete_unused_sets(now - KEEP_UNUSED)
+        return unused + await self.sample_sets.delete_staged(now - self.keep_staged)

@@ -45,7 +45,7 @@ class RunRecordStore(Protocol):
         """Stores what an engine reports about itself."""
         ...
 
-    async def drop_unused_sets(self, touched_before: datetime) -> int:
+    async def delete_unused_sets(self, touched_before: datetime) -> int:
         """Drops some sample sets that no run uses, last committed before a moment; returns how many.
 
         Their samples go with the next sweep of sample sets.

@@ -100,7 +100,7 @@ class PostgresRunRecords:
 
         await self.session.run(delete)
 
-    async def drop_unused_sets(self, touched_before: datetime) -> int:
+    async def delete_unused_sets(self, touched_before: datetime) -> int:
         unused = await self.session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
         return sum([await self._drop_unused(row["set_id"], touched_before) for row in unused])
 

@@ -45,9 +45,9 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         """How many choices every sample has; 0 where that differs, or there are none."""
         ...
 
-    async def sweep(self, touched_before: datetime) -> int:
-        """Drops uncommitted sets whose last chunk came before a moment, and samples of sets that are gone.
+    async def delete_staged(self, touched_before: datetime) -> int:
+        """Deletes uncommitted sets whose last chunk came before a moment, and samples of sets that are gone.
 
-        Returns how many sets were dropped.
+        Returns how many sets were deleted.
         """
         ...

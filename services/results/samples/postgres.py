@@ -74,21 +74,21 @@ class PostgresSampleSets:
     async def label_count(self, set_id: str) -> int:
         return await self.session.fetchval("read_label_count", set_id) or 0
 
-    async def sweep(self, touched_before: datetime) -> int:
-        dropped: int = await self.session.fetchval("sweep_sample_sets", touched_before)
-        await self._delete_dropped_samples()
-        return dropped
+    async def delete_staged(self, touched_before: datetime) -> int:
+        deleted: int = await self.session.fetchval("delete_staged_sets", touched_before)
+        await self._delete_samples_of_deleted_sets()
+        return deleted
 
-    async def _delete_dropped_samples(self) -> None:
+    async def _delete_samples_of_deleted_sets(self) -> None:
         """Completes earlier garbage collections that were killed, too."""
-        for row in await self.session.fetch("list_dropped_sample_sets", SETS_AT_A_TIME):
+        for row in await self.session.fetch("list_deleted_sets", SETS_AT_A_TIME):
             set_id: str = row["set_id"]
             after: int | None = -1
             while after is not None:
                 after = await self.session.fetchval(
-                    "delete_dropped_samples", set_id, after, SAMPLES_AT_A_TIME
+                    "delete_samples_of_deleted_set", set_id, after, SAMPLES_AT_A_TIME
                 )
-            await self.session.execute("forget_dropped_sample_set", set_id)
+            await self.session.execute("delete_note_of_deleted_set", set_id)
 
 
 async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | None:
@@ -120,7 +120,7 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
         await transaction.execute("commit_sample_set", staging_id, digest)
         return SampleSet(staging_id, digest)
     await transaction.execute("alias_sample_set", staging_id, same["set_id"])
-    await transaction.execute("drop_samples", staging_id)
+    await transaction.execute("delete_samples", staging_id)
     return SampleSet(same["set_id"], digest)
 
 

@@ -37,10 +37,10 @@ UPDATE sample_sets SET digest = $2::bytea, touched_at = now() WHERE set_id = $1:
 -- name: alias_sample_set: Store which committed set a staged one equals ($1 staged set, $2 committed set)
 UPDATE sample_sets SET same_as = $2::uuid WHERE set_id = $1::uuid;
 
--- name: drop_samples: Delete all samples of a set ($1 set)
+-- name: delete_samples: Delete all samples of a set ($1 set)
 DELETE FROM samples WHERE set_id = $1::uuid;
 
--- name: sweep_sample_sets: Delete uncommitted sets and aliases ($1 last touched before)
+-- name: delete_staged_sets: Delete uncommitted sets and aliases ($1 last touched before)
 WITH swept AS (
     DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1::timestamptz RETURNING set_id
 ), dropped AS (
@@ -48,10 +48,10 @@ WITH swept AS (
 )
 SELECT count(*) AS dropped FROM swept;
 
--- name: list_dropped_sample_sets: Return sets that are gone and whose samples may still exist ($1 rows)
+-- name: list_deleted_sets: Return sets that are gone and whose samples may still exist ($1 rows)
 SELECT set_id::text AS set_id FROM dropped_sample_sets LIMIT $1::integer;
 
--- name: delete_dropped_samples: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
+-- name: delete_samples_of_deleted_set: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
 -- Not where the set is being staged again, under the same id.
 WITH chunk AS (
     SELECT s.position
@@ -66,7 +66,7 @@ WITH chunk AS (
 )
 SELECT max(position) AS position FROM chunk;
 
--- name: forget_dropped_sample_set: Delete the note of a dropped set whose samples are gone as well ($1 set)
+-- name: delete_note_of_deleted_set: Delete the note of a dropped set whose samples are gone as well ($1 set)
 DELETE FROM dropped_sample_sets WHERE set_id = $1::uuid;
 
 -- name: read_samples: Return samples of a committed set by position ($1 set, $2 positions)

@@ -97,16 +97,16 @@ class Topics:
     def loops(self) -> Mapping[str, Coroutine[None, None, None]]:
         return {
             CONSUMING: self.consumer.run(),
-            "sweep sample sets": every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"),
+            "delete sample sets": every(SWEEP_SECONDS, self._delete_unused_sets, name="delete sample sets"),
             "add baselines": every(BASELINE_SECONDS, self.add_baselines.add, name="add baselines"),
             "compare peers": every(COMPARE_SECONDS, self.compare_peers.compare, name="compare peers"),
             "compare pending": every(COMPARE_SECONDS, self.compare_pending.compare, name="compare pending"),
         }
 
-    async def _sweep(self) -> None:
-        swept = await self.unused_sets.delete()
-        if swept:
-            log.info("sample sets dropped", sets=swept)
+    async def _delete_unused_sets(self) -> None:
+        deleted = await self.unused_sets.delete()
+        if deleted:
+            log.info("sample sets deleted", sets=deleted)
 
 
 def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes) -> Topics:

@@ -98,7 +98,7 @@ class DispatchShards:
     def collect_done(self, target: DispatchedRun) -> None:
         """Marks shards as done whose outcomes are all recorded."""
         recorded = self.tracker.take_shard_counts(target.run.run_id)
-        target.ledger.mark_done(target.ledger.done_among(recorded))
+        target.ledger.remove_done(target.ledger.done_among(recorded))
 
     async def save_done(self, target: DispatchedRun) -> None:
         done = target.ledger.take_unsaved_done()

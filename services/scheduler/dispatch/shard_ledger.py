@@ -63,7 +63,7 @@ class ShardLedger:
             number for number, count in recorded.items() if number in shards and count >= shards[number].size
         ]
 
-    def mark_done(self, done: Sequence[int]) -> None:
+    def remove_done(self, done: Sequence[int]) -> None:
         """Frees their credit; the next write stores it."""
         for number in done:
             self.in_flight.pop(number, None)

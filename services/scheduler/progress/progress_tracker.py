@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from proctor.values.run import RunCounts
-from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks
+from services.scheduler.progress.run_speed import RunSpeed, SpeedMeter
 
 # A waiting process asks far more often, so only runs that none shows or drives are forgotten.
 _FORGET_AFTER_SECONDS = 600.0
@@ -30,7 +30,7 @@ class _Entry:
     version: int = 0
     counts: RunCounts | None = None
     shards: dict[int, int] = field(default_factory=dict)
-    marks: SpeedMarks = field(default_factory=SpeedMarks)
+    meter: SpeedMeter = field(default_factory=SpeedMeter)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -51,14 +51,14 @@ class ProgressTracker:
             return
         if known is not None and news.counts.epoch > known.epoch:
             entry.shards.clear()
-            entry.marks.clear()
+            entry.meter.clear()
         # Only the leader takes them out again; in other replicas they would pile up.
         if news.run_id in self._driven:
             for shard, recorded in news.shards.items():
                 entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
         if known is None or not news.counts.is_older_than(known):
             entry.counts = news.counts
-            entry.marks.add(now, news.counts)
+            entry.meter.add(now, news.counts)
         self._change(entry)
 
     def touch(self, run_id: str, now: float) -> None:
@@ -92,7 +92,7 @@ class ProgressTracker:
     def speed(self, run_id: str, now: float) -> RunSpeed | None:
         """None until there are enough reports."""
         entry = self._entries.get(run_id)
-        return entry.marks.speed(now) if entry else None
+        return entry.meter.speed(now) if entry else None
 
     def samples_per_second(self, run_id: str, now: float) -> float | None:
         """Over the last seconds; None until there are enough reports."""

@@ -56,7 +56,7 @@ class _Stretch:
 
 
 @dataclass(slots=True)
-class SpeedMarks:
+class SpeedMeter:
     """Counts of one epoch over time. The speed is that of the last ten seconds.
 
     The fastest and the slowest are found among it and the stretches of the last two minutes. A stretch goes

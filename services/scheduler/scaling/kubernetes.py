@@ -20,7 +20,7 @@ _ADVICE = {
 }
 
 
-class KubernetesPodMarks:
+class KubernetesPodCosts:
     """Patches pods of the scheduler's own namespace, with the token of its service account."""
 
     def __init__(self, url: str, account: Path = SERVICE_ACCOUNT) -> None:

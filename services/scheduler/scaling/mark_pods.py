@@ -17,7 +17,7 @@ _ROUND_SECONDS = 5.0
 _PAUSE_AFTER_FAILURE_SECONDS = 60.0
 
 
-class PodMarks(Protocol):
+class PodCosts(Protocol):
     async def mark(self, pod: str, cost: int) -> None:
         """Sets the deletion cost of a pod. A pod that is gone is passed over."""
         ...
@@ -41,7 +41,7 @@ class MarkPods:
     pools: Sequence[Pool]
     registry: WorkerRegistry
     store: DemandStore
-    marks: PodMarks
+    costs: PodCosts
     _marked: dict[str, int] = field(init=False, default_factory=dict)
 
     async def lead(self) -> NoReturn:
@@ -67,5 +67,5 @@ class MarkPods:
                 continue
             for pod, cost in deletion_costs(workers).items():
                 if self._marked.get(pod) != cost:
-                    await self.marks.mark(pod, cost)
+                    await self.costs.mark(pod, cost)
                     self._marked[pod] = cost

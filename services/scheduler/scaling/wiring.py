@@ -9,7 +9,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts, RunSignals
 from services.scheduler.scaling.grpc_api import SERVICE_NAME, GrpcExternalScaler
-from services.scheduler.scaling.kubernetes import KubernetesPodMarks
+from services.scheduler.scaling.kubernetes import KubernetesPodCosts
 from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.plan_workers import PlanWorkers
 from services.scheduler.scaling.pool_demand import ScalingRule
@@ -58,7 +58,7 @@ def make_scaling(
         pools=pools,
         registry=signals.registry,
         store=store,
-        marks=KubernetesPodMarks(url=settings.kubernetes_url),
+        costs=KubernetesPodCosts(url=settings.kubernetes_url),
     )
     return ScalingParts(
         marks=marks if settings.mark_pods else None,

@@ -67,7 +67,7 @@ INSERT INTO unreferenced_prefixes (prefix) VALUES ($1) ON CONFLICT DO NOTHING;
 -- name: unreferenced_prefixes: Return prefixes that have been unreferenced for long, oldest first ($1 since before)
 SELECT prefix FROM unreferenced_prefixes WHERE since < $1 ORDER BY since;
 
--- name: delete_unreferenced_prefix: Forget a prefix that is empty or referenced now ($1 prefix)
+-- name: delete_unreferenced_prefix: Delete the record of a prefix that is empty or referenced now ($1 prefix)
 DELETE FROM unreferenced_prefixes WHERE prefix = $1;
 
 -- name: add_file: Store a file, unless the same request has stored one ($1 file, $2 name, $3 user, $4 purpose, $5 bytes, $6 time, $7 expiry or null, $8 prefix, $9 digest of the content or null, $10 its format or null, $11 first faults, $12 number of faults, $13 request)

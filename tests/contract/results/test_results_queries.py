@@ -63,7 +63,7 @@ HOT = {
     "delete_task_counts": RUN,
     "delete_shard_counts": RUN,
     "delete_outcomes": f"{RUN}, 5000, 0, 5000",
-    "delete_dropped_samples": f"{SET}, 5000, 5000",
+    "delete_samples_of_deleted_set": f"{SET}, 5000, 5000",
 }
 # Of ten models, one run a minute.
 CLOSED_RUNS = """

@@ -109,7 +109,7 @@ class MemorySampleSets:
         counts = {len(sample.target.choices) for sample in self._rows.samples[set_id].values()}
         return counts.pop() if len(counts) == 1 else 0
 
-    async def sweep(self, touched_before: datetime) -> int:
+    async def delete_staged(self, touched_before: datetime) -> int:
         staged = self._rows.samples.keys() - self._rows.committed.keys()
         leftovers = [set_id for set_id in staged if self._rows.touched[set_id] < touched_before]
         for set_id in leftovers:
@@ -179,7 +179,7 @@ class MemoryRunRecords:
         for name, value in environment.items():
             self._rows.environments[run_id][name].add(value)
 
-    async def drop_unused_sets(self, touched_before: datetime) -> int:
+    async def delete_unused_sets(self, touched_before: datetime) -> int:
         rows = self._rows
         used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
         sets = {kept.set_id for kept in rows.committed.values()}

@@ -55,8 +55,8 @@ async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
 
 
 async def drop_unused(stores: Stores, touched_before: datetime) -> None:
-    await stores.records.drop_unused_sets(touched_before)
-    await stores.sample_sets.sweep(touched_before)
+    await stores.records.delete_unused_sets(touched_before)
+    await stores.sample_sets.delete_staged(touched_before)
 
 
 async def recorded_run(stores: Stores, set_id: str, size: int = 3) -> RunPlan:
@@ -168,7 +168,7 @@ async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: Post
     set_id = await committed_set(stores, new_id())
     async with session.transaction() as cut_short:
         assert await cut_short.fetchrow("drop_unused_sample_set", set_id) is not None
-    await stores.sample_sets.sweep(LONG_AGO)
+    await stores.sample_sets.delete_staged(LONG_AGO)
     assert await rows_of(session, "set_id", set_id) == {}
 
 

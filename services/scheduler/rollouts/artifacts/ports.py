@@ -30,9 +30,9 @@ class ArtifactStore(Protocol):
         ...
 
     async def drop_of_run(self, run_id: RunId) -> None:
-        """Forgets those of a deleted run; their objects are collected."""
+        """Deletes the records of a deleted run; their objects are collected."""
         ...
 
     async def drop_without_run(self) -> None:
-        """Forgets those whose run is gone; their objects are collected."""
+        """Deletes records whose run is gone; their objects are collected."""
         ...

@@ -17,7 +17,7 @@ _DELETE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class DeleteUnusedTasks:
-    """The objects of what is dropped are deleted with those of other unreferenced prefixes."""
+    """The objects of deleted sets are deleted with those of other unreferenced prefixes."""
 
     sets: TaskSetStore
     clock: Clock

@@ -41,7 +41,7 @@ class TaskSetStore(Protocol):
         ...
 
     async def drop_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
-        """Forgets uploads that no order used, and uses of suites that are not there, older than this.
+        """Deletes uploads that no order used, and uses of suites that are not there, older than this.
 
         Prefixes of sets without a user and a suite are unreferenced then.
         """

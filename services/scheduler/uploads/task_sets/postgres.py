@@ -58,10 +58,10 @@ class PostgresTaskSets:
 
     async def drop_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
         async def drop(transaction: PostgresTransaction) -> None:
-            await transaction.execute("drop_task_uploads", uploaded_before)
-            await transaction.execute("drop_task_uses", suites_before)
+            await transaction.execute("delete_task_uploads", uploaded_before)
+            await transaction.execute("delete_task_uses", suites_before)
             unused = await transaction.fetch("lock_unused_task_sets")
-            dropped = await transaction.fetch("drop_task_sets", [row["digest"] for row in unused])
-            await transaction.executemany("add_unreferenced_prefix", [(row["prefix"],) for row in dropped])
+            deleted = await transaction.fetch("delete_task_sets", [row["digest"] for row in unused])
+            await transaction.executemany("add_unreferenced_prefix", [(row["prefix"],) for row in deleted])
 
         await self._session.run(drop)

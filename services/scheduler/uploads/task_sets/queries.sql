@@ -23,10 +23,10 @@ SELECT prefix, size_bytes FROM task_sets WHERE digest = $1 FOR UPDATE;
 -- name: find_task_bundle: Return a prefix under which files of a task are stored ($1 digest)
 SELECT prefix FROM task_bundles JOIN task_sets ON task_sets.digest = set_digest WHERE task_bundles.digest = $1 LIMIT 1;
 
--- name: drop_task_uploads: Forget uploads that no order used ($1 since before)
+-- name: delete_task_uploads: Delete uploads that no order used ($1 since before)
 DELETE FROM task_set_uses WHERE document = '' AND since < $1;
 
--- name: drop_task_uses: Forget uses of suites that are not there ($1 since before)
+-- name: delete_task_uses: Delete uses of suites that are not there ($1 since before)
 DELETE FROM task_set_uses AS use
 WHERE use.document <> '' AND since < $1
     AND NOT EXISTS (SELECT FROM user_suite_versions AS version WHERE version.digest = use.document);
@@ -36,7 +36,7 @@ SELECT digest FROM task_sets
 WHERE NOT EXISTS (SELECT FROM task_set_uses WHERE set_digest = task_sets.digest)
 FOR UPDATE SKIP LOCKED;
 
--- name: drop_task_sets: Delete those that no user and no suite has, and return their prefixes ($1 digests)
+-- name: delete_task_sets: Delete those that no user and no suite has, and return their prefixes ($1 digests)
 DELETE FROM task_sets
 WHERE digest = ANY($1::text[]) AND NOT EXISTS (SELECT FROM task_set_uses WHERE set_digest = task_sets.digest)
 RETURNING prefix;

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from services.scheduler.scaling.errors import PodsNotMarked
-from services.scheduler.scaling.kubernetes import KubernetesPodMarks
+from services.scheduler.scaling.kubernetes import KubernetesPodCosts
 from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import StoredDemands
@@ -46,8 +46,8 @@ async def api(tmp_path: Path) -> AsyncIterator[KubernetesApi]:
 def marking(api: KubernetesApi, wanted: int) -> tuple[MarkPods, ListedWorkers]:
     workers = ListedWorkers()
     workers.live = [worker(pod, count) for pod, count in IN_FLIGHT.items()]
-    marks = KubernetesPodMarks(api.url, api.account)
-    return MarkPods(pools=(GPU,), registry=workers, store=Demands(wanted), marks=marks), workers
+    costs = KubernetesPodCosts(api.url, api.account)
+    return MarkPods(pools=(GPU,), registry=workers, store=Demands(wanted), costs=costs), workers
 
 
 def worker(pod: str, in_flight: int) -> Worker:
@@ -101,7 +101,7 @@ async def test_another_server_gets_no_token(api: KubernetesApi, tmp_path: Path) 
     other = tmp_path / "other"
     other.mkdir()
     async with kubernetes_api(other, ()) as impostor:
-        marks = KubernetesPodMarks(impostor.url, api.account)
+        costs = KubernetesPodCosts(impostor.url, api.account)
         with pytest.raises(PodsNotMarked, match="CERTIFICATE_VERIFY_FAILED"):
-            await marks.mark("gpu-a", 1)
+            await costs.mark("gpu-a", 1)
         assert impostor.calls == []

@@ -4,7 +4,7 @@ import pytest
 
 from proctor.values.run import RunCounts, TaskCounts
 from proctor.values.usage import TokenUsage
-from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks, TimeLeft, time_left
+from services.scheduler.progress.run_speed import RunSpeed, SpeedMeter, TimeLeft, time_left
 
 
 def counts(samples: int, tokens: int = 0) -> RunCounts:
@@ -13,7 +13,7 @@ def counts(samples: int, tokens: int = 0) -> RunCounts:
 
 def speed_after(*reports: tuple[float, int], now: float | None = None) -> RunSpeed | None:
     """Reports are a moment and the samples recorded until then, each of ten tokens."""
-    marks = SpeedMarks()
+    marks = SpeedMeter()
     for at, samples in reports:
         marks.add(at, counts(samples, 10 * samples))
     return marks.speed(reports[-1][0] if now is None else now)
@@ -57,7 +57,7 @@ def test_pause_is_no_slow_stretch() -> None:
 
 
 def test_later_epoch_is_measured_anew() -> None:
-    marks = SpeedMarks()
+    marks = SpeedMeter()
     marks.add(0, counts(0))
     marks.add(5, counts(50))
     marks.clear()
