@@ -50,7 +50,7 @@ class RolloutClient:
         return (await self._calls.call(self._stub.GetRollouts, request)).order
 
     async def artifacts(self, run_id: str, sample: int, rollout: int) -> Sequence[artifact_pb2.Artifact]:
-        """What workers stored of a rollout, by execution and name."""
+        """Stored artifacts of a rollout, by execution and name."""
         request = artifact_pb2.ListArtifactsRequest(run_id=run_id, sample=sample, rollout=rollout)
         return (await self._calls.call(self._artifacts.ListArtifacts, request)).artifacts
 

@@ -1,4 +1,4 @@
-"""What traces cost: CPU per sample without them, with a share of 0.01, and where every run is traced.
+"""Cost of traces: CPU per sample without them, with a share of 0.01, and where every run is traced.
 
 A stack of each kind stands, and runs go to one after the other in rounds: what else the machine does is alike
 for all. A trace is that of a whole run. So with a share of 0.01 most runs take the path that is not sampled,

@@ -82,7 +82,7 @@ def _line(folders: RolloutFolders) -> str:
 
 
 def _folders_of(order: rollouts_pb2.RolloutsOrder, root: Path) -> RolloutFolders:
-    """Those that a `proctor rollouts run` of this order alone would have written."""
+    """The folders that a `proctor rollouts run` of this order alone would have written."""
     stamp = order.created_at.ToDatetime().strftime(STAMP_FORM)
     config = {"order_id": order.order_id, "name": order.name, "suite_version": order.suite_version}
     folders = RolloutFolders(root, order.name, stamp, config)
@@ -103,7 +103,7 @@ class _Fetch:
     folder: Path
 
     async def all(self) -> None:
-        """Those of the execution that counts: that of the record, of a failure the latest."""
+        """Artifacts of the execution that counts: that of the record, of a failure the latest."""
         key = (self.run_id, self.outcome.sample, self.outcome.rollout)
         listed = [each for each in await self.client.artifacts(*key) if each.name in _TARGETS]
         latest = max(listed, key=lambda each: each.stored_at.ToNanoseconds(), default=None)

@@ -65,7 +65,7 @@ class CancellableClient(Client):
 
     @property
     def ssl_context(self) -> ssl.SSLContext:
-        """What the next connection uses. Files that cannot be read leave what the last one used."""
+        """TLS context of the next connection. It is the last one where the files cannot be read."""
         if self.renewed_tls is not None:
             try:
                 self.options["tls"] = self.renewed_tls()

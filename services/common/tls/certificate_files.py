@@ -63,7 +63,7 @@ class CertificateFiles:
         return cls(certificate, key, authorities)
 
     def current(self) -> Certificates:
-        """What the files hold, at most a second ago. Files that cannot be used leave what was read before."""
+        """Content of the files, at most a second old. Unusable files leave the last content."""
         now = time.monotonic()
         if now < self._looked_at + _LOOK_SECONDS:
             return self._read

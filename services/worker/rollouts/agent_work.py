@@ -1,4 +1,4 @@
-"""What an agent is given for one execution of its rollout."""
+"""The work of an agent in one execution of its rollout."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the chart makes of the settings of these tests, by its kinds."""
+"""Objects that the chart makes of the settings of these tests, by kind."""
 
 from collections.abc import Iterator
 from functools import cache

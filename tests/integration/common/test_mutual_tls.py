@@ -27,7 +27,7 @@ REFUSED = grpc.StatusCode.UNAVAILABLE
 
 @dataclass(frozen=True)
 class Settings:
-    """Those of a service with certificates in `folder`."""
+    """TLS settings of a service with certificates in `folder`."""
 
     folder: Path | None
     tls_callers: str = ""

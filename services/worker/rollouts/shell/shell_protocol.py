@@ -1,4 +1,4 @@
-"""What a shell agent's commands are run with, how it submits, and what it is shown of a command."""
+"""Shell and submission command of a shell agent, and the form of the output that it is shown."""
 
 from services.worker.rollouts.transcript import cut
 from services.worker.sandboxes.sandbox import CommandResult, Ended

@@ -37,7 +37,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 @pytest.fixture(autouse=True)
 def marks_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_run, "MARK_BYTES", 20_000)
+    monkeypatch.setattr(export_run, "POINT_BYTES", 20_000)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
