@@ -14,9 +14,6 @@ from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results
 from services.results.answers.grpc_results import GrpcPublicApi
-from services.results.answers.postgres import (
-    PostgresListedOutcomes,
-)
 from services.results.answers.wiring import make_answer_api, make_list_outcomes
 from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.wiring import make_comparison_api, make_store_comparison
@@ -42,8 +39,7 @@ from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.wiring import make_outcome_consumer
 from services.results.processes.bounded_calls import BoundedCalls
 from services.results.rescoring import grpc_api as grpc_rescore_api
-from services.results.rescoring.grpc_api import GrpcRescoreApi
-from services.results.rescoring.rescore_task import RescoreTask
+from services.results.rescoring.wiring import make_rescore_api
 from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
@@ -160,15 +156,7 @@ def _read_apis(
     public = GrpcPublicApi(
         show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)
     )
-    rescoring = GrpcRescoreApi(
-        rescore_task=RescoreTask(
-            records=stores.records,
-            sample_sets=stores.sample_sets,
-            answers=PostgresListedOutcomes(session=session),
-            show_summary=show_summary,
-            scorer=processes.scorer,
-        )
-    )
+    rescoring = make_rescore_api(session, stores, show_summary, processes.scorer)
     store_comparison = make_store_comparison(session, stores, processes.calls)
     comparisons = make_comparison_api(
         stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session=session)

@@ -1,0 +1,125 @@
+"""Connects the topics of the gateway: who may call, what is forwarded, and what is served over HTTP."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import grpc
+
+from services.common.clock import SystemClock
+from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
+from services.gateway.auth.identity import Identity
+from services.gateway.backends.calls import RESULTS, SCHEDULER, Results, Scheduler
+from services.gateway.backends.health import BackendHealth
+from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services
+from services.gateway.http.paths import (
+    DATASETS_PAGE,
+    FILES,
+    PUBLIC_FORMS,
+    ROLLOUT_TASKS,
+    ROLLOUTS,
+    SUITE_PAGES,
+    SUITES,
+    UPLOADS,
+)
+from services.gateway.pages.asset_files import Assets
+from services.gateway.pages.html import Html
+from services.gateway.pages.rollouts.live import LiveGrids
+from services.gateway.pages.runs.live import LiveRuns
+from services.gateway.server.app import HttpParts, PageParts
+from services.gateway.server.middleware import BodyLimit
+from services.gateway.server.trusted_sources import TrustedNames
+from services.gateway.settings import GatewaySettings
+
+# A key, or the name of a theme and a path.
+_PUBLIC_FORM_BYTES = 4 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connections:
+    """Channels to the backends."""
+
+    scheduler: grpc.aio.Channel
+    results: grpc.aio.Channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """`forwarded` are the services of the public gRPC API, `http` the parts of the HTTP application."""
+
+    forwarded: Sequence[ForwardedService]
+    http: HttpParts
+    health: BackendHealth
+
+    def stops(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        """What follows runs for open pages, and ends with the gateway."""
+        return (self.http.pages.live_runs.stop, self.http.pages.live_grids.stop)
+
+
+def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
+    timeout_seconds = settings.call_timeout_seconds
+    scheduler = Scheduler(channel=connections.scheduler, timeout_seconds=timeout_seconds)
+    results = Results(channel=connections.results, timeout_seconds=timeout_seconds)
+    health = BackendHealth(channels={SCHEDULER: connections.scheduler, RESULTS: connections.results})
+    admission = Admission(
+        identity=Identity(api_keys=settings.api_keys, operators=settings.operators),
+        limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
+        slots=_call_slots(settings),
+    )
+    http = HttpParts(
+        scheduler=scheduler,
+        results=results,
+        health=health,
+        admission=admission,
+        body_limit=_body_limit(settings),
+        sockets=replace(admission, slots=_socket_slots(settings)),
+        # Those without a key take no slots of users.
+        public_forms=replace(admission, slots=_call_slots(settings)),
+        pages=_page_parts(scheduler, results),
+        trusted=TrustedNames(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+        clock=SystemClock(),
+    )
+    forwarded = public_services(connections.scheduler, connections.results, admission)
+    return Topics(forwarded=forwarded, http=http, health=health)
+
+
+def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
+    assets = Assets.load()
+    html = Html(assets=assets)
+    render = html.renderer("runs/live_part")
+    live_runs = LiveRuns(scheduler=scheduler, results=results, clock=SystemClock(), render=render)
+    render_grid = html.renderer("rollouts/grid_part")
+    live_grids = LiveGrids(scheduler=scheduler, clock=SystemClock(), render=render_grid)
+    return PageParts(assets=assets, html=html, live_runs=live_runs, live_grids=live_grids)
+
+
+def _call_slots(settings: GatewaySettings) -> CallSlots:
+    return CallSlots(
+        max_calls=settings.max_calls,
+        max_calls_per_user=settings.max_calls_per_user,
+        max_bytes=settings.max_bytes,
+        max_bytes_per_user=settings.max_bytes_per_user,
+    )
+
+
+def _socket_slots(settings: GatewaySettings) -> CallSlots:
+    """Sockets have no bodies."""
+    most, most_per_user = settings.max_live_pages, settings.max_live_pages_per_user
+    return CallSlots(max_calls=most, max_calls_per_user=most_per_user, max_bytes=0, max_bytes_per_user=0)
+
+
+def _body_limit(settings: GatewaySettings) -> BodyLimit:
+    by_path = {
+        SUITES: settings.max_suite_body_bytes,
+        ROLLOUTS: settings.max_suite_body_bytes,
+        ROLLOUT_TASKS: settings.max_file_bytes,
+        **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
+        UPLOADS: settings.max_upload_bytes,
+        DATASETS_PAGE: settings.max_upload_bytes,
+        FILES: settings.max_file_bytes,
+        **dict.fromkeys(PUBLIC_FORMS, _PUBLIC_FORM_BYTES),
+    }
+    return BodyLimit(
+        max_bytes=settings.max_body_bytes,
+        by_path=by_path,
+        streamed=(UPLOADS, DATASETS_PAGE, FILES, ROLLOUT_TASKS),
+    )
