@@ -28,8 +28,8 @@ class OutputDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchUsage:
-    """The usage of a whole batch. Its names differ from those of a completion."""
+class SummedUsage:
+    """The usage of a batch, or of an answer of the Responses API. Its names differ from those of a completion."""
 
     input_tokens: int
     input_tokens_details: InputDetails
@@ -38,7 +38,7 @@ class BatchUsage:
     total_tokens: int
 
     @classmethod
-    def of(cls, usage: TokenUsage) -> "BatchUsage":
+    def of(cls, usage: TokenUsage) -> "SummedUsage":
         return cls(
             usage.prompt_tokens,
             InputDetails(usage.cached_tokens),

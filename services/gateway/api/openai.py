@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
-from proctor.values.openai import BatchUsage
+from proctor.values.openai import SummedUsage
 from proctor.values.run import WINDOW_PATTERN
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
@@ -124,7 +124,7 @@ class BatchObject(BaseModel):
     cancelling_at: int | None
     cancelled_at: int | None
     request_counts: OpenAiRequestCounts
-    usage: BatchUsage
+    usage: SummedUsage
     metadata: dict[str, str] | None
 
 
@@ -174,7 +174,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
         else None,
         status=word_of(batch_pb2.BatchState, batch.state),
         request_counts=present(OpenAiRequestCounts, batch),
-        usage=BatchUsage.of(USAGE.from_proto(batch.usage)),
+        usage=SummedUsage.of(USAGE.from_proto(batch.usage)),
         metadata=dict(batch.metadata) or None,
     )
 

@@ -173,17 +173,18 @@ ORDER BY wanted.ordinal;
 SELECT
     o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
     left(o.failure_message, 500) AS failure_message, '' AS answer_text, o.finish_reason, '[]' AS choices,
-    left(o.prediction, 500) AS prediction, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
-    o.reasoning_tokens, o.total_seconds, o.queue_seconds, o.first_token_seconds, o.between_tokens_seconds,
-    '' AS body_json, o.is_reused
+    left(o.prediction, 500) AS prediction, o.scores, (o.usage).*, o.total_seconds, o.queue_seconds,
+    o.first_token_seconds, o.between_tokens_seconds, '' AS body_json, o.is_reused
 FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
     SELECT
-        epoch, task_index, sample, rollout, shard, attempt, status, failure_class, failure_message, finish_reason,
-        prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds,
-        queue_seconds, first_token_seconds, between_tokens_seconds, is_reused
-    FROM current_outcomes
-    WHERE run_id = $1::uuid AND sample = wanted.sample AND rollout = wanted.rollout
+        stored.epoch, stored.task_index, stored.sample, stored.rollout, stored.shard, stored.attempt, stored.status,
+        stored.failure_class, stored.failure_message, stored.finish_reason, stored.prediction, stored.scores, stored.usage,
+        stored.total_seconds, stored.queue_seconds, stored.first_token_seconds, stored.between_tokens_seconds, stored.is_reused
+    FROM outcomes AS stored
+    WHERE stored.run_id = $1::uuid AND stored.sample = wanted.sample AND stored.rollout = wanted.rollout
+        -- As the view current_outcomes, whose rows have no usage.
+        AND (stored.status <> 'failed' OR stored.epoch = (SELECT epoch FROM run_records WHERE run_id = $1::uuid))
     LIMIT 1
 ) AS o
 ORDER BY wanted.ordinal;

@@ -100,37 +100,29 @@ FROM rollout_artifacts
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored
 GROUP BY execution, name;
 
--- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not over, and return what those before it used ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 steps, $8 prompt, $9 completion, $10 cached and $11 reasoning tokens, $12 seconds, $13 most executions)
+-- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not over, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 steps, $8 tokens, $9 seconds, $10 most executions)
 WITH others AS (
-    SELECT * FROM rollout_budgets
+    SELECT execution, began_at, steps, usage, seconds FROM rollout_budgets
     WHERE run_id = $1 AND epoch = $2 AND sample = $3 AND rollout = $4 AND execution <> $5
 ),
 recorded AS (
     INSERT INTO rollout_budgets AS present (
-        run_id, epoch, sample, rollout, execution, began_at, steps,
-        prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, seconds
+        run_id, epoch, sample, rollout, execution, began_at, steps, usage, seconds
     )
-    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8::jsonb, $9
     FROM runs
     WHERE run_id = $1 AND epoch = $2 AND state IN ('pending', 'running', 'paused')
-        AND (SELECT count(*) FROM others) < $13
+        AND (SELECT count(*) FROM others) < $10
     ON CONFLICT (run_id, epoch, sample, rollout, execution) DO UPDATE
-    -- A report that comes late takes nothing back.
+    -- A report that comes late takes nothing back: counts only grow.
     SET steps = greatest(present.steps, excluded.steps),
-        prompt_tokens = greatest(present.prompt_tokens, excluded.prompt_tokens),
-        completion_tokens = greatest(present.completion_tokens, excluded.completion_tokens),
-        cached_tokens = greatest(present.cached_tokens, excluded.cached_tokens),
-        reasoning_tokens = greatest(present.reasoning_tokens, excluded.reasoning_tokens),
+        usage = CASE
+            WHEN (excluded.steps, excluded.seconds) >= (present.steps, present.seconds) THEN excluded.usage
+            ELSE present.usage
+        END,
         seconds = greatest(present.seconds, excluded.seconds)
     RETURNING began_at
 )
 SELECT (SELECT price FROM runs WHERE run_id = $1) AS price,
-    count(others.execution)::integer AS executions,
-    coalesce(sum(others.steps), 0)::integer AS steps,
-    coalesce(sum(others.prompt_tokens), 0)::bigint AS prompt_tokens,
-    coalesce(sum(others.completion_tokens), 0)::bigint AS completion_tokens,
-    coalesce(sum(others.cached_tokens), 0)::bigint AS cached_tokens,
-    coalesce(sum(others.reasoning_tokens), 0)::bigint AS reasoning_tokens,
-    coalesce(sum(others.seconds), 0)::double precision AS seconds
-FROM recorded LEFT JOIN others ON (others.began_at, others.execution) < (recorded.began_at, $5)
-GROUP BY recorded.began_at;
+    others.execution, others.steps, others.usage, others.seconds
+FROM recorded LEFT JOIN others ON (others.began_at, others.execution) < (recorded.began_at, $5);

@@ -1,6 +1,7 @@
 """Used budgets of rollouts in Postgres."""
 
-from dataclasses import astuple, fields
+from collections.abc import Sequence
+from functools import reduce
 
 import asyncpg
 
@@ -9,7 +10,7 @@ from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport, EarlierUse
-from services.scheduler.runs.lifecycle.postgres_rows import from_json
+from services.scheduler.runs.lifecycle.postgres_rows import from_json, to_json
 
 
 class PostgresBudgets:
@@ -28,17 +29,22 @@ class PostgresBudgets:
             report.execution,
             self._clock.now(),
             used.steps,
-            *astuple(used.usage),
+            to_json(used.usage),
             used.seconds,
             MAX_EXECUTIONS,
         )
-        return _earlier(rows[0]) if rows else None
+        return _earlier(rows) if rows else None
 
 
-def _earlier(row: asyncpg.Record) -> EarlierUse:
-    usage = TokenUsage(*(row[count.name] for count in fields(TokenUsage)))
+def _earlier(rows: Sequence[asyncpg.Record]) -> EarlierUse:
+    """Rows of executions; one without, where there was none before."""
+    others = [row for row in rows if row["execution"] is not None]
+    used = [
+        BudgetUse(row["steps"], from_json(TokenUsage, row["usage"]) or TokenUsage(), row["seconds"])
+        for row in others
+    ]
     return EarlierUse(
-        used=BudgetUse(row["steps"], usage, row["seconds"]),
-        executions=row["executions"],
-        price=from_json(ModelPrice, row["price"]),
+        used=reduce(BudgetUse.plus, used, BudgetUse()),
+        executions=len(others),
+        price=from_json(ModelPrice, rows[0]["price"]),
     )

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import orjson
 
+from proctor.values.openai import usage_body
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
-from proctor.values.usage import TokenUsage
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
 from services.worker.rollouts.model_port.errors import CallRefused
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
@@ -32,7 +32,7 @@ class OpenAIChat:
         if answer.tool_calls:
             message["tool_calls"] = tool_call_objects(answer)
         choice = {"index": 0, "message": message, "finish_reason": _reason(answer)}
-        return self._document("chat.completion", call, [choice]) | {"usage": _usage(answer.usage)}
+        return self._document("chat.completion", call, [choice]) | {"usage": usage_body(answer.usage)}
 
     def events(self, call: ModelCall, answer: ModelAnswer) -> Sequence[Event]:
         delta: Json = {"role": "assistant", "content": answer.text or None}
@@ -43,7 +43,7 @@ class OpenAIChat:
         kind = "chat.completion.chunk"
         said = {"index": 0, "delta": delta, "finish_reason": None}
         ended = {"index": 0, "delta": {}, "finish_reason": _reason(answer)}
-        last = self._document(kind, call, []) | {"usage": _usage(answer.usage)}
+        last = self._document(kind, call, []) | {"usage": usage_body(answer.usage)}
         chunks = (self._document(kind, call, [said]), self._document(kind, call, [ended]), last, "[DONE]")
         return [("", chunk) for chunk in chunks]
 
@@ -103,13 +103,3 @@ def _reason(answer: ModelAnswer) -> str:
     if answer.tool_calls:
         return "tool_calls"
     return "length" if answer.is_cut_off else "stop"
-
-
-def _usage(usage: TokenUsage) -> Json:
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-    }

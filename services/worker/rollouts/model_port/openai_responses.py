@@ -1,7 +1,9 @@
 """Responses of OpenAI, as Codex speaks them, in the form of chat completions."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
+from proctor.values.openai import SummedUsage
 from proctor.values.plain import Json
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.rollouts.model_port.errors import CallRefused
@@ -110,7 +112,6 @@ def _items(answer: ModelAnswer) -> list[Json]:
 
 
 def _response(call: ModelCall, answer: ModelAnswer, items: list[Json], status: str) -> Json:
-    usage = answer.usage
     return {
         "id": _ID,
         "object": "response",
@@ -120,13 +121,7 @@ def _response(call: ModelCall, answer: ModelAnswer, items: list[Json], status: s
         "output": items,
         "error": None,
         "incomplete_details": {"reason": "max_output_tokens"} if answer.is_cut_off else None,
-        "usage": {
-            "input_tokens": usage.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": usage.cached_tokens},
-            "output_tokens": usage.completion_tokens,
-            "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-            "total_tokens": usage.total_tokens,
-        },
+        "usage": asdict(SummedUsage.of(answer.usage)),
     }
 
 
