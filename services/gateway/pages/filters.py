@@ -1,13 +1,47 @@
-"""The choices of a form that filters runs: suites, and metrics of theirs."""
+"""Lists with filters, and the choices of a form that filters runs: suites, and metrics of theirs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+from urllib.parse import urlencode
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.backends.calls import Scheduler
 
+Row = TypeVar("Row")
 # Names that stand for the main metric of a suite.
 MAIN_METRICS = ("accuracy", "score")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListView(Generic[Row]):
+    """A page of the list at `path`; `filters` are those of its address, without empty ones."""
+
+    path: str
+    rows: Sequence[Row]
+    total: int
+    following: str
+    filters: Mapping[str, str]
+    now: datetime
+    has_live: bool
+    suites: Sequence[str] = ()
+
+    def link(self, **changes: str) -> str:
+        """The address of the list with other filters, from its first page."""
+        kept = {name: value for name, value in {**self.filters, "after": "", **changes}.items() if value}
+        return f"{self.path}?{urlencode(kept)}" if kept else self.path
+
+    def get(self, name: str) -> str:
+        return self.filters.get(name, "")
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(name != "after" for name in self.filters)
+
+
+def given_filters(filters: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in filters.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.run import LIVE_STATES
 from services.gateway.http.presentation import interval, optional
 from services.gateway.pages.answer_marks import outcome_mark
-from services.gateway.pages.rollouts.list_view import LIVE, OrderRow, order_row
+from services.gateway.pages.rollouts.list_view import OrderRow, order_row
 from services.gateway.pages.runs_table import RunRow, run_row
 
 # Bounds a page, however many models and rollouts there are.
@@ -98,7 +99,7 @@ class GridView:
 
     @property
     def is_live(self) -> bool:
-        return any(model.run.state in LIVE for model in self.models)
+        return any(model.run.state in LIVE_STATES for model in self.models)
 
     @property
     def recorded(self) -> int:

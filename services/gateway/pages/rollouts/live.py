@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from proctor.v1.scheduler_service_pb2 import WatchRunRequest
+from proctor.values.run import LIVE_STATES
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Scheduler
 from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
 from services.gateway.pages.rollouts.grid_view import GridView
-from services.gateway.pages.rollouts.list_view import LIVE
 
 log = get_logger()
 
@@ -124,7 +124,7 @@ class LiveGrids:
 
 
 def _live_runs(view: GridView) -> Iterable[str]:
-    return (model.run.run_id for model in view.models if model.run.state in LIVE)
+    return (model.run.run_id for model in view.models if model.run.state in LIVE_STATES)
 
 
 async def _within(changed: asyncio.Event, seconds: float) -> None:

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.run import LIVE_STATES
 from services.gateway.pages.rollouts.grid_view import RolloutMark, rollout_mark
-from services.gateway.pages.rollouts.list_view import LIVE
 from services.gateway.pages.rollouts.record import Record, Step, record_of
 from services.gateway.pages.runs_table import RunRow
 
@@ -50,7 +50,7 @@ class RolloutView:
     @property
     def is_live(self) -> bool:
         """It may still be recorded."""
-        return not self.is_recorded and self.run.state in LIVE
+        return not self.is_recorded and self.run.state in LIVE_STATES
 
     @property
     def grid(self) -> str:
