@@ -4,23 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, SecretStr
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
-PostgresDsn = Annotated[
-    str,
-    Field(
-        validation_alias="PROCTOR_POSTGRES_DSN",
-        description="DSN of Postgres. Each service has a schema of its own in the database.",
-        repr=False,
-    ),
-]
-NatsUrl = Annotated[
-    str,
-    Field(
-        validation_alias="PROCTOR_NATS_URL",
-        description="URL of NATS, which needs JetStream. Servers of a cluster are separated by commas.",
-    ),
-]
 PoolsFilePath = Annotated[
     Path,
     Field(
@@ -36,24 +21,8 @@ AllowedBaseUrls = Annotated[
         "paths below it. The scheduler checks each order, and workers check each server that they ask.",
     ),
 ]
-PatienceSeconds = Annotated[
-    float,
-    Field(
-        validation_alias="PROCTOR_POSTGRES_PATIENCE_SECONDS",
-        gt=0,
-        description="A call waits this long for Postgres to return before it fails as unavailable.",
-    ),
-]
 # Also for a session that no settings are read for.
 DEFAULT_PATIENCE_SECONDS = 10.0
-ShardKey = Annotated[
-    SecretStr,
-    Field(
-        validation_alias="PROCTOR_SHARD_KEY",
-        description="Secret of the scheduler and of results: it proves that outcomes are of shards that were "
-        "dispatched. Without it any process that can publish to NATS can have outcomes recorded.",
-    ),
-]
 SchedulerAddress = Annotated[
     str,
     Field(
@@ -77,44 +46,6 @@ DataDir = Annotated[
         description="Local mirror of hub data sets: a folder with a `mirror.yaml`.",
     ),
 ]
-MigrateOnStart = Annotated[
-    bool,
-    Field(
-        validation_alias="PROCTOR_MIGRATE_ON_START",
-        description="Whether scheduler and results bring their schemas up to date when they start. If not, "
-        "`python -m services.scheduler migrate` does (and `services.results`), as a role that may.",
-    ),
-]
-NatsCredentialsFile = Annotated[
-    Path | None,
-    Field(
-        validation_alias="PROCTOR_NATS_CREDENTIALS_FILE",
-        description="File with the JWT and the seed of the service's user of NATS, as `nsc` writes it.",
-    ),
-]
-NatsCaFile = Annotated[
-    Path | None,
-    Field(
-        validation_alias="PROCTOR_NATS_CA_FILE",
-        description="PEM file of the authorities by which NATS is verified. With it the connection is "
-        "encrypted, as it is with a URL that begins with `tls://`.",
-    ),
-]
-NatsCertificateFile = Annotated[
-    Path | None,
-    Field(
-        validation_alias="PROCTOR_NATS_CERTIFICATE_FILE",
-        description="PEM file of the certificate that the service shows to NATS, with its key unless "
-        "PROCTOR_NATS_KEY_FILE is set. The files are read at each connection, so they may be renewed.",
-    ),
-]
-NatsKeyFile = Annotated[
-    Path | None,
-    Field(
-        validation_alias="PROCTOR_NATS_KEY_FILE",
-        description="PEM file of the key of that certificate, where it is a file of its own.",
-    ),
-]
 TlsCertificateFile = Annotated[
     Path | None,
     Field(
@@ -134,59 +65,78 @@ TlsCaFile = Annotated[
         description="PEM file of the authorities by which other services are verified.",
     ),
 ]
-TlsCallers = Annotated[
-    str,
-    Field(
-        validation_alias="PROCTOR_TLS_CALLERS",
-        description="DNS names, separated by commas, of which the certificate of a caller needs one. Without "
-        "them each certificate of the authorities may call.",
-    ),
-]
-MetricsAddress = Annotated[
-    str,
-    Field(
-        validation_alias="PROCTOR_METRICS_ADDRESS",
-        description="host:port where the service answers HTTP with its metrics, as Prometheus reads them. "
-        "They are not served unless it is set.",
-    ),
-]
-TracesEndpoint = Annotated[
-    str,
-    Field(
-        validation_alias="PROCTOR_TRACES_ENDPOINT",
-        pattern=r"^(https?://\S+)?$",
-        description="Collector of OpenTelemetry that gets the traces over OTLP (gRPC), as "
-        "`http://collector:4317`; there are none unless it is set.",
-    ),
-]
-TracesShare = Annotated[
-    float,
-    Field(
-        validation_alias="PROCTOR_TRACES_SHARE",
-        ge=0,
-        le=1,
-        description="Share of the requests to the gateway that are traced, with the runs they order.",
-    ),
-]
-NoticeSeconds = Annotated[
-    float,
-    Field(
-        validation_alias="PROCTOR_NOTICE_SECONDS",
-        ge=0,
-        description="Time that a service goes on serving after SIGTERM while its health checks fail, so that "
-        "load balancers stop sending to it.",
-    ),
-]
-LogLevel = Annotated[
-    str, Field(validation_alias="PROCTOR_LOG_LEVEL", description="DEBUG, INFO, WARNING or ERROR.")
-]
+
+
+# The text below a field describes it in the reference.
+_FORM = SettingsConfigDict(frozen=True, populate_by_name=True, use_attribute_docstrings=True)
+
+
+class ServiceSettings(BaseSettings):
+    """Settings of every service."""
+
+    model_config = _FORM
+
+    log_level: str = Field(default="INFO", validation_alias="PROCTOR_LOG_LEVEL")
+    """DEBUG, INFO, WARNING or ERROR."""
+    metrics_address: str = Field(default="", validation_alias="PROCTOR_METRICS_ADDRESS")
+    """host:port where the service answers HTTP with its metrics, as Prometheus reads them. They are not
+    served unless it is set."""
+    traces_endpoint: str = Field(
+        default="", validation_alias="PROCTOR_TRACES_ENDPOINT", pattern=r"^(https?://\S+)?$"
+    )
+    """Collector of OpenTelemetry that gets the traces over OTLP (gRPC), as `http://collector:4317`;
+    there are none unless it is set."""
+    traces_share: float = Field(default=0.01, validation_alias="PROCTOR_TRACES_SHARE", ge=0, le=1)
+    """Share of the requests to the gateway that are traced, with the runs they order."""
+    notice_seconds: float = Field(default=0.0, validation_alias="PROCTOR_NOTICE_SECONDS", ge=0)
+    """Time that a service goes on serving after SIGTERM while its health checks fail, so that load
+    balancers stop sending to it."""
+
+
+class NatsServiceSettings(ServiceSettings):
+    """Settings of services with a connection to NATS."""
+
+    nats_url: str = Field(default="nats://127.0.0.1:4222", validation_alias="PROCTOR_NATS_URL")
+    """URL of NATS, which needs JetStream. Servers of a cluster are separated by commas."""
+    nats_credentials_file: Path | None = Field(default=None, validation_alias="PROCTOR_NATS_CREDENTIALS_FILE")
+    """File with the JWT and the seed of the service's user of NATS, as `nsc` writes it."""
+    nats_ca_file: Path | None = Field(default=None, validation_alias="PROCTOR_NATS_CA_FILE")
+    """PEM file of the authorities by which NATS is verified. With it the connection is encrypted, as it
+    is with a URL that begins with `tls://`."""
+    nats_certificate_file: Path | None = Field(default=None, validation_alias="PROCTOR_NATS_CERTIFICATE_FILE")
+    """PEM file of the certificate that the service shows to NATS, with its key unless
+    PROCTOR_NATS_KEY_FILE is set. The files are read at each connection, so they may be renewed."""
+    nats_key_file: Path | None = Field(default=None, validation_alias="PROCTOR_NATS_KEY_FILE")
+    """PEM file of the key of that certificate, where it is a file of its own."""
+
+
+class SchemaServiceSettings(NatsServiceSettings):
+    """Settings of services with a schema in Postgres, which are also those that share the shard key."""
+
+    postgres_dsn: str = Field(
+        default="postgresql://proctor@127.0.0.1:5432/proctor",
+        validation_alias="PROCTOR_POSTGRES_DSN",
+        repr=False,
+    )
+    """DSN of Postgres. Each service has a schema of its own in the database."""
+    migrate_on_start: bool = Field(default=True, validation_alias="PROCTOR_MIGRATE_ON_START")
+    """Whether scheduler and results bring their schemas up to date when they start. If not, `python -m
+    services.scheduler migrate` does (and `services.results`), as a role that may."""
+    patience_seconds: float = Field(
+        default=DEFAULT_PATIENCE_SECONDS, validation_alias="PROCTOR_POSTGRES_PATIENCE_SECONDS", gt=0
+    )
+    """A call waits this long for Postgres to return before it fails as unavailable."""
+    shard_key: SecretStr = Field(default=SecretStr(""), validation_alias="PROCTOR_SHARD_KEY")
+    """Secret of the scheduler and of results: it proves that outcomes are of shards that were
+    dispatched. Without it any process that can publish to NATS can have outcomes recorded."""
+    tls_certificate_file: TlsCertificateFile = None
+    tls_key_file: TlsKeyFile = None
+    tls_ca_file: TlsCaFile = None
+    tls_callers: str = Field(default="", validation_alias="PROCTOR_TLS_CALLERS")
+    """DNS names, separated by commas, of which the certificate of a caller needs one. Without them each
+    certificate of the authorities may call."""
 
 
 def settings_of(service: str) -> SettingsConfigDict:
-    """Variables with the prefix of the service. The text below a field describes it in the reference."""
-    return SettingsConfigDict(
-        env_prefix=f"PROCTOR_{service.upper()}_",
-        frozen=True,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-    )
+    """Variables with the prefix of the service."""
+    return SettingsConfigDict(env_prefix=f"PROCTOR_{service.upper()}_", **_FORM)

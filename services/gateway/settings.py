@@ -4,21 +4,16 @@ from collections.abc import Mapping
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings
 
 from proctor.values.run import is_user_name
 from services.common.process import is_loopback
 from services.common.shared_settings import (
-    LogLevel,
-    MetricsAddress,
-    NoticeSeconds,
     ResultsAddress,
     SchedulerAddress,
+    ServiceSettings,
     TlsCaFile,
     TlsCertificateFile,
     TlsKeyFile,
-    TracesEndpoint,
-    TracesShare,
     settings_of,
 )
 
@@ -46,7 +41,7 @@ def _user_name(given: str) -> str:
 UserName = Annotated[str, AfterValidator(_user_name)]
 
 
-class GatewaySettings(BaseSettings):
+class GatewaySettings(ServiceSettings):
     """Read once, at the start."""
 
     model_config = settings_of("gateway")
@@ -60,11 +55,6 @@ class GatewaySettings(BaseSettings):
     tls_certificate_file: TlsCertificateFile = None
     tls_key_file: TlsKeyFile = None
     tls_ca_file: TlsCaFile = None
-    log_level: LogLevel = "INFO"
-    metrics_address: MetricsAddress = ""
-    traces_endpoint: TracesEndpoint = ""
-    traces_share: TracesShare = 0.01
-    notice_seconds: NoticeSeconds = 0.0
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     """JSON object from user name to API key of 16 letters or more. Empty: all are operators without a key."""
     operators: frozenset[UserName] = frozenset()

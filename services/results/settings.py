@@ -1,56 +1,16 @@
 """Settings of results, read from environment variables."""
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings
+from pydantic import Field
 
-from services.common.shared_settings import (
-    DEFAULT_PATIENCE_SECONDS,
-    LogLevel,
-    MetricsAddress,
-    MigrateOnStart,
-    NatsCaFile,
-    NatsCertificateFile,
-    NatsCredentialsFile,
-    NatsKeyFile,
-    NatsUrl,
-    NoticeSeconds,
-    PatienceSeconds,
-    PostgresDsn,
-    ResultsAddress,
-    ShardKey,
-    TlsCaFile,
-    TlsCallers,
-    TlsCertificateFile,
-    TlsKeyFile,
-    TracesEndpoint,
-    TracesShare,
-    settings_of,
-)
+from services.common.shared_settings import ResultsAddress, SchemaServiceSettings, settings_of
 
 
-class ResultsSettings(BaseSettings):
+class ResultsSettings(SchemaServiceSettings):
     """Read once, at the start."""
 
     model_config = settings_of("results")
 
-    postgres_dsn: PostgresDsn = "postgresql://proctor@127.0.0.1:5432/proctor"
-    migrate_on_start: MigrateOnStart = True
-    nats_url: NatsUrl = "nats://127.0.0.1:4222"
-    nats_credentials_file: NatsCredentialsFile = None
-    nats_ca_file: NatsCaFile = None
-    nats_certificate_file: NatsCertificateFile = None
-    nats_key_file: NatsKeyFile = None
-    tls_certificate_file: TlsCertificateFile = None
-    tls_key_file: TlsKeyFile = None
-    tls_ca_file: TlsCaFile = None
-    tls_callers: TlsCallers = ""
     results_address: ResultsAddress = "127.0.0.1:8083"
-    shard_key: ShardKey = SecretStr("")
-    log_level: LogLevel = "INFO"
-    metrics_address: MetricsAddress = ""
-    traces_endpoint: TracesEndpoint = ""
-    traces_share: TracesShare = 0.01
-    notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where results listens for gRPC, if it is not the address that others call."""
     health_address: str = ""
@@ -77,6 +37,5 @@ class ResultsSettings(BaseSettings):
     """Figures of a closed run that take longer are left out, and its summary shows that."""
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""
-    patience_seconds: PatienceSeconds = DEFAULT_PATIENCE_SECONDS
     drain_seconds: float = Field(default=10.0, gt=0)
     """Time for open calls and batches to finish after SIGTERM."""

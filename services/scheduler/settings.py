@@ -4,36 +4,17 @@ from os import getuid
 from pathlib import Path
 from tempfile import gettempdir
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings
+from pydantic import Field
 
 from proctor.values.priority import Priority
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
 from services.common.shared_settings import (
-    DEFAULT_PATIENCE_SECONDS,
     AllowedBaseUrls,
     DataDir,
-    LogLevel,
-    MetricsAddress,
-    MigrateOnStart,
-    NatsCaFile,
-    NatsCertificateFile,
-    NatsCredentialsFile,
-    NatsKeyFile,
-    NatsUrl,
-    NoticeSeconds,
-    PatienceSeconds,
     PoolsFilePath,
-    PostgresDsn,
     ResultsAddress,
     SchedulerAddress,
-    ShardKey,
-    TlsCaFile,
-    TlsCallers,
-    TlsCertificateFile,
-    TlsKeyFile,
-    TracesEndpoint,
-    TracesShare,
+    SchemaServiceSettings,
     settings_of,
 )
 
@@ -41,33 +22,15 @@ _OWN_SUITES = Path(__file__).parents[2] / "suites"
 _OWN_PRICES = Path(__file__).parent / "pricing" / "prices.yaml"
 
 
-class SchedulerSettings(BaseSettings):
+class SchedulerSettings(SchemaServiceSettings):
     """Read once, at the start. The limits of the queue can be changed while the system runs."""
 
     model_config = settings_of("scheduler")
 
-    postgres_dsn: PostgresDsn = "postgresql://proctor@127.0.0.1:5432/proctor"
-    migrate_on_start: MigrateOnStart = True
-    nats_url: NatsUrl = "nats://127.0.0.1:4222"
-    nats_credentials_file: NatsCredentialsFile = None
-    nats_ca_file: NatsCaFile = None
-    nats_certificate_file: NatsCertificateFile = None
-    nats_key_file: NatsKeyFile = None
-    tls_certificate_file: TlsCertificateFile = None
-    tls_key_file: TlsKeyFile = None
-    tls_ca_file: TlsCaFile = None
-    tls_callers: TlsCallers = ""
     scheduler_address: SchedulerAddress = "127.0.0.1:8082"
     results_address: ResultsAddress = "127.0.0.1:8083"
     pools_file: PoolsFilePath = Path("pools.yaml")
     data_dir: DataDir = None
-    shard_key: ShardKey = SecretStr("")
-    log_level: LogLevel = "INFO"
-    metrics_address: MetricsAddress = ""
-    traces_endpoint: TracesEndpoint = ""
-    traces_share: TracesShare = 0.01
-    patience_seconds: PatienceSeconds = DEFAULT_PATIENCE_SECONDS
-    notice_seconds: NoticeSeconds = 0.0
     listen_address: str = ""
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""
     health_address: str = ""

@@ -6,42 +6,17 @@ from tempfile import gettempdir
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
 
-from services.common.shared_settings import (
-    AllowedBaseUrls,
-    LogLevel,
-    MetricsAddress,
-    NatsCaFile,
-    NatsCertificateFile,
-    NatsCredentialsFile,
-    NatsKeyFile,
-    NatsUrl,
-    NoticeSeconds,
-    PoolsFilePath,
-    TracesEndpoint,
-    TracesShare,
-    settings_of,
-)
+from services.common.shared_settings import AllowedBaseUrls, NatsServiceSettings, PoolsFilePath, settings_of
 
 
-class WorkerSettings(BaseSettings):
+class WorkerSettings(NatsServiceSettings):
     """Read once, at the start. Keys of providers are read from the variables that the pools file names."""
 
     model_config = settings_of("worker")
 
-    nats_url: NatsUrl = "nats://127.0.0.1:4222"
-    nats_credentials_file: NatsCredentialsFile = None
-    nats_ca_file: NatsCaFile = None
-    nats_certificate_file: NatsCertificateFile = None
-    nats_key_file: NatsKeyFile = None
     pools_file: PoolsFilePath = Path("pools.yaml")
     allowed_base_urls: AllowedBaseUrls = ""
-    log_level: LogLevel = "INFO"
-    metrics_address: MetricsAddress = ""
-    traces_endpoint: TracesEndpoint = ""
-    traces_share: TracesShare = 0.01
-    notice_seconds: NoticeSeconds = 0.0
     pool: str = "local"
     """Name of the worker's pool in the pools file."""
     pod_name: str = ""
