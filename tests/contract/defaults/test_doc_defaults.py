@@ -3,10 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from inspect import signature
 
 import pytest
+import yaml
 from pydantic_settings import BaseSettings
 
+from proctor.cli.rollouts.artifacts import fetch_artifacts
 from proctor.stack.pools import REMOTE_PROVIDERS
 from proctor.values.priority import Priority
 from proctor.values.rollout import RolloutAgent, RolloutLimits
@@ -38,6 +41,8 @@ from services.worker.verification import check_code, verify_rollout, verify_solu
 from tests.contract.defaults.stated import ROOT, default_cells, default_sentences, docs, rows
 
 MIB = 1024**2
+ARTIFACTS = signature(fetch_artifacts).parameters
+CHART = yaml.safe_load((ROOT / "deploy/helm/proctor/values.yaml").read_text(encoding="utf-8"))
 SETTINGS: tuple[type[BaseSettings], ...] = (
     GatewaySettings,
     SchedulerSettings,
@@ -144,6 +149,8 @@ SENTENCES: Mapping[str, str] = {
     "`weight_by_size`, the default": "`weight_by_size`, the default",
     "the allowed share": f"{DEFAULT_MAX_FAILED_SHARE:.0%}".replace("%", " %") + " by default",
     "- Defaults are those there": "Defaults are those there:",
+    "proctor rollouts artifacts": f"DIR is {ARTIFACTS['folder'].default} by default",
+    "`postgres.cluster.synchronous`": f"{CHART['postgres']['cluster']['synchronous']} by default",
 }
 # What it is the default of is no part of Proctor, or the word is a name.
 OTHERS = (
