@@ -29,7 +29,7 @@ class OutputDetails:
 
 @dataclass(frozen=True, slots=True)
 class SummedUsage:
-    """The usage of a batch, or of an answer of the Responses API. Its names differ from those of a completion."""
+    """The usage of a batch, or of an answer of the Responses API: not by the names of a completion."""
 
     input_tokens: int
     input_tokens_details: InputDetails
