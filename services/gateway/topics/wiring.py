@@ -51,7 +51,7 @@ class Topics:
     health: BackendHealth
 
     def stops(self) -> Sequence[Callable[[], Awaitable[None]]]:
-        """What follows runs for open pages, and ends with the gateway."""
+        """The ends of what follows runs for open pages."""
         return (self.http.pages.live_runs.stop, self.http.pages.live_grids.stop)
 
 
