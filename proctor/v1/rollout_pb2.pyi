@@ -212,6 +212,130 @@ class Bundle(_message.Message):
 Global___Bundle: _TypeAlias = Bundle  # noqa: Y015
 
 @_typing.final
+class TaskArtifact(_message.Message):
+    """A file or folder that an agent leaves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    EXCLUDE_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Its absolute path."""
+    @_builtins.property
+    def exclude(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Patterns of names in it that are left out."""
+
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        exclude: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["exclude", b"exclude", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskArtifact: _TypeAlias = TaskArtifact  # noqa: Y015
+
+@_typing.final
+class RolloutStep(_message.Message):
+    """One of several instructions, which an agent works on in turn, in one sandbox."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class VerifierEnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class MinRewardsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    NAME_FIELD_NUMBER: _builtins.int
+    INSTRUCTION_FIELD_NUMBER: _builtins.int
+    AGENT_SECONDS_FIELD_NUMBER: _builtins.int
+    VERIFIER_SECONDS_FIELD_NUMBER: _builtins.int
+    VERIFIER_ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    MIN_REWARDS_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
+    HAS_OWN_FILES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Unique in its task."""
+    instruction: _builtins.str
+    """What the agent is asked to do."""
+    agent_seconds: _builtins.float
+    """Time of the agent."""
+    verifier_seconds: _builtins.float
+    """Time of the verifier."""
+    has_own_files: _builtins.bool
+    """As in the task."""
+    @_builtins.property
+    def verifier_environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Further variables in the verifier's sandbox."""
+
+    @_builtins.property
+    def min_rewards(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """Rewards below which the steps after this one are left out."""
+
+    @_builtins.property
+    def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskArtifact]:
+        """Judged besides those of the task."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        instruction: _builtins.str = ...,
+        agent_seconds: _builtins.float = ...,
+        verifier_seconds: _builtins.float = ...,
+        verifier_environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        min_rewards: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+        artifacts: _abc.Iterable[Global___TaskArtifact] | None = ...,
+        has_own_files: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_seconds", b"agent_seconds", "artifacts", b"artifacts", "has_own_files", b"has_own_files", "instruction", b"instruction", "min_rewards", b"min_rewards", "name", b"name", "verifier_environment", b"verifier_environment", "verifier_seconds", b"verifier_seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RolloutStep: _TypeAlias = RolloutStep  # noqa: Y015
+
+@_typing.final
 class RolloutTask(_message.Message):
     """A task: an instruction, the files that the agent sees, and those that judge what it leaves."""
 
@@ -274,6 +398,11 @@ class RolloutTask(_message.Message):
     NOTES_FIELD_NUMBER: _builtins.int
     BUNDLES_FIELD_NUMBER: _builtins.int
     IMAGE_FIELD_NUMBER: _builtins.int
+    HAS_OWN_FILES_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
+    VERIFIER_IMAGE_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    SCORES_LAST_STEP_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -294,6 +423,12 @@ class RolloutTask(_message.Message):
     """The solution, with a program solve.sh: tar, compressed by gzip. Empty means none."""
     image: _builtins.str
     """Image of both sandboxes; empty means the worker's own. Only engines of containers have images."""
+    has_own_files: _builtins.bool
+    """The verifier sees the workspace as it was, and of the agent's files the artifacts only."""
+    verifier_image: _builtins.str
+    """Image of the verifier's sandbox, where it differs. It holds the tests where the task has none."""
+    scores_last_step: _builtins.bool
+    """The score is that of the last step that was judged, instead of the mean over them."""
     @_builtins.property
     def test_command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments that judge; empty for rubrics."""
@@ -322,6 +457,16 @@ class RolloutTask(_message.Message):
     def bundles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bundle]:
         """Files that are in the object store, each kind at most once."""
 
+    @_builtins.property
+    def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskArtifact]:
+        """What is judged where the verifier has files of its own."""
+
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___RolloutStep]:
+        """Instructions in turn; empty for a task with one. Tests are then in the folders "shared" and "steps/NAME" of their bundle, what a
+        step adds to the workspace in its "workdirs/NAME", and solutions in "steps/NAME".
+        """
+
     def __init__(
         self,
         *,
@@ -342,10 +487,15 @@ class RolloutTask(_message.Message):
         notes: _abc.Iterable[_builtins.str] | None = ...,
         bundles: _abc.Iterable[Global___Bundle] | None = ...,
         image: _builtins.str = ...,
+        has_own_files: _builtins.bool = ...,
+        artifacts: _abc.Iterable[Global___TaskArtifact] | None = ...,
+        verifier_image: _builtins.str = ...,
+        steps: _abc.Iterable[Global___RolloutStep] | None = ...,
+        scores_last_step: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "solution", b"solution", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "solution", b"solution", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

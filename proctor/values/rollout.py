@@ -74,6 +74,32 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskArtifact:
+    """A file or folder that an agent leaves, by its absolute path, without what `exclude` names."""
+
+    source: str
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """One of several instructions, which an agent works on in turn, in one sandbox.
+
+    Its tests judge what is there after it. Where a reward is below that of `min_rewards`, or is not there,
+    the steps after it are left out. `artifacts` are judged besides those of the task.
+    """
+
+    name: str
+    instruction: str
+    agent_seconds: float
+    verifier_seconds: float
+    verifier_environment: Mapping[str, str] = field(default_factory=dict)
+    min_rewards: Mapping[str, float] = field(default_factory=dict)
+    artifacts: tuple[TaskArtifact, ...] = ()
+    has_own_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutTask:
     """`workspace`, `tests` and `solution` are tar files compressed by gzip; empty means none.
 
@@ -83,6 +109,13 @@ class RolloutTask:
     of a second sandbox. Both sandboxes are of `image`; empty is the worker's own. A solution is unpacked in
     /solution, where `solve.sh` is executed. `notes` say in sentences what of the task's folder has no effect
     here.
+
+    With `has_own_files` the verifier sees the workspace as it was, and of the agent's files the `artifacts`
+    only. `verifier_image` is an image of its own, which holds the tests already where there are none here.
+
+    With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
+    `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over
+    the steps that were judged, or that of the last of them (`scores_last_step`).
     """
 
     task_id: str
@@ -102,6 +135,11 @@ class RolloutTask:
     notes: tuple[str, ...] = ()
     bundles: tuple[Bundle, ...] = ()
     image: str = ""
+    has_own_files: bool = False
+    artifacts: tuple[TaskArtifact, ...] = ()
+    verifier_image: str = ""
+    steps: tuple[RolloutStep, ...] = ()
+    scores_last_step: bool = False
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""

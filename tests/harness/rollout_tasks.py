@@ -70,6 +70,43 @@ def harbor_folder(
     return write(folder, files)
 
 
+def steps_folder(folder: Path, config: str = "", **steps: str) -> Path:
+    """Two steps: one mends `doubling.py`, the next writes `thrice.py` of what its setup left."""
+    first = steps.get("first", "")
+    second = steps.get("second", "")
+    toml = f"""schema_version = "1.4"
+{config}
+[[steps]]
+name = "first"
+{first}
+
+[[steps]]
+name = "second"
+{second}
+"""
+    reward = "#!/bin/bash\ncd /app\npython3 -m pytest /tests/test_step.py" + _REWARD
+    files = {
+        "task.toml": toml,
+        "environment/Dockerfile": "FROM python:3.13\nWORKDIR /app\nCOPY doubling.py .\n",
+        "environment/doubling.py": WRONG,
+        "tests/test.sh": reward,
+        "steps/first/instruction.md": "Mend twice() in doubling.py.\n",
+        "steps/first/tests/test_step.py": TESTS,
+        "steps/first/solution/solve.sh": SOLVE,
+        "steps/second/instruction.md": "Write thrice() to thrice.py, in the form of form.txt.\n",
+        "steps/second/workdir/setup.sh": "cp /app/given.txt /app/form.txt\n",
+        "steps/second/workdir/given.txt": "return 3 * n",
+        "steps/second/tests/test_step.py": (
+            "from doubling import twice\nfrom thrice import thrice\n\n\n"
+            "def test_both():\n    assert (twice(2), thrice(2)) == (4, 6)\n"
+        ),
+        "steps/second/solution/solve.sh": (
+            "(echo 'def thrice(n):'; echo \"    $(cat form.txt)\") > thrice.py\n"
+        ),
+    }
+    return write(folder, files)
+
+
 def terminal_bench_folder(folder: Path, config: str = "") -> Path:
     files = {
         "task.yaml": config or "instruction: Mend twice() in doubling.py.\nparser_name: pytest\n",

@@ -30,6 +30,12 @@ class Budget:
     ledger: BudgetLedger | None = None
     used: BudgetUse = field(default_factory=BudgetUse)
     earlier: EarlierUse = field(default_factory=EarlierUse)
+    # Seconds of use at which the step of a task with several steps ends.
+    task_step_until: float | None = None
+
+    def begin_task_step(self, seconds: float) -> None:
+        """Each step has a time of its own, beside that of the whole task."""
+        self.task_step_until = self.used.seconds + seconds
 
     async def begin_step(self) -> AgentEnd | None:
         """Why no step may begin; None where one is begun. Raises BudgetNotRecorded and BudgetLost."""
@@ -51,11 +57,14 @@ class Budget:
         """TIME_LIMIT where no time is left. Raises BudgetLost."""
         if self.seconds_left > 0:
             return None
+        if self.task_step_until is not None and self.used.seconds >= self.task_step_until:
+            return AgentEnd.TIME_LIMIT
         return self._own(AgentEnd.TIME_LIMIT, is_own=self.used.seconds >= self.agent_seconds)
 
     @property
     def seconds_left(self) -> float:
-        return self.agent_seconds - self._total.seconds
+        left = self.agent_seconds - self._total.seconds
+        return left if self.task_step_until is None else min(left, self.task_step_until - self.used.seconds)
 
     @property
     def facts(self) -> Mapping[str, object]:

@@ -83,7 +83,8 @@ def warnings_of(task: RolloutTask) -> Iterator[str]:
         file.content: (kind, file.name)
         for kind, bundle in (("solution", task.solution), ("tests", task.tests))
         for file in _files(bundle)
-        if len(file.content) >= _MIN_BYTES
+        # Files that a step adds to the workspace are for the agent's eyes.
+        if len(file.content) >= _MIN_BYTES and not file.name.startswith("workdirs/")
     }
     for name, content in seen.items():
         if content in hidden:

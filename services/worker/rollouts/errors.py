@@ -16,6 +16,10 @@ class FilesNotFetched(SandboxError):
     """The files of the task cannot be fetched: {problem}"""
 
 
+class StepNotPrepared(SandboxError):
+    """The setup.sh of the step {step} failed: {said}"""
+
+
 class ContextFull(Exception):
     """The conversation is longer than the model's context window."""
 

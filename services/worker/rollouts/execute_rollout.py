@@ -2,20 +2,25 @@
 
 import asyncio
 import io
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 
 from proctor.values.rollout import AgentKind, Rollout, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts
 from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
-from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
+from services.worker.rollouts.performed import AgentEnd, Performed, StepRecord, diff_of
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
+from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.errors import FilesRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec, TarLimits
+from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
+from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.bundles import inflated
 from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout
@@ -24,6 +29,7 @@ from services.worker.verification.verify_rollout import VerifyRollout
 MAX_PROCESSES = 128
 # For the start, the collection of files, and waits for a provider, which are not the agent's time.
 _WAITS_SECONDS = 3 * 3600.0
+_SETUP_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Performance:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteRollout:
-    """`slots` bounds the rollouts at a time: each has up to one open sandbox."""
+    """`slots` bounds the rollouts at a time. Each has one open sandbox; with several steps it has two."""
 
     verifier: VerifyRollout
     agents: ExecuteAgent
@@ -60,47 +66,119 @@ class ExecuteRollout:
             artifacts = Artifacts(performance.sink, self.clock)
             budget = Budget(performance.rollout.agent, task.limits.agent_seconds, performance.ledger)
             work = AgentWork(performance.rollout, performance.ask, transcript, budget, artifacts.checkpoint)
-            end, files, problem = await self._work(work, workspace, artifacts)
-            diff = "" if problem else await asyncio.to_thread(diff_of, workspace, files, task.workdir)
-            # Before the tests, which may give no result: what the agent did is shown all the same.
-            await artifacts.store(DIFF, diff.encode("utf-8", "replace"))
-            try:
-                result = VerifierResult(0.0, problem) if problem else await self.verifier.verify(task, files)
-            except SandboxError as error:
-                await artifacts.store(LOG, str(error).encode("utf-8", "replace"))
-                raise
+            rollout = _OneRollout(self, work, workspace, artifacts)
+            steps: tuple[StepRecord, ...] = ()
+            if task.steps:
+                steps = await rollout.in_steps()
+                end, result = steps[-1].end, overall(steps, only_last=task.scores_last_step)
+            else:
+                end, result = await rollout.at_once()
             await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
             seconds = self.clock.monotonic() - started
-            return Performed(end, result, transcript, diff, seconds, budget.facts, artifacts.facts)
+            facts = artifacts.facts
+            return Performed(end, result, transcript, rollout.diff, seconds, budget.facts, facts, steps)
 
-    async def _work(
-        self, work: AgentWork, workspace: bytes, artifacts: Artifacts
-    ) -> tuple[AgentEnd, bytes, str]:
-        """How the agent ended, a tar of its files, and why there is none."""
-        rollout, transcript = work.rollout, work.transcript
-        sandbox = await self.verifier.solutions.engine.open(_spec(rollout))
+
+@dataclass(slots=True)
+class _OneRollout:
+    """An agent at work in its sandbox, and the judgement of what it leaves."""
+
+    parts: ExecuteRollout
+    work: AgentWork
+    workspace: bytes
+    artifacts: Artifacts
+    diff: str = ""
+
+    async def at_once(self) -> tuple[AgentEnd, VerifierResult]:
+        """The agent's sandbox is closed before the tests begin."""
+        task = self.work.rollout.task
+        async with self._opened() as sandbox:
+            end = await self._agent(sandbox, task)
+            files, problem = await self._files(sandbox)
+        await self._store_diff(files, problem)
+        return end, await self._judged(task, files, problem)
+
+    async def in_steps(self) -> tuple[StepRecord, ...]:
+        """The steps that were judged; one sandbox for all of them. Raises SandboxError."""
+        records: list[StepRecord] = []
+        steps = await asyncio.to_thread(task_steps, self.work.rollout.task)
+        async with self._opened() as sandbox:
+            for each in steps:
+                await self._prepare(sandbox, each)
+                self.work.budget.begin_task_step(each.step.agent_seconds)
+                end = await self._agent(sandbox, each.task)
+                files, problem = await self._files(sandbox)
+                await self._store_diff(files, problem)
+                result = await self._judged(each.task, files, problem)
+                records.append(StepRecord(each.step.name, end, result))
+                if problem or is_below(dict(result.rewards), each.step.min_rewards):
+                    break
+        return tuple(records)
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Sandbox]:
+        sandbox = await self.parts.verifier.solutions.engine.open(_spec(self.work.rollout))
         try:
-            await sandbox.put(rollout.task.workdir, workspace)
-            try:
-                end = await self.agents.execute(sandbox, work)
-            except Exception:
-                # The model failed: the transcript says how far the agent came. A run that is cancelled waits
-                # for nothing.
-                await artifacts.store_transcript(transcript)
-                raise
-            await artifacts.store_transcript(transcript)
-            # Before the files are taken: nothing may change them meanwhile.
-            await sandbox.stop_processes()
-            try:
-                files = await _collected(sandbox, rollout.task)
-                await artifacts.store_files(files)
-                return end, files, ""
-            except FilesRefused as refused:
-                # The agent left more than is taken out: that is its own doing.
-                return end, b"", str(refused)
+            await sandbox.put(self.work.rollout.task.workdir, self.workspace)
+            yield sandbox
         finally:
             # Shielded: a rollout that is cancelled leaves no sandbox.
             await asyncio.shield(sandbox.close())
+
+    async def _prepare(self, sandbox: Sandbox, each: TaskStep) -> None:
+        """Raises StepNotPrepared."""
+        workdir = each.task.workdir
+        await sandbox.put(workdir, each.added)
+        files = read_files(io.BytesIO(each.added), workdir, TarLimits())
+        if any(file.name == SETUP for file in files):
+            command = Command(
+                ("bash", f"{workdir}/{SETUP}"),
+                cwd=each.task.cwd,
+                env=each.task.environment,
+                timeout_seconds=_SETUP_SECONDS,
+            )
+            result = await sandbox.run(command)
+            if not result.is_success:
+                raise StepNotPrepared(step=each.step.name, said=result.text.strip()[-300:])
+
+    async def _agent(self, sandbox: Sandbox, task: RolloutTask) -> AgentEnd:
+        work = replace(self.work, rollout=replace(self.work.rollout, task=task))
+        try:
+            end = await self.parts.agents.execute(sandbox, work)
+        except Exception:
+            # The model failed: the transcript says how far the agent came. A run that is cancelled waits
+            # for nothing.
+            await self.artifacts.store_transcript(work.transcript)
+            raise
+        await self.artifacts.store_transcript(work.transcript)
+        # Before the files are taken: nothing may change them meanwhile.
+        await sandbox.stop_processes()
+        return end
+
+    async def _files(self, sandbox: Sandbox) -> tuple[bytes, str]:
+        """A tar of the agent's files, and why there is none."""
+        try:
+            files = await _collected(sandbox, self.work.rollout.task)
+            await self.artifacts.store_files(files)
+            return files, ""
+        except FilesRefused as refused:
+            # The agent left more than is taken out: that is its own doing.
+            return b"", str(refused)
+
+    async def _store_diff(self, files: bytes, problem: str) -> None:
+        """Before the tests, which may give no result: what the agent did is shown all the same."""
+        workdir = self.work.rollout.task.workdir
+        self.diff = "" if problem else await asyncio.to_thread(diff_of, self.workspace, files, workdir)
+        await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))
+
+    async def _judged(self, task: RolloutTask, files: bytes, problem: str) -> VerifierResult:
+        if problem:
+            return VerifierResult(0.0, problem)
+        try:
+            return await self.parts.verifier.verify(task, files)
+        except SandboxError as error:
+            await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
+            raise
 
 
 async def _collected(sandbox: Sandbox, task: RolloutTask) -> bytes:
@@ -118,5 +196,7 @@ def _spec(rollout: Rollout) -> SandboxSpec:
         image=rollout.task.image,
         network=Network.MODEL if rollout.agent.kind is AgentKind.COMMAND else Network.NONE,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
-        lifetime_seconds=limits.agent_seconds + _WAITS_SECONDS,
+        lifetime_seconds=limits.agent_seconds
+        + _WAITS_SECONDS
+        + sum(step.verifier_seconds + _SETUP_SECONDS for step in rollout.task.steps),
     )

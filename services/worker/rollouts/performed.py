@@ -37,6 +37,24 @@ class AgentEnd(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class StepRecord:
+    """How a step of a task with several steps ended, and what its tests found."""
+
+    name: str
+    end: AgentEnd
+    result: VerifierResult
+
+    def as_json(self) -> Mapping[str, object]:
+        return {
+            "name": self.name,
+            "ended": self.end.value,
+            "score": self.result.score,
+            "detail": self.result.detail,
+            "rewards": dict(self.result.rewards),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Performed:
     end: AgentEnd
     result: VerifierResult
@@ -45,6 +63,7 @@ class Performed:
     seconds: float
     budget: Mapping[str, object] = field(default_factory=dict)
     artifacts: Mapping[str, object] = field(default_factory=dict)
+    steps: tuple[StepRecord, ...] = ()
 
     @property
     def record_json(self) -> str:
@@ -67,6 +86,7 @@ class Performed:
             "verifier_log": cut(result.log, _MAX_LOG_LENGTH),
             "diff": cut(self.diff, _MAX_DIFF_LENGTH),
             "trajectory": _short(self.transcript.as_json()),
+            **({"steps": [step.as_json() for step in self.steps]} if self.steps else {}),
             **self.artifacts,
         }
         return json.dumps(record, ensure_ascii=False)

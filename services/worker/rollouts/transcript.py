@@ -25,9 +25,9 @@ class Transcript:
     steps: list[dict[str, object]] = field(default_factory=list)
     tools: Sequence[Json] = ()
 
-    def open(self, tools: Sequence[Json]) -> None:
-        """Begins anew, with the tools that the model may call."""
-        self.steps.clear()
+    def open(self, tools: Sequence[Json], kept: int = 0) -> None:
+        """Begins a conversation after the first `kept` steps, with the tools that the model may call."""
+        del self.steps[kept:]
         self.tools = tools
 
     def add(self, source: str, message: str, at: datetime) -> None:

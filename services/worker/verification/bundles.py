@@ -2,8 +2,10 @@
 
 import io
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 
+from proctor.values.rollout import TaskArtifact
 from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
@@ -31,3 +33,39 @@ def only_named(tar: bytes, names: Collection[str]) -> bytes:
         if file.name.rsplit("/", 1)[-1] in names
     }
     return pack(kept)
+
+
+def below(tar: bytes, *folders: str) -> bytes:
+    """The files of these folders, by their paths in them; those of a later folder replace others."""
+    kept: dict[str, PackedFile] = {}
+    files = list(read_files(io.BytesIO(tar), "the task", TarLimits()))
+    for folder in folders:
+        prefix = f"{folder}/"
+        kept |= {
+            file.name.removeprefix(prefix): PackedFile(file.content, file.mode)
+            for file in files
+            if file.name.startswith(prefix)
+        }
+    return pack(kept)
+
+
+def with_artifacts(workspace: bytes, files: bytes, workdir: str, artifacts: Sequence[TaskArtifact]) -> bytes:
+    """The workspace as it was, with those of the agent's files that are artifacts. Raises FilesRefused."""
+    own = read_files(io.BytesIO(workspace), "the task", TarLimits())
+    kept = {file.name: PackedFile(file.content, file.mode) for file in own}
+    for file in read_files(io.BytesIO(files), workdir, TarLimits()):
+        if any(_is_part(f"{workdir}/{file.name}", artifact) for artifact in artifacts):
+            kept[file.name] = PackedFile(file.content, file.mode)
+    return pack(kept)
+
+
+def _is_part(path: str, artifact: TaskArtifact) -> bool:
+    """Patterns are those of tar: of a path in the artifact, or of a name in it."""
+    if path == artifact.source:
+        return True
+    inner = path.removeprefix(f"{artifact.source.rstrip('/')}/")
+    if inner == path:
+        return False
+    parts = inner.split("/")
+    tried = [inner, *parts, *("/".join(parts[:end]) for end in range(1, len(parts)))]
+    return not any(fnmatchcase(each, pattern) for pattern in artifact.exclude for each in tried)

@@ -19,7 +19,7 @@ from services.worker.sandboxes.sandbox import (
     TarLimits,
 )
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
-from services.worker.verification.bundles import inflated, only_named
+from services.worker.verification.bundles import inflated, only_named, with_artifacts
 from services.worker.verification.solution import STEERING, PytestOrder, suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 from services.worker.verification.verify_solution import RUNNER, VerifySolution
@@ -55,6 +55,8 @@ class VerifyRollout:
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
         suspicions = await asyncio.to_thread(suspicions_in, files, task.workdir)
+        if task.has_own_files:
+            files = await asyncio.to_thread(_own_files, task, files)
         sandbox = await self.solutions.engine.open(_spec(task))
         try:
             try:
@@ -111,7 +113,8 @@ class VerifyRollout:
         programs = {name: PackedFile(content, 0o755) for name, content in _PROGRAMS.items()}
         await sandbox.put(RUNNER, self.solutions.runner())
         await sandbox.put(RUNNER, pack(programs))
-        await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
+        if task.tests:
+            await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
         await sandbox.run(Command(("mkdir", "-p", _LOGS)))
         command = Command(
             task.test_command,
@@ -134,12 +137,19 @@ class VerifyRollout:
         return await _of_reward(sandbox, result.text, suspicions)
 
 
+def _own_files(task: RolloutTask, files: bytes) -> bytes:
+    """An image of the verifier's own has no file of the workspace."""
+    workspace = pack({}) if task.verifier_image else inflated(task.workspace)
+    return with_artifacts(workspace, files, task.workdir, task.artifacts)
+
+
 def _spec(task: RolloutTask) -> SandboxSpec:
     limits = task.limits
     return SandboxSpec(
         workdir=task.workdir,
-        writable=(task.tests_folder, RUNNER, "/logs"),
-        image=task.image,
+        # An image of the verifier's own holds the tests, which a writable folder would hide.
+        writable=(*((task.tests_folder,) if task.tests else ()), RUNNER, "/logs"),
+        image=task.verifier_image or task.image,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from services.scheduler.rollouts.tasks.errors import InvalidTask
 
+_FROM_HOST = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 # A registry's host, path, tag and digest; nothing that a program could take for an option.
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
 
@@ -109,3 +110,15 @@ def checked_image(fields: Fields, key: str) -> str:
     if image and _IMAGE.fullmatch(image) is None:
         raise fields.problem(key, "it must name an image, such as python:3.13.")
     return image
+
+
+def host_free(fields: Fields, key: str) -> dict[str, str]:
+    """`${NAME:-default}` is its default: variables of the host do not enter a sandbox."""
+    values = fields.variables(key)
+    for name, value in values.items():
+        for found in _FROM_HOST.finditer(value):
+            if found[2] is None:
+                problem = f"it takes {found[1]} from the host, which no sandbox gets. Give it a default."
+                raise fields.problem(f"{key}.{name}", problem)
+        values[name] = _FROM_HOST.sub(lambda found: found[2], value)
+    return values

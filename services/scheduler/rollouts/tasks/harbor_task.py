@@ -4,20 +4,31 @@ import re
 import tomllib
 from posixpath import normpath
 
-from proctor.values.rollout import RolloutLimits, RolloutTask, VerifierKind
+from proctor.values.rollout import RolloutLimits, RolloutStep, RolloutTask, VerifierKind
 from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
-from services.scheduler.rollouts.tasks.fields import Fields, checked_image
+from services.scheduler.rollouts.tasks.fields import Fields, checked_image, host_free
+from services.scheduler.rollouts.tasks.harbor_steps import (
+    read_steps,
+    scores_last_step,
+    step_notes,
+    step_solutions,
+    step_tests,
+)
+from services.scheduler.rollouts.tasks.harbor_verifier import (
+    TEST_PROGRAM,
+    TESTS,
+    is_separate,
+    read_artifacts,
+    read_verifier,
+)
 from services.scheduler.rollouts.tasks.task_folder import TaskFolder, bundle_of
 
 CONFIG = "task.toml"
-_TESTS = "/tests"
-_TEST_PROGRAM = "test.sh"
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 _MIB, _GIB = 1024**2, 1024**3
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
 _UNITS = {"K": 1024, "M": _MIB, "G": _GIB, "T": 1024 * _GIB}
-_FROM_HOST = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _ROOT_KEYS = ("schema_version", "version", "source", "artifacts", "multi_step_reward_strategy", "task")
 _TABLES = ("metadata", "agent", "verifier", "solution", "environment", "steps")
 
@@ -34,34 +45,50 @@ def read_harbor(folder: TaskFolder) -> RolloutTask:
         config.inner("verifier"),
         config.inner("agent"),
     )
-    _refuse_unsupported(folder.name, config, environment, verifier)
+    _refuse_unsupported(folder, config, environment)
     image = _image(folder, environment)
     workdir = _workdir(environment, image)
-    tests = folder.below("tests")
-    if _TEST_PROGRAM not in tests:
-        raise InvalidTask(folder.name, "tests", f"{_TEST_PROGRAM} is missing.")
+    judged = read_verifier(folder, verifier)
+    steps = read_steps(folder, config, workdir)
+    if not steps and not judged.image and TEST_PROGRAM not in judged.tests:
+        raise InvalidTask(folder.name, "tests", f"{TEST_PROGRAM} is missing.")
+    separate = (judged.has_own_files, *(step.has_own_files for step in steps))
     return RolloutTask(
         task_id=config.inner("task").text("name", folder.name),
-        instruction=folder.text("instruction.md"),
+        instruction=_instruction(folder, steps),
         verifier=VerifierKind.REWARD_FILE,
         workdir=workdir,
         cwd=workdir,
-        test_command=("bash", f"{_TESTS}/{_TEST_PROGRAM}"),
-        environment=image.environment | _host_free(environment, "env"),
-        verifier_environment=_host_free(verifier, "env"),
+        test_command=("bash", f"{TESTS}/{TEST_PROGRAM}"),
+        environment=image.environment | host_free(environment, "env"),
+        verifier_environment=judged.environment | host_free(verifier, "env"),
         limits=RolloutLimits(
             cpus=environment.number("cpus", 1.0, least=0.1),
             memory_bytes=_bytes(environment, "memory_mb", "memory", 2 * _GIB),
             disk_bytes=min(_bytes(environment, "storage_mb", "storage", _GIB), _GIB),
-            agent_seconds=agent.number("timeout_sec", 1800.0, least=1),
+            # The time of all steps, each of which has its own.
+            agent_seconds=sum(step.agent_seconds for step in steps)
+            or agent.number("timeout_sec", 1800.0, least=1),
             verifier_seconds=verifier.number("timeout_sec", 600.0, least=1),
         ),
         workspace=bundle_of(image.files_below(folder.name, workdir)),
-        tests=bundle_of(tests),
-        solution=bundle_of(folder.below("solution")),
-        notes=(*image.notes, *_notes(config, environment)),
+        tests=bundle_of(step_tests(folder, steps) if steps else judged.tests),
+        solution=bundle_of(step_solutions(folder, steps) if steps else folder.below("solution")),
+        notes=(*image.notes, *judged.notes, *_notes(config, environment), *step_notes(config)),
         image=checked_image(environment, "docker_image"),
+        has_own_files=judged.has_own_files,
+        artifacts=read_artifacts(config, workdir) if any(separate) else (),
+        verifier_image=judged.image,
+        steps=steps,
+        scores_last_step=scores_last_step(config),
     )
+
+
+def _instruction(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> str:
+    """Those of all steps, for people; an agent gets one after the other."""
+    if not steps:
+        return folder.text("instruction.md")
+    return "\n\n".join(f"## {step.name}\n\n{step.instruction}" for step in steps)
 
 
 def _toml(folder: TaskFolder) -> dict[str, object]:
@@ -71,21 +98,21 @@ def _toml(folder: TaskFolder) -> dict[str, object]:
         raise InvalidTask(folder.name, CONFIG, f"it is no TOML: {error}.") from error
 
 
-def _refuse_unsupported(task: str, config: Fields, environment: Fields, verifier: Fields) -> None:
+def _refuse_unsupported(folder: TaskFolder, config: Fields, environment: Fields) -> None:
     """Refuses fields that would change the result. Other unsupported fields are notes of the task."""
+    has_image = bool(config.inner("verifier").inner("environment").values.get("docker_image"))
     found = {
-        "several steps ([[steps]])": bool(config.values.get("steps")),
+        "trajectory.json": "trajectory.json" in folder.files,
+        "verifier.environment.docker_image beside steps": has_image and bool(config.values.get("steps")),
         "environment.os = windows": environment.text("os", "linux") != "linux",
         "environment.gpus": environment.number("gpus", 0) > 0,
         "environment.tpu": bool(environment.values.get("tpu")),
         "environment.mcp_servers": bool(environment.values.get("mcp_servers")),
         "environment.skills_dir": bool(environment.values.get("skills_dir")),
-        "verifier.collect": bool(verifier.values.get("collect")),
-        "a verifier of another image (verifier.environment)": bool(verifier.values.get("environment")),
     }
     for what, is_there in found.items():
         if is_there:
-            raise UnsupportedTask(task=task, what=f"{CONFIG}, {what}", advice="Leave the task out.")
+            raise UnsupportedTask(task=folder.name, what=f"{CONFIG}, {what}", advice="Leave the task out.")
 
 
 def _image(folder: TaskFolder, environment: Fields) -> DockerfileFacts:
@@ -112,18 +139,6 @@ def _workdir(environment: Fields, image: DockerfileFacts) -> str:
     return "/app" if workdir in ("/", "//") else workdir
 
 
-def _host_free(fields: Fields, key: str) -> dict[str, str]:
-    """`${NAME:-default}` is its default: variables of the host do not enter a sandbox."""
-    values = fields.variables(key)
-    for name, value in values.items():
-        for found in _FROM_HOST.finditer(value):
-            if found[2] is None:
-                problem = f"it takes {found[1]} from the host, which no sandbox gets. Give it a default."
-                raise fields.problem(f"{key}.{name}", problem)
-        values[name] = _FROM_HOST.sub(lambda found: found[2], value)
-    return values
-
-
 def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:
     if fields.values.get(in_mib) is not None:
         return int(fields.number(in_mib, 0, least=1) * _MIB)
@@ -142,7 +157,7 @@ def _notes(config: Fields, environment: Fields) -> list[str]:
         notes.append("the task asks for a network, and its sandbox has none")
     if environment.values.get("healthcheck"):
         notes.append("environment.healthcheck has no effect")
-    if config.values.get("artifacts"):
+    if config.values.get("artifacts") and not is_separate(config.inner("verifier"), default=False):
         notes.append("artifacts has no effect: the working folder is collected")
     if config.inner("agent").values.get("user") or config.inner("verifier").values.get("user"):
         notes.append("user has no effect: commands run as an ordinary user")

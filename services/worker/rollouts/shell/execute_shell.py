@@ -42,11 +42,13 @@ class _Conversation:
     history: tuple[ChatMessage, ...] = ()
     format_errors: int = 0
     is_begun: bool = False
+    # Steps of the transcript from earlier steps of the task.
+    kept: int = 0
 
     def open(self) -> None:
         task, transcript = self.work.rollout.task, self.work.transcript
         self.history = self.form.opening(task.instruction, task.cwd)
-        transcript.open(self.form.tools)
+        transcript.open(self.form.tools, self.kept)
         for message in self.history:
             transcript.add(message.role, message.content, self.clock.now())
 
@@ -72,7 +74,7 @@ class ExecuteShell:
     clock: Clock
 
     async def execute(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
-        conversation = _Conversation(work, ask, self.clock)
+        conversation = _Conversation(work, ask, self.clock, kept=len(work.transcript.steps))
         conversation.open()
         # The time of answers and commands. Waits for a provider that hangs, limits the rate or is away do not
         # count: calls have limits of their own, and a call that fails ends the rollout without a score.

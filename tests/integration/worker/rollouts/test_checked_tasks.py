@@ -7,16 +7,18 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proctor.v1 import rollout_pb2
-from proctor.values.rollout import AgentKind, RolloutLimits, RolloutTask
+from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutLimits, RolloutTask
 from proctor.wire.values import ROLLOUT_TASK
 from services.common.clock import SystemClock
 from services.worker.rollouts.check_tasks import CheckTasks, TaskCheck
+from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
-from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
@@ -25,6 +27,7 @@ from tests.harness.rollout_tasks import (
     SOLVE,
     harbor_folder,
     read_task,
+    steps_folder,
     tb_meta_folder,
     terminal_bench_folder,
     write,
@@ -53,7 +56,7 @@ async def checked(checker: CheckTasks, task: RolloutTask) -> TaskCheck:
     return check
 
 
-@pytest.mark.parametrize("make", [tb_meta_folder, harbor_folder, terminal_bench_folder])
+@pytest.mark.parametrize("make", [tb_meta_folder, harbor_folder, terminal_bench_folder, steps_folder])
 async def test_the_solution_scores_1_and_no_work_0(
     checker: CheckTasks, tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
@@ -201,3 +204,58 @@ async def test_a_published_task_of_terminal_bench_is_sound(checker: CheckTasks) 
     check = await checked(checker, read_task(folder))
     assert check.is_sound
     assert check.warnings == ("the agent sees .oracle/solution.enc, which looks like a solution",)
+
+
+async def performed(checker: CheckTasks, task: RolloutTask) -> dict[str, Any]:
+    """The record of a rollout of the task's own solution."""
+    rollout = Rollout(task, RolloutAgent(AgentKind.ORACLE))
+    async with asyncio.timeout(60):
+        done = await checker.rollouts.execute(Performance(rollout, "session"))
+    record: dict[str, Any] = json.loads(done.record_json)
+    return record
+
+
+async def test_steps_share_a_sandbox_and_each_is_judged_by_its_own_tests(
+    checker: CheckTasks, tmp_path: Path
+) -> None:
+    record = await performed(checker, read_task(steps_folder(tmp_path / "a")))
+    assert [(step["name"], step["score"]) for step in record["steps"]] == [("first", 1.0), ("second", 1.0)]
+    assert (record["score"], record["rewards"]) == (1.0, {"reward": 1.0})
+    assert "+++ b/thrice.py" in record["diff"]
+    assert len([step for step in record["trajectory"]["steps"] if step["source"] == "agent"]) == 2
+    assert record["verifier_log"].startswith("=== first\n")
+
+
+@pytest.mark.parametrize(("strategy", "score"), [("mean", 0.5), ("final", 1.0)])
+async def test_the_score_of_steps_is_their_mean_or_that_of_the_last(
+    checker: CheckTasks, tmp_path: Path, strategy: str, score: float
+) -> None:
+    """The first solution does nothing; the second does the work of both."""
+    folder = steps_folder(tmp_path / "a", f'multi_step_reward_strategy = "{strategy}"')
+    write(folder, {"steps/first/solution/solve.sh": "true\n"})
+    second = (folder / "steps/second/solution/solve.sh").read_text()
+    write(folder, {"steps/second/solution/solve.sh": f"{SOLVE}\n{second}"})
+    record = await performed(checker, read_task(folder))
+    assert ([step["score"] for step in record["steps"]], record["score"]) == ([0.0, 1.0], score)
+
+
+async def test_a_step_below_its_least_reward_ends_the_task(checker: CheckTasks, tmp_path: Path) -> None:
+    folder = steps_folder(tmp_path / "a", first="min_reward = 0.5")
+    write(folder, {"steps/first/solution/solve.sh": "true\n"})
+    record = await performed(checker, read_task(folder))
+    assert ([step["name"] for step in record["steps"]], record["score"]) == (["first"], 0.0)
+
+
+async def test_a_setup_that_fails_gives_no_score(checker: CheckTasks, tmp_path: Path) -> None:
+    folder = write(steps_folder(tmp_path / "a"), {"steps/second/workdir/setup.sh": "echo broken; exit 3\n"})
+    with pytest.raises(StepNotPrepared, match=r"second failed: broken"):
+        await performed(checker, read_task(folder))
+
+
+@pytest.mark.parametrize(("artifacts", "score"), [('["doubling.py"]', 1.0), ('["out"]', 0.0), ("[]", 0.0)])
+async def test_a_separate_verifier_sees_only_artifacts_of_the_agent(
+    checker: CheckTasks, tmp_path: Path, artifacts: str, score: float
+) -> None:
+    config = f'artifacts = {artifacts}\n[verifier]\nenvironment_mode = "separate"\n'
+    record = await performed(checker, read_task(harbor_folder(tmp_path / "a", config)))
+    assert record["score"] == score

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.rollout import VerifierKind
+from proctor.values.rollout import RolloutTask, TaskArtifact, VerifierKind
 from services.scheduler.rollouts.tasks.errors import (
     InvalidTask,
     NoTasks,
@@ -21,6 +21,7 @@ from services.scheduler.rollouts.tasks.tb_meta_task import Overrides, read_overr
 from tests.harness.rollout_tasks import (
     WRONG,
     harbor_folder,
+    steps_folder,
     tb_meta,
     tb_meta_folder,
     terminal_bench_folder,
@@ -32,6 +33,11 @@ def files_of(bundle: bytes) -> dict[str, str]:
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(bundle))) as tar:
         files = {member.name: tar.extractfile(member) for member in tar}
         return {name: file.read().decode() for name, file in files.items() if file}
+
+
+def only_task(folder: Path) -> RolloutTask:
+    [task] = read_path(folder)
+    return task
 
 
 def test_a_folder_with_rubrics(tmp_path: Path) -> None:
@@ -204,11 +210,25 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ('[[steps]]\nname = "a"', "several steps"),
+        ('[[steps]]\nname = "a/b"', "name of a folder"),
+        ('[[steps]]\nname = "a"', "steps/a/instruction.md"),
+        ('[[verifier.collect]]\ncommand = "x"', "verifier.collect"),
+        ('[verifier]\nenvironment_mode = "own"', "is unknown"),
+        ('[verifier]\nenvironment_mode = "shared"\n[verifier.environment]\ncpus = 1', "shared has no"),
+        ("[verifier.environment]\ngpus = 1", "verifier.environment.gpus"),
+        ('multi_step_reward_strategy = "best"', "is unknown"),
+        (
+            'artifacts = ["/root/x"]\n[verifier]\nenvironment_mode = "separate"',
+            "outside of the working folder",
+        ),
+        (
+            'artifacts = [{ source = "a", service = "db" }]\n[verifier]\nenvironment_mode = "separate"',
+            "service",
+        ),
+        ('artifacts = ["../x"]\n[verifier]\nenvironment_mode = "separate"', "must have no"),
         ("[environment]\ngpus = 1", "gpus"),
         ('[environment]\nos = "windows"', "windows"),
         ('[[environment.mcp_servers]]\nname = "a"', "mcp_servers"),
-        ('[verifier.environment]\ndocker_image = "x"', "another image"),
         ('[environment]\nenv = { KEY = "${KEY}" }', "takes KEY from the host"),
         ('[environment]\nmemory = "much"', "must be a size"),
         ('[environment]\nworkdir = "app"', "absolute path"),
@@ -292,3 +312,75 @@ def test_the_image_of_a_task_is_that_of_its_file_or_of_the_order(tmp_path: Path)
 def test_an_image_that_is_no_name_is_refused(tmp_path: Path, image: str) -> None:
     with pytest.raises(InvalidTask, match="docker_image"):
         read_path(harbor_folder(tmp_path / "a", f'[environment]\ndocker_image = "{image}"'))
+
+
+TWO_STEPS = {
+    "first": """min_reward = 0.5
+[steps.verifier]
+environment_mode = "shared"
+[steps.agent]
+timeout_sec = 60""",
+    "second": """min_reward = { a = 1 }
+artifacts = ["out"]
+[steps.verifier]
+environment_mode = "separate"
+timeout_sec = 5""",
+}
+
+
+def test_steps_have_times_rewards_and_files_of_their_own(tmp_path: Path) -> None:
+    folder = steps_folder(tmp_path / "a", 'multi_step_reward_strategy = "final"', **TWO_STEPS)
+    task = only_task(folder)
+    first, second = task.steps
+    assert (first.name, first.agent_seconds, first.verifier_seconds) == ("first", 60.0, 600.0)
+    assert (first.min_rewards, second.min_rewards) == ({"reward": 0.5}, {"a": 1.0})
+    assert (first.artifacts, second.artifacts) == ((), (TaskArtifact("/app/out"),))
+    assert (first.has_own_files, second.has_own_files, second.verifier_seconds) == (False, True, 5.0)
+    assert task.scores_last_step
+    assert task.limits.agent_seconds == 60.0 + 1800.0
+    assert set(files_of(task.tests)) == {
+        "shared/test.sh",
+        "steps/first/test_step.py",
+        "steps/second/test_step.py",
+        "workdirs/second/setup.sh",
+        "workdirs/second/given.txt",
+    }
+    assert set(files_of(task.solution)) == {"steps/first/solve.sh", "steps/second/solve.sh"}
+    assert "processes end with their step" in task.notes
+    assert task.instruction.startswith("## first\n\nMend twice()")
+
+
+def test_what_of_steps_is_not_supported_is_refused_by_name(tmp_path: Path) -> None:
+    image = '[steps.verifier.environment]\ndocker_image = "x"'
+    with pytest.raises(UnsupportedTask, match="another image for the step first"):
+        only_task(steps_folder(tmp_path / "a", first=image))
+    with pytest.raises(InvalidTask, match="there twice"):
+        only_task(steps_folder(tmp_path / "b", second='[[steps]]\nname = "first"'))
+    context = steps_folder(tmp_path / "c")
+    write(context, {"steps/second/trajectory.json": "{}"})
+    with pytest.raises(UnsupportedTask, match=r"steps/second/trajectory\.json"):
+        only_task(context)
+    untested = steps_folder(tmp_path / "d")
+    (untested / "tests" / "test.sh").unlink()
+    with pytest.raises(InvalidTask, match=r"test\.sh is missing, and in tests too"):
+        only_task(untested)
+
+
+def test_a_verifier_of_another_image_holds_the_tests_itself(tmp_path: Path) -> None:
+    config = 'artifacts = ["out"]\n[verifier.environment]\ndocker_image = "tests:1"\ncpus = 1'
+    task = only_task(harbor_folder(tmp_path / "a", config))
+    assert (task.verifier_image, task.tests, task.has_own_files) == ("tests:1", b"", True)
+    assert task.artifacts == (TaskArtifact("/app/out"),)
+    assert "verifier.environment has no effect but by its image" in task.notes
+
+
+def test_a_dockerfile_of_tests_says_where_they_are(tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a", '[verifier]\nenvironment_mode = "separate"')
+    write(
+        folder,
+        {"tests/Dockerfile": "FROM x\nENV A=1\nRUN pip install y\nCOPY test.sh test_twice.py /tests/\n"},
+    )
+    task = only_task(folder)
+    assert set(files_of(task.tests)) == {"test.sh", "test_twice.py"}
+    assert task.verifier_environment == {"A": "1"}
+    assert any("tests/Dockerfile: 1 RUN" in note for note in task.notes)
