@@ -85,7 +85,7 @@ def read_harbor(folder: TaskFolder) -> RolloutTask:
 
 
 def _instruction(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> str:
-    """Those of all steps, for people; an agent gets one after the other."""
+    """The instructions of all steps, for people; an agent gets one after the other."""
     if not steps:
         return folder.text("instruction.md")
     return "\n\n".join(f"## {step.name}\n\n{step.instruction}" for step in steps)

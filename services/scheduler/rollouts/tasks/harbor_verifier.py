@@ -30,7 +30,7 @@ class VerifierFacts:
 
 
 def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
-    """Where it has an image of its own, the image holds the tests. Raises TaskError."""
+    """Tests, image and mode. An image of the verifier's own holds the tests. Raises TaskError."""
     tests = folder.below("tests")
     own = verifier.inner("environment")
     refuse_in_verifier(folder.name, verifier)
