@@ -166,7 +166,7 @@ class _OneRollout:
             return b"", str(refused)
 
     async def _store_diff(self, files: bytes, problem: str) -> None:
-        """Before the tests, which may give no result: what the agent did is shown all the same."""
+        """Stores the changes before the tests, which may give no result: they are shown all the same."""
         workdir = self.work.rollout.task.workdir
         self.diff = "" if problem else await asyncio.to_thread(diff_of, self.workspace, files, workdir)
         await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))

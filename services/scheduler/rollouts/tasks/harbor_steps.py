@@ -8,6 +8,7 @@ from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTas
 from services.scheduler.rollouts.tasks.fields import Fields, host_free
 from services.scheduler.rollouts.tasks.harbor_verifier import (
     TEST_PROGRAM,
+    TESTS_FOLDER,
     is_separate,
     read_artifacts,
     refuse_in_verifier,
@@ -17,6 +18,7 @@ from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder
 MAX_STEPS = 200
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STEP_KEYS = ("name", "agent", "verifier", "min_reward", "healthcheck", "artifacts")
+_IMAGE_FILES = (f"{TESTS_FOLDER}/Dockerfile", f"{TESTS_FOLDER}/docker-compose.yaml")
 _STRATEGIES = ("mean", "final")
 
 
@@ -30,7 +32,7 @@ def read_steps(folder: TaskFolder, config: Fields, workdir: str) -> tuple[Rollou
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise config.problem("steps", f"the name {twice!r} is there twice.")
     if steps and folder.below("tests").keys() & {"Dockerfile", "docker-compose.yaml"}:
-        what = "tests/Dockerfile beside steps"
+        what = f"{TESTS_FOLDER}/Dockerfile beside steps"
         raise UnsupportedTask(task=folder.name, what=what, advice="Leave the task out.")
     return steps
 
@@ -83,11 +85,11 @@ def _step(folder: TaskFolder, config: Fields, table: Fields, workdir: str) -> Ro
         raise UnsupportedTask(task=folder.name, what=what, advice="Leave the task out.")
     agent, verifier = table.inner("agent"), table.inner("verifier")
     refuse_in_verifier(folder.name, verifier)
-    image_files = [path for path in below if path in ("tests/Dockerfile", "tests/docker-compose.yaml")]
+    image_files = [path for path in below if path in _IMAGE_FILES]
     if verifier.values.get("environment") or image_files:
         what = f"a verifier of another image for the step {name}"
         raise UnsupportedTask(task=folder.name, what=what, advice="Leave the task out.")
-    if f"tests/{TEST_PROGRAM}" not in below and TEST_PROGRAM not in folder.below("tests"):
+    if f"{TESTS_FOLDER}/{TEST_PROGRAM}" not in below and TEST_PROGRAM not in folder.below("tests"):
         raise InvalidTask(folder.name, f"steps/{name}/tests", f"{TEST_PROGRAM} is missing, and in tests too.")
     task_agent, task_verifier = config.inner("agent"), config.inner("verifier")
     has_own_files = is_separate(verifier, default=is_separate(task_verifier, default=False))

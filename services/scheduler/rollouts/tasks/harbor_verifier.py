@@ -11,6 +11,7 @@ from services.scheduler.rollouts.tasks.fields import Fields, checked_image
 from services.scheduler.rollouts.tasks.task_folder import Files, TaskFolder, relative_to
 
 TESTS = "/tests"
+TESTS_FOLDER = "tests"
 TEST_PROGRAM = "test.sh"
 _MODES = ("shared", "separate")
 _IMAGE_FILES = ("Dockerfile", "docker-compose.yaml")
@@ -31,7 +32,7 @@ class VerifierFacts:
 
 def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
     """Tests, image and mode. An image of the verifier's own holds the tests. Raises TaskError."""
-    tests = folder.below("tests")
+    tests = folder.below(TESTS_FOLDER)
     own = verifier.inner("environment")
     refuse_in_verifier(folder.name, verifier)
     if not is_separate(verifier, default=False):
@@ -41,12 +42,12 @@ def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
     if image:
         return VerifierFacts({}, has_own_files=True, image=image, notes=tuple(notes))
     if "docker-compose.yaml" in tests:
-        what = "tests/docker-compose.yaml"
+        what = f"{TESTS_FOLDER}/docker-compose.yaml"
         raise UnsupportedTask(task=folder.name, what=what, advice="Write a Dockerfile of one container.")
     if "Dockerfile" not in tests:
         return VerifierFacts(tests, has_own_files=True, notes=tuple(notes))
-    facts = read_dockerfile(folder.name, folder.text("tests/Dockerfile"), tests)
-    notes += [f"tests/Dockerfile: {note}" for note in facts.notes]
+    facts = read_dockerfile(folder.name, folder.text(f"{TESTS_FOLDER}/Dockerfile"), tests)
+    notes += [f"{TESTS_FOLDER}/Dockerfile: {note}" for note in facts.notes]
     baked = facts.files_below(folder.name, TESTS)
     return VerifierFacts(baked, has_own_files=True, environment=facts.environment, notes=tuple(notes))
 
