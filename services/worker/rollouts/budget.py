@@ -34,7 +34,7 @@ class Budget:
     task_step_until: float | None = None
 
     def begin_task_step(self, seconds: float) -> None:
-        """Each step has a time of its own, beside that of the whole task."""
+        """Bounds the time of a step, beside that of the whole task."""
         self.task_step_until = self.used.seconds + seconds
 
     async def begin_step(self) -> AgentEnd | None:
