@@ -17,7 +17,10 @@ from tests.harness.helm import CHART, render
 
 ROOT = Path(__file__).parents[3]
 RUNBOOKS = ROOT / "docs" / "operations" / "runbooks"
-REFERENCE = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+REFERENCE_FOLDER = ROOT / "docs" / "reference"
+REFERENCE = (REFERENCE_FOLDER / "metrics.md").read_text(encoding="utf-8")
+# What a line in backticks begins with, if it is a command.
+PROGRAMS = ("kubectl", "nats", "openssl", "proctor")
 RULES = [
     rule
     for file in sorted((CHART / "files" / "rules").glob("*.yaml"))
@@ -134,6 +137,21 @@ def test_commands_in_runbooks_exist() -> None:
     }
     assert named
     assert named <= commands | groups
+
+
+def test_settings_lines_of_logs_and_reasons_in_runbooks_exist() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "services").rglob("*.py"))
+    settings = set(re.findall(r"^\| `(\w+)`", (REFERENCE_FOLDER / "settings.md").read_text(), re.MULTILINE))
+    reasons = set(re.findall(r"`([A-Z_]+)`", (REFERENCE_FOLDER / "errors.md").read_text()))
+    for page in RUNBOOKS.glob("*.md"):
+        quoted = re.findall(r"`([^`]+)`", " ".join(page.read_text(encoding="utf-8").split()))
+        for text in quoted:
+            if text.startswith("PROCTOR_"):
+                assert text in settings, page.name
+            elif re.fullmatch(r"[A-Z]+(_[A-Z]+)+", text) and text not in ("WORK_POOL", "HF_TOKEN"):
+                assert text in reasons, page.name
+            elif re.fullmatch(r"[a-z]+( [a-z]+)+", text) and text.split()[0] not in PROGRAMS:
+                assert f'"{text}"' in code, f"{page.name}: {text}"
 
 
 def test_metrics_that_users_look_at_are_on_a_dashboard() -> None:

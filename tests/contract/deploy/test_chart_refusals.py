@@ -67,6 +67,13 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
         {"postgres": {"trial": {"enabled": False}, "cluster": {"enabled": True, "synchronous": 3}}},
         "postgres.cluster.synchronous is 3: of 3 instances at most 2",
     ),
+    (
+        {
+            "sandboxes": {"namespace": "proctor"},
+            "pools": [{**REMOTE, "sandbox": {"engine": "kubernetes"}}],
+        },
+        "sandboxes.namespace is proctor, where Proctor itself is",
+    ),
     ({"pools": []}, "No pools: list at least one"),
     ({"pools": [VLLM, VLLM]}, "pools lists gpu twice"),
     ({"pools": [{**VLLM, "models": []}]}, "pool gpu has the engine vllm and no models"),

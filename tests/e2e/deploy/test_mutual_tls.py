@@ -9,6 +9,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
+from proctor.keda import externalscaler_pb2, externalscaler_pb2_grpc
 from proctor.stack.supervision.probes import grpc_serves
 from tests.fakes.certificates import Authority
 from tests.fakes.eventually import eventually
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = "openai/fake"
 PORTS = {"scheduler": 8082, "results": 8083}
-COMPONENTS = ("gateway", "scheduler", "results", "nats", "worker-fake")
+COMPONENTS = ("gateway", "scheduler", "results", "nats", "keda", "worker-fake")
 
 
 def setting(server: ModelServerProcess) -> Setting:
@@ -42,6 +43,7 @@ def setting(server: ModelServerProcess) -> Setting:
         "tls": {"enabled": True, "secrets": {component: secret_of(component) for component in COMPONENTS}},
         "postgres": {"existing": {"secretName": ""}, "trial": {"enabled": True}},
         "noticeSeconds": 1,
+        "keda": {"enabled": True},
         "pools": [pool],
         "test": {"model": MODEL, "apiKey": {"secretName": "test-key", "key": "api-key"}},
     }
@@ -88,18 +90,20 @@ async def cluster(
             yield running
 
 
-async def code_of_call(pod: Pod, component: str, folder: Path | None) -> grpc.StatusCode:
-    """The code of a call by a caller with the certificate in `folder`; None: without TLS."""
+def channel_to(pod: Pod, component: str, folder: Path | None) -> grpc.aio.Channel:
     address = f"{pod.address}:{PORTS[component]}"
+    if folder is None:
+        return grpc.aio.insecure_channel(address)
+    authorities, key, chain = ((folder / name).read_bytes() for name in ("ca.crt", "tls.key", "tls.crt"))
+    credentials = grpc.ssl_channel_credentials(authorities, key, chain)
     # The test does not resolve the name of the Service.
     options = [("grpc.ssl_target_name_override", name_of(component))]
-    if folder is None:
-        channel = grpc.aio.insecure_channel(address)
-    else:
-        content = {name: (folder / name).read_bytes() for name in ("ca.crt", "tls.key", "tls.crt")}
-        credentials = grpc.ssl_channel_credentials(content["ca.crt"], content["tls.key"], content["tls.crt"])
-        channel = grpc.aio.secure_channel(address, credentials, options=options)
-    async with channel:
+    return grpc.aio.secure_channel(address, credentials, options=options)
+
+
+async def code_of_call(pod: Pod, component: str, folder: Path | None) -> grpc.StatusCode:
+    """The code of a call by a caller with the certificate in `folder`; None: without TLS."""
+    async with channel_to(pod, component, folder) as channel:
         call: Any = channel.unary_unary("/proctor.v1.QueueService/GetQueue")
         if component == "results":
             call = channel.unary_unary("/proctor.v1.ResultsService/GetSummary")
@@ -129,6 +133,25 @@ async def test_only_the_components_that_call_a_service_may_call_it(
         assert code is grpc.StatusCode.PERMISSION_DENIED, stranger
     assert await code_of_call(pod, component, None) is grpc.StatusCode.UNAVAILABLE
     assert await grpc_serves(f"{pod.address}:8084")
+
+
+async def test_autoscaler_asks_by_a_certificate_of_its_own(
+    cluster: RenderedCluster, certificates: Path
+) -> None:
+    [authentication] = [each for each in cluster.objects if each["kind"] == "TriggerAuthentication"]
+    references = authentication["spec"]["secretTargetRef"]
+    assert {each["name"] for each in references} == {secret_of("keda")}
+    [pod] = cluster.pods_of("scheduler")
+    request = externalscaler_pb2.ScaledObjectRef(scalerMetadata={"pool": "fake"})
+    async with channel_to(pod, "scheduler", certificates / "first" / "keda") as channel:
+        scaler: externalscaler_pb2_grpc.ExternalScalerAsyncStub
+        scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        answer = await scaler.GetMetricSpec(request, timeout=10)
+    assert [spec.metricName for spec in answer.metricSpecs] == ["workers"]
+    # It does not call results.
+    [pod] = cluster.pods_of("results")
+    code = await code_of_call(pod, "results", certificates / "first" / "keda")
+    assert code is grpc.StatusCode.PERMISSION_DENIED
 
 
 async def test_nats_asks_for_certificates(cluster: RenderedCluster) -> None:

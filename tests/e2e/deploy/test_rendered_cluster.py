@@ -11,6 +11,9 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
+from services.results.settings import ResultsSettings
+from services.scheduler.settings import SchedulerSettings
+from tests.contract.deploy.test_postgres_connections import pooled
 from tests.fakes.eventually import eventually
 from tests.fakes.trace_collector import TraceCollector, trace_collector
 from tests.harness.cluster.pod import Pod
@@ -159,7 +162,8 @@ async def test_every_service_counted_what_happened(cluster: RenderedCluster) -> 
     assert total("proctor_rpc_duration_seconds_count", code="OK") > 0
     assert total("proctor_http_request_duration_seconds_count", status="200") > 0
     assert total("proctor_nats_connected") == 6
-    assert total("proctor_postgres_connections", purpose="recording", state="limit") == 8
+    pools = pooled(SchedulerSettings, {}) + pooled(ResultsSettings, {})
+    assert total("proctor_postgres_connections", state="limit") == 2 * pools  # as the chart reckons
     assert total("proctor_backend_ready") == 4
 
 
