@@ -206,3 +206,21 @@ def test_changed_pool_restarts_its_own_workers_and_the_scheduler_alone() -> None
     }
     assert changed({"pools": [*others, {**last, "max": 9}]}) == set()
     assert changed({"aliases": {"small": "vllm/Qwen/Qwen3-8B"}}) == {"proctor-scheduler"}
+
+
+def test_pods_have_further_labels_which_replace_none_of_the_chart() -> None:
+    """A workload identity of Azure is found by a label of the pod."""
+    templates = dict(pods("argo-cd"))
+    labels = templates["proctor-scheduler"]["metadata"]["labels"]
+    assert labels["azure.workload.identity/use"] == "true"
+    pool = {**yaml.safe_load(EXAMPLES["argo-cd"].read_text())["pools"][0]}
+    given = {"team": "a", "app.kubernetes.io/component": "gateway"}
+    made = render(Setting((EXAMPLES["argo-cd"],), {"pools": [{**pool, "podLabels": given}]}))
+    [worker] = [
+        each
+        for each in made
+        if each["metadata"]["name"] == "proctor-worker-gpu" and "template" in each["spec"]
+    ]
+    labels = worker["spec"]["template"]["metadata"]["labels"]
+    assert labels["team"] == "a"
+    assert labels["app.kubernetes.io/component"] == "worker-gpu"

@@ -19,6 +19,11 @@ app.kubernetes.io/part-of: proctor
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 
+{{/* With those of a component's values, which replace none of the chart's. */}}
+{{- define "proctor.podLabels" -}}
+{{- merge (include "proctor.labels" .who | fromYaml) (.own.podLabels | default dict) | toYaml -}}
+{{- end }}
+
 {{- define "proctor.image" -}}
 {{- $image := .root.Values.image -}}
 {{- $tag := get $image.digests .name | default $image.tag | default .root.Chart.AppVersion -}}

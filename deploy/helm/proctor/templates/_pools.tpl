@@ -35,7 +35,7 @@
 {{- $image := printf "worker%s" (ternary "-vllm" "" (eq $p.engine "vllm")) -}}
 {{- $drain := int ($p.drainSeconds | default 120) -}}
 metadata:
-  labels: {{ include "proctor.labels" .who | nindent 4 }}
+  labels: {{ include "proctor.podLabels" (dict "who" .who "own" $p) | nindent 4 }}
   annotations:
     cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
     karpenter.sh/do-not-disrupt: "true"
