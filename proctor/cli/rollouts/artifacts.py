@@ -36,7 +36,7 @@ OrderArgument = Annotated[str, typer.Argument(metavar="ORDER", help="Id of an or
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
 
 
-class ArtifactChanges(ClientError):
+class _ArtifactChanges(ClientError):
     """An artifact is stored anew each time that it is read."""
 
 
@@ -124,7 +124,7 @@ class _Fetch:
                 return
             partial.unlink()
             artifact = await self._listed_again(artifact)
-        raise ArtifactChanges(f"{artifact.name} of {self.folder} changes while it is read. Call it again.")
+        raise _ArtifactChanges(f"{artifact.name} of {self.folder} changes while it is read. Call it again.")
 
     async def _parts(self, artifact: artifact_pb2.Artifact, partial: Path) -> bool:
         """Appends the parts that are missing; False where the artifact was stored anew meanwhile."""

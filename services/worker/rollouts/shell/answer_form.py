@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
@@ -91,15 +90,6 @@ class ShellAnswer:
     turn: ChatMessage
     calls: tuple[ShellCall, ...] = ()
     correction: str = ""
-
-
-class AnswerForm(Protocol):
-    @property
-    def tools(self) -> Sequence[Json]: ...
-
-    def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]: ...
-
-    def read(self, answer: Generated) -> ShellAnswer: ...
 
 
 class FencedBlocks:

@@ -12,7 +12,6 @@ from services.worker.rollouts.errors import ContextFull, ToolsRefused
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.shell.answer_form import (
-    AnswerForm,
     FencedBlocks,
     ShellAnswer,
     ShellCall,
@@ -38,7 +37,7 @@ class _Conversation:
     work: AgentWork
     ask: AskModel
     clock: Clock
-    form: AnswerForm = field(default_factory=ToolCalls)
+    form: FencedBlocks | ToolCalls = field(default_factory=ToolCalls)
     history: tuple[ChatMessage, ...] = ()
     format_errors: int = 0
     is_begun: bool = False
