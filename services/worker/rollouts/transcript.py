@@ -12,6 +12,11 @@ _VERSION = "ATIF-v1.8"
 _AGENT_VERSION = "2.0"
 TOOL = "bash"
 _MAX_TEXT_LENGTH = 20_000
+# Of all turns that are not the agent's, with their own fields: a program may show its model anything, again
+# and again. What the agent says and does has the budget of its steps.
+_MAX_SHOWN_LENGTH = 6_000_000
+_STEP_LENGTH = 400
+_FULL = "What follows of other turns is left out: the transcript is full."
 
 
 @dataclass(slots=True)
@@ -24,15 +29,23 @@ class Transcript:
     usage: TokenUsage = field(default_factory=TokenUsage)
     steps: list[dict[str, object]] = field(default_factory=list)
     tools: Sequence[Json] = ()
+    _shown_length: int = 0
+    # The latest step with a call of each id.
+    _of_call: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def open(self, tools: Sequence[Json], kept: int = 0) -> None:
         """Begins a conversation after the first `kept` steps, with the tools that the model may call."""
         del self.steps[kept:]
+        lengths = [len(str(step["message"])) for step in self.steps if step["source"] != "agent"]
+        self._shown_length = sum(lengths) + _STEP_LENGTH * len(lengths)
+        left = {id(step) for step in self.steps}
+        self._of_call = {name: step for name, step in self._of_call.items() if id(step) in left}
         self.tools = tools
 
     def add(self, source: str, message: str, at: datetime) -> None:
-        """A step of the "system" or the "user"."""
-        self._add(source, message, at)
+        """A step of the "system" or the "user"; none once the transcript is full."""
+        if self._has_room(message, at):
+            self._add(source, message, at)
 
     def add_answer(self, message: str, usage: TokenUsage, at: datetime) -> None:
         self.usage = self.usage.plus(usage)
@@ -44,6 +57,7 @@ class Transcript:
         """A command of the last step, and what came of it."""
         step = self.steps[-1]
         call = f"call_{step['step_id']}"
+        self._of_call[call] = step
         step["tool_calls"] = [
             {"tool_call_id": call, "function_name": TOOL, "arguments": {"command": cut(command)}}
         ]
@@ -51,6 +65,7 @@ class Transcript:
 
     def add_call(self, call_id: str, tool: str, arguments: str) -> None:
         """A call of a tool in the last step. `arguments` should be a JSON object as text."""
+        self._of_call[call_id] = self.steps[-1]
         calls = self.steps[-1].setdefault("tool_calls", [])
         assert isinstance(calls, list)
         try:
@@ -64,15 +79,15 @@ class Transcript:
 
     def add_result(self, call_id: str, output: str, at: datetime) -> None:
         """Adds the result of the latest call with this id; a step of the user where there is none."""
-        for step in reversed(self.steps):
-            calls = step.get("tool_calls", [])
-            assert isinstance(calls, list)
-            if any(call["tool_call_id"] == call_id for call in calls):
-                observation = step.setdefault("observation", {"results": []})
-                assert isinstance(observation, dict)
-                observation["results"].append({"source_call_id": call_id, "content": cut(output)})
-                return
-        self._add("user", output, at)
+        if not self._has_room(output, at):
+            return
+        step = self._of_call.get(call_id)
+        if step is None:
+            self._add("user", output, at)
+            return
+        observation = step.setdefault("observation", {"results": []})
+        assert isinstance(observation, dict)
+        observation["results"].append({"source_call_id": call_id, "content": cut(output)})
 
     @property
     def last_message(self) -> str:
@@ -98,6 +113,14 @@ class Transcript:
                 "total_steps": len(self.steps),
             },
         }
+
+    def _has_room(self, text: str, at: datetime) -> bool:
+        was_full = self._shown_length > _MAX_SHOWN_LENGTH
+        self._shown_length += min(len(text), _MAX_TEXT_LENGTH) + _STEP_LENGTH
+        is_full = self._shown_length > _MAX_SHOWN_LENGTH
+        if is_full and not was_full:
+            self._add("system", _FULL, at)
+        return not is_full
 
     def _add(self, source: str, message: str, at: datetime) -> dict[str, object]:
         step: dict[str, object] = {

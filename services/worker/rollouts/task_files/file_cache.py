@@ -22,6 +22,8 @@ class FileBundleCache:
     def get(self, digest: str) -> bytes | None:
         file = self._folder / digest
         try:
+            # What another account put there need not be a file: a pipe would never end.
+            self._check_own()
             content = file.read_bytes()
             os.utime(file)
             if hashlib.sha256(content).hexdigest() == digest:
@@ -42,8 +44,11 @@ class FileBundleCache:
             log.warning("files of a task not kept", problem=str(error))
 
     def _make_folder(self) -> None:
-        """Makes it, unless other accounts could read the tests of tasks in it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_own()
+
+    def _check_own(self) -> None:
+        """Raises an OSError where there is no folder, or others could read the tests of tasks in it."""
         status = self._folder.lstat()
         if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
             raise PermissionError(f"{self._folder} is not a folder of this account alone")
