@@ -32,7 +32,7 @@ from services.worker.sandboxes.docker.container_config import (
     relay_config,
     sandbox_config,
 )
-from services.worker.sandboxes.docker.owners import LABEL, is_left, labels
+from services.worker.sandboxes.docker.owners import LABEL, is_left, labels, time_of
 from services.worker.sandboxes.docker.seccomp import profile
 from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
@@ -45,7 +45,6 @@ _NO_CONNECTION = 900
 _NOT_FOUND = 404
 _ASK_SECONDS = 120.0
 _PULL_SECONDS = 1800.0
-_RELAY_SECONDS = 24 * 3600.0
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # What an engine says of its machine, and what it cannot limit where it says no.
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "the number of processes", "CpuCfsQuota": "CPU time"}
@@ -94,11 +93,12 @@ class DockerEngine:
         """Containers whose worker is gone, and those that were made and never started."""
         swept = 0
         try:
+            now = time_of(await self._client().system.info())
             found = await self._client().containers.list(all=True, filters=f'{{"label": ["{LABEL}"]}}')
         except ENGINE_ERRORS as error:
             raise CannotIsolate(problem=self._unreachable(error)) from error
         for container in found:
-            if is_left(container["Labels"] or {}):
+            if is_left(container, now):
                 with suppress(*ENGINE_ERRORS):
                     await container.delete(force=True, v=True)
                     swept += 1
@@ -110,7 +110,7 @@ class DockerEngine:
         config = sandbox_config(spec, image, _user(), dialect)
         config["Entrypoint"] = first_process(spec.lifetime_seconds)
         environment = await self._environment(image)
-        container, first = await self._start(config, labels(spec.lifetime_seconds, spec.labels))
+        container, first = await self._start(config, labels(spec.labels))
         made = EngineContainer(container, FirstProcess(first), environment, self._start_relay, [])
         try:
             await made.first.wait_started()
@@ -214,7 +214,7 @@ class DockerEngine:
         config = relay_config(beside, self._image, _user(), await self._ready())
         config["Entrypoint"] = relay_process()
         try:
-            return EngineRelay(*await self._start(config, labels(_RELAY_SECONDS, {})))
+            return EngineRelay(*await self._start(config, labels({})))
         except SandboxNotOpened as error:
             raise SandboxLost(problem=f"its model port could not be opened: {error}") from error
 

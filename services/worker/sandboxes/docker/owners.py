@@ -1,33 +1,54 @@
-"""Whose containers are left behind: labels say which worker made one, and until when it may be there."""
+"""Whose containers are left behind: a label says which worker made one, and no machine's clock decides.
+
+A container that runs ends with its worker, by itself. What may be left was never started, or was not removed.
+"""
 
 import os
-import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any, Protocol
 
 LABEL = "proctor.sandbox"
-_OWNER, _DEADLINE = "proctor.sandbox.owner", "proctor.sandbox.deadline"
-_SLACK_SECONDS = 120.0
+_OWNER = "proctor.sandbox.owner"
+_MADE_NOT_STARTED = frozenset({"created", "configured", "initialized"})
+_ENDED = frozenset({"exited", "dead"})
+# A worker starts what it has made at once.
+_STARTING_SECONDS = 120.0
 
 
-def labels(lifetime_seconds: float, own: Mapping[str, str]) -> dict[str, str]:
-    deadline = str(int(time.time() + lifetime_seconds + _SLACK_SECONDS))
-    return {
-        **own,
-        LABEL: "1",
-        _OWNER: f"{_machine()}/{os.getpid()}/{_start(os.getpid())}",
-        _DEADLINE: deadline,
-    }
+class Listed(Protocol):
+    """A container as the engine lists it."""
+
+    def __getitem__(self, key: str, /) -> Any: ...
 
 
-def is_left(found: Mapping[str, str]) -> bool:
-    """Its worker was on this machine and is gone, or its time is over."""
-    machine, _, process = found.get(_OWNER, "").partition("/")
+def labels(own: Mapping[str, str]) -> dict[str, str]:
+    return {**own, LABEL: "1", _OWNER: f"{_machine()}/{os.getpid()}/{_start(os.getpid())}"}
+
+
+def is_left(listed: Listed, engine_time: float) -> bool:
+    """`engine_time`: what the engine's clock shows, in seconds.
+
+    The processes of a worker on this machine can be looked at. A worker elsewhere, such as in a container of
+    its own, may be about to start what it has made.
+    """
+    owner: str = (listed["Labels"] or {}).get(_OWNER, "")
+    machine, _, process = owner.partition("/")
     number, _, start = process.partition("/")
     if machine == _machine() and number.isdigit():
         return _start(int(number)) != start
-    deadline = found.get(_DEADLINE, "")
-    return deadline.isdigit() and time.time() > int(deadline)
+    made_at: float = listed["Created"]
+    state: str = listed["State"]
+    return state in _ENDED | _MADE_NOT_STARTED and engine_time - made_at > _STARTING_SECONDS
+
+
+def time_of(info: Mapping[str, Any]) -> float:
+    """The engine's clock, which also says when a container was made; 0 where the engine does not show it."""
+    try:
+        return datetime.fromisoformat(info.get("SystemTime", "")).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _machine() -> str:
