@@ -19,6 +19,12 @@ class SandboxNotOpened(SandboxError):
     kind = ErrorKind.UNAVAILABLE
 
 
+class SandboxTooLarge(SandboxError):
+    """The task asks for {wanted}, and a sandbox here has at most {most} ({setting} of the worker)."""
+
+    kind = ErrorKind.INVALID
+
+
 class ImageRefused(SandboxError):
     """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX=docker, or kubernetes, at the worker."""
 

@@ -1,11 +1,13 @@
 """Makes the engine of sandboxes that the settings name."""
 
 import asyncio
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from services.common.structured_logs import get_logger
+from services.worker.sandboxes.bounded_engine import BoundedEngine
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.docker.engine import DockerEngine
 from services.worker.sandboxes.errors import CannotIsolate, SandboxError
@@ -42,7 +44,14 @@ class AbsentEngine:
 
 def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = True) -> SandboxEngine:
     """`name` is one of ENGINES, and that of the settings where it is empty. `pulls`: absent images."""
-    kind = name or settings.sandbox
+    return BoundedEngine(
+        engine=_make_engine(settings, name or settings.sandbox, pulls=pulls),
+        max_memory_bytes=settings.sandbox_max_memory_bytes,
+        max_cpus=settings.sandbox_max_cpus or os.cpu_count() or 1,
+    )
+
+
+def _make_engine(settings: WorkerSettings, kind: str, *, pulls: bool) -> SandboxEngine:
     if kind == "kubernetes":
         return _make_kubernetes(settings)
     if kind == "docker":

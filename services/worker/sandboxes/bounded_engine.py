@@ -1,0 +1,44 @@
+"""The bound of one sandbox, which the operator sets: tasks are users', and say themselves what they need."""
+
+from dataclasses import dataclass
+
+from services.worker.sandboxes.errors import SandboxTooLarge
+from services.worker.sandboxes.ports import Sandbox, SandboxEngine
+from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
+
+_MIB = 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedEngine:
+    """An engine that opens no sandbox above its bounds."""
+
+    engine: SandboxEngine
+    max_memory_bytes: int
+    max_cpus: float
+
+    async def check(self) -> Isolation:
+        return await self.engine.check()
+
+    async def sweep(self) -> int:
+        return await self.engine.sweep()
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:
+        """Raises `SandboxTooLarge` beside the errors of the engine."""
+        limits = spec.limits
+        if limits.memory_bytes > self.max_memory_bytes:
+            raise SandboxTooLarge(
+                wanted=f"{limits.memory_bytes // _MIB:,} MiB of memory",
+                most=f"{self.max_memory_bytes // _MIB:,} MiB",
+                setting="PROCTOR_WORKER_SANDBOX_MAX_MEMORY_BYTES",
+            )
+        if limits.cpus > self.max_cpus:
+            raise SandboxTooLarge(
+                wanted=f"{limits.cpus:g} CPUs",
+                most=f"{self.max_cpus:g}",
+                setting="PROCTOR_WORKER_SANDBOX_MAX_CPUS",
+            )
+        return await self.engine.open(spec)
+
+    async def close(self) -> None:
+        await self.engine.close()
