@@ -49,7 +49,9 @@ def read_dockerfile(task: str, text: str, context: Files) -> DockerfileFacts:
     for name, rest in _instructions(text):
         match name:
             case "FROM":
-                facts.notes.append(f"the image {rest.split()[0]} is not used: the machine's programs are")
+                facts.notes.append(
+                    f"the image {rest.partition(' ')[0]} is not used: the machine's programs are"
+                )
             case "WORKDIR":
                 facts.workdir = normpath(join(facts.workdir, rest.strip("\"'")))
             case "ENV":
@@ -80,15 +82,19 @@ def _variables(task: str, rest: str) -> dict[str, str]:
     if "=" not in rest.split(" ", 1)[0]:
         name, _, value = rest.partition(" ")
         return {name: value.strip()}
-    try:
-        pairs = [word.partition("=") for word in shlex.split(rest)]
-    except ValueError as error:
-        raise InvalidTask(task, _FILE, "its quotes are not closed.", "ENV") from error
+    pairs = [word.partition("=") for word in _words(task, rest, "ENV")]
     return {name: value for name, _, value in pairs if name}
 
 
+def _words(task: str, rest: str, instruction: str) -> list[str]:
+    try:
+        return shlex.split(rest)
+    except ValueError as error:
+        raise InvalidTask(task, _FILE, "its quotes are not closed.", instruction) from error
+
+
 def _copy(task: str, facts: DockerfileFacts, rest: str, context: Files) -> None:
-    words = shlex.split(rest)
+    words = _words(task, rest, "COPY")
     flags = [word for word in words if word.startswith("--")]
     *sources, target = [word for word in words if not word.startswith("--")] or [""]
     if any(flag.startswith("--from") for flag in flags) or any("://" in source for source in sources):

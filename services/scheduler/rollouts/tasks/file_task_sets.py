@@ -50,6 +50,7 @@ _FOLDERS_OF_SYSTEM = {
         "usr",
     )
 } | {("tests",), ("logs",), ("solution",)}
+_BROKEN = (tarfile.TarError, ValueError, LookupError)
 # Not part of a task, wherever they lie.
 _PASSED_OVER = frozenset({".git", "__pycache__", ".DS_Store"})
 
@@ -170,7 +171,8 @@ def _archive_files(stream: BinaryIO, name: str) -> Files:
                     files[path] = FolderFile(content.read() if content else b"", bool(member.mode & 0o100))
                 tar.members.clear()  # type: ignore[attr-defined]  # a stream needs none, and keeps all
         inflated.check_end()
-    except (tarfile.TarError, zlib.error, ValueError, EOFError) as error:
+    # A tar of hostile headers also ends tarfile by its recursion, and by what it looks up.
+    except (*_BROKEN, zlib.error, EOFError, OverflowError, RecursionError) as error:
         raise UnsafeFolder(path=name, problem=f"it is no .tar.gz file ({type(error).__name__}).") from error
     return files
 

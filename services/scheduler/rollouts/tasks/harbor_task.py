@@ -29,6 +29,7 @@ _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 _MIB, _GIB = 1024**2, 1024**3
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
 _UNITS = {"K": 1024, "M": _MIB, "G": _GIB, "T": 1024 * _GIB}
+_MAX_SIZE = 1024**5
 _ROOT_KEYS = ("schema_version", "version", "source", "artifacts", "multi_step_reward_strategy", "task")
 _TABLES = ("metadata", "agent", "verifier", "solution", "environment", "steps")
 
@@ -94,7 +95,8 @@ def _instruction(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> str:
 def _toml(folder: TaskFolder) -> dict[str, object]:
     try:
         return tomllib.loads(folder.text(CONFIG))
-    except tomllib.TOMLDecodeError as error:
+    # Also a number of thousands of digits, and tables in tables without an end.
+    except (ValueError, RecursionError) as error:
         raise InvalidTask(folder.name, CONFIG, f"it is no TOML: {error}.") from error
 
 
@@ -141,14 +143,20 @@ def _workdir(environment: Fields, image: DockerfileFacts) -> str:
 
 def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:
     if fields.values.get(in_mib) is not None:
-        return int(fields.number(in_mib, 0, least=1) * _MIB)
+        return _whole(fields, in_mib, fields.number(in_mib, 0, least=1) * _MIB)
     text = fields.text(as_text, "")
     if not text:
         return default
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise fields.problem(as_text, 'it must be a size, such as "2G".')
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return _whole(fields, as_text, float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _whole(fields: Fields, key: str, size: float) -> int:
+    if size > _MAX_SIZE:
+        raise fields.problem(key, "it is more than any machine has.")
+    return int(size)
 
 
 def _notes(config: Fields, environment: Fields) -> list[str]:

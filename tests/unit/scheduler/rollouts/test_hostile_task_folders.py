@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.scheduler.rollouts.tasks import task_folder
-from services.scheduler.rollouts.tasks.errors import UnsafeFolder
+from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
 from tests.harness.rollout_tasks import tb_meta_folder
 
@@ -121,4 +121,52 @@ def test_an_archive_without_its_checksum_is_refused(tmp_path: Path, lost: int) -
     assert read_path(path)
     path.write_bytes(path.read_bytes()[:-lost])
     with pytest.raises(UnsafeFolder, match="end is missing"):
+        read_path(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("environment/Dockerfile", 'FROM a\nCOPY "a b'),
+        ("environment/Dockerfile", 'FROM a\nENV A="b'),
+        ("task.toml", "a = " + "[" * 10_000),
+        ("task.toml", "a = " + "1" * 5000),
+        ("task.toml", f'[environment]\nmemory = "{"9" * 400}G"'),
+        ("task.toml", "[environment]\nmemory_mb = 1e300"),
+    ],
+)
+def test_file_that_its_parser_chokes_on_is_named(tmp_path: Path, file: str, content: str) -> None:
+    folder = tmp_path / "a"
+    for name, text in {"task.toml": "", "instruction.md": "Do.", "tests/test.sh": "true"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text(content)
+    with pytest.raises(InvalidTask):
+        read_path(folder)
+
+
+def test_image_without_a_name_is_only_noted(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    files = {
+        "task.toml": "",
+        "instruction.md": "Do.",
+        "tests/test.sh": "true",
+        "environment/Dockerfile": "FROM",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    [task] = read_path(folder)
+    assert any("is not used" in note for note in task.notes)
+
+
+def test_archive_of_nested_headers_is_refused(tmp_path: Path) -> None:
+    """Each long name announces another one: tarfile reads them by recursion."""
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 1
+    one = header.tobuf(tarfile.GNU_FORMAT) + b"a".ljust(512, b"\0")
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(one * 5000))
+    with pytest.raises(UnsafeFolder):
         read_path(path)
