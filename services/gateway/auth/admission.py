@@ -1,7 +1,7 @@
 """Permissions and request limits of callers, the same for HTTP and gRPC."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -13,10 +13,12 @@ from services.common.structured_logs import get_logger
 from services.gateway.auth.identity import Identity
 from services.gateway.auth.permissions import Permission
 from services.gateway.auth.request_counts import Counted, RequestCounts
+from services.gateway.auth.wrong_keys import WrongKeys
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import (
     GatewayFull,
     GatewayHoldsTooMuch,
+    KeyUnknown,
     NotForUsers,
     OperatorsOnly,
     TooManyCalls,
@@ -129,6 +131,15 @@ class Admission:
     identity: Identity
     limit: RequestLimit
     slots: CallSlots
+    wrong_keys: WrongKeys
+
+    def caller_of(self, headers: Mapping[str, str], address: str) -> Principal:
+        """Raises what `Identity.principal_of` does, and `TooManyWrongKeys` for the next unknown key."""
+        try:
+            return self.identity.principal_of(headers)
+        except KeyUnknown:
+            self.wrong_keys.count(address)
+            raise
 
     @asynccontextmanager
     async def admitted(self, caller: Principal, permission: Permission, size: int) -> AsyncIterator[None]:
@@ -145,13 +156,14 @@ class Admission:
         with self.slots.slot(caller.name, size):
             yield
 
-    @asynccontextmanager
-    async def admitted_peer(self, address: str, size: int) -> AsyncIterator[None]:
-        """Admits one change without a key, under the address that it comes from. Raises errors of a limit."""
+    @contextmanager
+    def admitted_peer(self, address: str, size: int) -> Iterator[None]:
+        """Admits one change without a key, under the address that it comes from. Raises errors of a limit.
+
+        It is not counted: such changes are of cookies, and an unknown key counts by itself.
+        """
         # Behind a proxy all have its address.
-        name = f"at {address}"
-        await self.limit.count(name, is_read=False)
-        with self.slots.slot(name, size):
+        with self.slots.slot(f"at {address}", size):
             yield
 
     async def _count(self, caller: Principal, permission: Permission) -> None:

@@ -61,21 +61,20 @@ class Identity:
             raise KeyUnknown
         return Principal(name, is_operator=name in self._operators, is_verified=True)
 
-    def principal_of_metadata(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal:
-        """The same for the metadata of a gRPC call."""
-        return self.principal_of(
-            {
-                key.removesuffix(_BINARY_SUFFIX): value if isinstance(value, str) else value.decode("latin-1")
-                for key, value in metadata
-            }
-        )
-
     def _key_holder(self, presented: str) -> str | None:
         for name, key in self._api_keys.items():
             # In constant time: how long it takes says nothing about how much of a key was right.
             if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
                 return name
         return None
+
+
+def headers_of(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, str]:
+    """The metadata of a gRPC call as headers."""
+    return {
+        key.removesuffix(_BINARY_SUFFIX): value if isinstance(value, str) else value.decode("latin-1")
+        for key, value in metadata
+    }
 
 
 def _presented_key(headers: Mapping[str, str]) -> str:

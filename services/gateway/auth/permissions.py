@@ -32,7 +32,7 @@ from services.gateway.http.paths import (
 class Permission(StrEnum):
     """The callers that an operation allows, and the request limit that it counts against."""
 
-    # Any caller, without a key. Reads are not counted, and changes count under the address of the caller.
+    # Any caller, without a key. It is not counted; an unknown key counts under the address of the caller.
     PUBLIC = "public"
     # Every user; counted as a read.
     READ = "read"

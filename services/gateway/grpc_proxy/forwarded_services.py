@@ -4,6 +4,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -34,6 +35,7 @@ from services.common.grpc.principal import PREFIX, principal_metadata
 from services.common.structured_logs import get_logger
 from services.common.traces import is_tracing
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
+from services.gateway.auth.identity import headers_of
 from services.gateway.auth.permissions import Permission, method_permission
 from services.gateway.backends.calls import RESULTS, SCHEDULER, backend_error
 from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
@@ -90,8 +92,9 @@ class _Call:
 
     @asynccontextmanager
     async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Principal]:
-        """Its caller, before anything of a request is read. Raises what `Identity` and `Admission` raise."""
-        caller = self.admission.identity.principal_of_metadata(context.invocation_metadata() or ())
+        """Its caller, before anything of a request is read. Raises what `Admission` raises."""
+        headers = headers_of(context.invocation_metadata() or ())
+        caller = self.admission.caller_of(headers, _address(context.peer()))
         # Later lines of this call have them too.
         bind_contextvars(user=caller.name, peer=context.peer())
         log.info("grpc request", method=self.path)
@@ -194,6 +197,11 @@ def public_services(
         for file in files
         for service in file.DESCRIPTOR.services_by_name.values()
     )
+
+
+def _address(peer: str) -> str:
+    """The address in gRPC's name of a peer, such as `ipv6:%5B::1%5D:50051`."""
+    return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]")
 
 
 def _reader(caller: Principal, peer: str) -> str:

@@ -38,6 +38,13 @@ class KeyUnknown(GatewayError):
     reason = "UNAUTHENTICATED"
 
 
+class TooManyWrongKeys(GatewayError):
+    """{address} sent {limit} unknown API keys. Use a known one, or wait {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "TOO_MANY_REQUESTS"
+
+
 class OperatorsOnly(GatewayError):
     """Only operators may do this, and {user} is none. Operators are listed in PROCTOR_GATEWAY_OPERATORS."""
 

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from services.common.errors import DomainError
-from services.gateway.auth.identity import Identity
+from services.gateway.auth.admission import Admission
+from services.gateway.http.error_handlers import problem_of
 from services.gateway.http.paths import KEY_COOKIE
 from services.gateway.pages.page import Notice, PageOf
 
@@ -23,13 +24,15 @@ async def show(page: PageOf) -> Response:
 
 @router.post("/sign-in")
 async def sign_in(request: Request, page: PageOf, key: Annotated[str, Form()] = "") -> Response:
-    identity: Identity = request.app.state.identity
+    admission: Admission = request.app.state.admission
+    address = request.client.host if request.client else ""
     try:
-        caller = identity.principal_of({"x-api-key": key.strip()})
+        caller = admission.caller_of({"x-api-key": key.strip()}, address)
     except DomainError as error:
-        return page.show("sign_in", error.message, status=401)
+        return page.show("sign_in", error.message, status=problem_of(error, request.url.path).status)
     response = page.go("/", Notice(f"You are signed in as {caller.name}."))
-    is_secure = request.url.scheme == "https"
+    # Behind a proxy with TLS only the browser says so.
+    is_secure = request.headers.get("origin", "").startswith("https:") or request.url.scheme == "https"
     response.set_cookie(
         KEY_COOKIE,
         key.strip(),

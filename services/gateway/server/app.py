@@ -126,7 +126,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     # Dependencies of the handlers.
     app.state.scheduler, app.state.results, app.state.clock = parts.scheduler, parts.results, parts.clock
     pages = parts.pages
-    app.state.identity = parts.admission.identity
+    app.state.identity, app.state.admission = parts.admission.identity, parts.admission
     app.state.health = parts.health
     app.state.assets, app.state.html = pages.assets, pages.html
     app.state.live_runs, app.state.live_grids = pages.live_runs, pages.live_grids

@@ -118,14 +118,14 @@ class AdmittedRequests:
 
     async def _admit(self, scope: Scope, permission: Permission, held: AsyncExitStack) -> None:
         """Raises errors of the caller's key, permission and limits. `held` keeps the slot."""
+        address, _ = scope.get("client") or ("", 0)
         if permission is Permission.PUBLIC:
             if scope["type"] == "http" and _method(scope) not in READING_METHODS:
-                address, _ = scope.get("client") or ("", 0)
-                admitted = self._admissions["public"].admitted_peer(address, self._held_bytes(scope))
-                await held.enter_async_context(admitted)
+                public = self._admissions["public"]
+                held.enter_context(public.admitted_peer(address, self._held_bytes(scope)))
             return
         admission = self._admissions[scope["type"]]
-        caller = admission.identity.principal_of(with_page_key(scope))
+        caller = admission.caller_of(with_page_key(scope), address)
         scope["state"]["caller"] = caller
         await held.enter_async_context(admission.admitted(caller, permission, self._held_bytes(scope)))
         held.enter_context(calling_for(caller))

@@ -8,6 +8,7 @@ import grpc
 from services.common.clock import SystemClock
 from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
 from services.gateway.auth.identity import Identity
+from services.gateway.auth.wrong_keys import WrongKeys
 from services.gateway.backends.calls import RESULTS, SCHEDULER, Results, Scheduler
 from services.gateway.backends.health import BackendHealth
 from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services
@@ -64,6 +65,7 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
         identity=Identity(api_keys=settings.api_keys, operators=settings.operators),
         limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
         slots=_call_slots(settings),
+        wrong_keys=WrongKeys(clock=SystemClock()),
     )
     http = HttpParts(
         scheduler=scheduler,

@@ -46,6 +46,22 @@ async def test_right_key_opens_the_pages_and_no_script_reads_it(keyed: GatewayHa
     assert KEY not in page.html
 
 
+@pytest.mark.parametrize(("scheme", "is_secure"), [("https", True), ("http", False)])
+async def test_key_that_comes_by_tls_is_sent_back_by_tls_only(
+    keyed: GatewayHarness, scheme: str, *, is_secure: bool
+) -> None:
+    """A proxy ends the TLS: the gateway itself sees HTTP, and the page's address in Origin."""
+    origin = keyed.http.replace("http:", f"{scheme}:")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(
+            f"{keyed.http}/sign-in", data={"key": KEY}, headers={"Origin": origin}, allow_redirects=False
+        ) as answer,
+    ):
+        [cookie] = [each for each in answer.headers.getall("Set-Cookie") if each.startswith(KEY_COOKIE)]
+    assert ("secure" in cookie.lower()) is is_secure
+
+
 async def test_wrong_key_is_refused_in_a_sentence_and_not_kept(keyed: GatewayHarness) -> None:
     status, page, cookie = await post(keyed, "/sign-in", key="wrong")
     assert (status, cookie) == (401, "")

@@ -20,6 +20,8 @@ log = get_logger()
 _TICK_SECONDS = 1.0
 # Also while nothing changes: a page that gets nothing for longer says that it is stale.
 _QUIET_SECONDS = 5.0
+# A user may watch many parts of many orders: others read from results too.
+_MAX_READS = 4
 # A page that is loaded again finds its grid.
 _LINGER_SECONDS = 8.0
 # A watch lasts as long as pages are open: the usual timeout of a call would cut it off.
@@ -47,6 +49,7 @@ class LiveGrids:
         self._render = render
         self._grids: dict[str, _Watched] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reads = asyncio.Semaphore(_MAX_READS)
 
     @asynccontextmanager
     async def watched(self, address: str, read: Read) -> AsyncIterator[LivePart]:
@@ -100,7 +103,8 @@ class LiveGrids:
     async def _newest(self, address: str, read: Read) -> GridView | None:
         """None while a service is away: pages then say since when they are stale. Raises NOT_FOUND."""
         try:
-            return await read()
+            async with self._reads:
+                return await read()
         except DomainError as error:
             if error.kind is ErrorKind.NOT_FOUND:
                 raise
