@@ -27,6 +27,10 @@ class PostgresLimits:
         self._session = session
         self._settings = settings
 
+    def reading(self, session: PostgresSession) -> "PostgresLimits":
+        """The same through another session, such as that of lists."""
+        return PostgresLimits(session=session, settings=self._settings)
+
     async def limits(self) -> QueueLimits:
         return _limits_from_row(await self._session.fetchrow("get_limits"), self._settings)
 

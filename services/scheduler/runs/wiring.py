@@ -45,9 +45,10 @@ class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSources:
-    """Sources that an order is checked against, and the models that it may name."""
+    """Sources that an order is checked against, and what is shown of those that it may name."""
 
     suites: SuiteCatalogue
+    shown_suites: SuiteCatalogue
     datasets: ContentSource
     pools: PoolsFile
     models: ListModels
@@ -113,7 +114,7 @@ def make_runs(
         change=change,
         delete=delete,
         reads=reads,
-        suites=sources.suites,
+        suites=sources.shown_suites,
         models=sources.models,
         aliases=sources.pools.aliases,
         registry=signals.registry,

@@ -22,7 +22,10 @@ from services.scheduler.suites.show_sample import ShowSample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteParts:
+    """`shown` is the catalogue of lists and previews."""
+
     catalogue: SuiteCatalogue
+    shown: SuiteCatalogue
     rows: RowSource
     api: GrpcSuiteApi
     apis: Mapping[str, Registration]
@@ -36,6 +39,7 @@ def make_suites(
     check_storage: CheckStorage,
 ) -> SuiteParts:
     of_users = PostgresUserSuites(session=connections.postgres, check_storage=check_storage)
+    read_of_users = PostgresUserSuites(session=connections.reads, check_storage=check_storage)
     cache = FileSuiteCache(folder=settings.suite_cache_dir)
     hub = HubRows(
         token_datasets=settings.hub_token_datasets,
@@ -44,11 +48,13 @@ def make_suites(
     )
     rows = FirstAvailableSource(own_files=FileRows(), hub_sources=(MirrorRows(folder=settings.data_dir), hub))
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
+    shown = FindSuites(installed=installed, stored=read_of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)
     api = GrpcSuiteApi(
         check=checking,
         add=AddSuite(checking=checking, stored=of_users, clock=connections.clock),
         delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
-        show=ShowSample(suites=catalogue, rows=rows),
+        show=ShowSample(suites=shown, rows=rows),
     )
-    return SuiteParts(catalogue=catalogue, rows=rows, api=api, apis={SERVICE_NAME: api.register})
+    apis = {SERVICE_NAME: api.register}
+    return SuiteParts(catalogue=catalogue, shown=shown, rows=rows, api=api, apis=apis)

@@ -182,6 +182,7 @@ def _order_sources(
 ) -> OrderSources:
     return OrderSources(
         suites=suites.catalogue,
+        shown_suites=suites.shown,
         datasets=uploads.datasets,
         pools=definitions.pools,
         models=workers.list_models,

@@ -88,10 +88,14 @@ def make_uploads(
         apis={
             grpc_api.DATASET_SERVICE: dataset_api.register,
             grpc_api.FILE_SERVICE: file_api.register,
-            quotas_grpc_api.SERVICE_NAME: quotas_grpc_api.GrpcStorageApi(storage=storage).register,
+            quotas_grpc_api.SERVICE_NAME: _storage_api(connections, storage),
         },
         cleanups=(_make_collector(settings, connections, datasets, objects), delete_file),
     )
+
+
+def _storage_api(connections: Connections, storage: PostgresStorage) -> Registration:
+    return quotas_grpc_api.GrpcStorageApi(storage=storage.reading(connections.reads)).register
 
 
 def _make_collector(

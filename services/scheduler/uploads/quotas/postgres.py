@@ -9,6 +9,8 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.uploads.quotas.storage_use import StorageKind, StorageQuota, StorageUse, UserStorage
 
+_QUERY = "storage_of_user"
+
 
 class PostgresStorage:
     """`queries` sum up what topics above this one store; their rows are those of `storage_of_user`."""
@@ -16,10 +18,15 @@ class PostgresStorage:
     def __init__(self, session: PostgresSession, limits: PostgresLimits, queries: Sequence[str] = ()) -> None:
         self._session = session
         self._limits = limits
-        self._queries = ("storage_of_user", *queries)
+        self._queries = queries
+
+    def reading(self, session: PostgresSession) -> "PostgresStorage":
+        """The same through another session, such as that of lists."""
+        return PostgresStorage(session, self._limits.reading(session), self._queries)
 
     async def of(self, user: str) -> UserStorage:
-        rows = [row for query in self._queries for row in await self._session.fetch(query, user)]
+        queries = (_QUERY, *self._queries)
+        rows = [row for query in queries for row in await self._session.fetch(query, user)]
         return _storage(user, rows, await self._limits.limits())
 
     async def check_added(self, transaction: PostgresTransaction, user: str, added: StorageUse) -> None:
@@ -42,7 +49,8 @@ class PostgresStorage:
     async def _locked(self, transaction: PostgresTransaction, user: str) -> UserStorage:
         await transaction.execute("lock_storage", user)
         limits = await self._limits.locked_limits(transaction)
-        rows = [row for query in self._queries for row in await transaction.fetch(query, user)]
+        queries = (_QUERY, *self._queries)
+        rows = [row for query in queries for row in await transaction.fetch(query, user)]
         return _storage(user, rows, limits)
 
 
