@@ -128,7 +128,9 @@ async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
     await asyncio.gather(*asked, return_exceptions=True)
 
 
-async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: str) -> NoReturn:
+async def every(
+    seconds: float | Callable[[], float], step: Callable[[], Awaitable[None]], *, name: str
+) -> NoReturn:
     """Calls `step` for ever with a pause between; a failure is logged and the next call still comes."""
     while True:
         try:
@@ -137,7 +139,7 @@ async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: st
                 await step()
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("periodic step failed", step=name, error=repr(error))
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds() if callable(seconds) else seconds)
 
 
 @contextmanager

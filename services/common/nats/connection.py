@@ -10,6 +10,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoServersError
+from nats.js.api import Header
 
 from proctor.values.messaging import inbox_prefix_of
 from services.common.lifecycle import cancellation_kept
@@ -29,6 +30,8 @@ FIRST_PAUSE_SECONDS = 0.05
 MAX_PAUSE_SECONDS = 1.0
 # A new leader of a stream is elected in some seconds; an answer that takes longer is lost.
 REQUEST_SECONDS = 5.0
+# Where a message of a stream is acknowledged.
+_ACKS = "$JS.ACK."
 
 
 class RetryPauses:
@@ -52,6 +55,19 @@ class RetryPauses:
         self._bound = self._first
 
 
+class _Received(Msg):
+    """A message as it comes, without a header that would make a stored one look like the end of a pull.
+
+    The server's statuses have nothing to acknowledge. A process that may store messages chooses their
+    headers: what was taken for a status would be neither read nor acknowledged, and stay in flight for ever.
+    """
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        if self.headers and self.reply.startswith(_ACKS):
+            self.headers.pop(Header.STATUS.value, None)
+
+
 class CancellableClient(Client):
     """A client whose requests end in CancelledError when their task is cancelled, and whose TLS is renewed.
 
@@ -59,6 +75,7 @@ class CancellableClient(Client):
     cancellation hides it, and the loop around the request goes on for ever.
     """
 
+    msg_class = _Received
     needs_tls = False
     # None: nothing is renewed.
     renewed_tls: Callable[[], ssl.SSLContext] | None = None

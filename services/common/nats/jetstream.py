@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import nats
 from nats.aio.client import Client
 from nats.errors import MaxPayloadError
 from nats.js import api
-from nats.js.errors import BadRequestError, NotFoundError
+from nats.js.errors import APIError, BadRequestError, NotFoundError
 from nats.js.kv import KeyValue
 
 from services.common.errors import MessageTooLarge
@@ -30,6 +31,10 @@ log = get_logger()
 MESSAGE_ID = "Nats-Msg-Id"
 # Short: a publish into an outage is not answered, and repeating it under its id does no harm.
 _PUBLISH_SECONDS = 2.0
+
+
+# Fields of a consumer that decide what is delivered, and when again.
+_COMPARED = ("filter_subject", "ack_wait", "max_deliver", "max_ack_pending", "max_waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class JetStream:
         self.connection = connection
         self.bucket_check_seconds = bucket_check_seconds
         self._js = connection.jetstream(timeout=REQUEST_SECONDS)
+        # Of consumers that this connection has made or found, by name.
+        self._ack_waits: dict[str, float] = {}
 
     @property
     def reconnects(self) -> int:
@@ -144,23 +151,40 @@ class JetStream:
         return limit if limit > 0 else math.inf
 
     async def make_consumer(self, spec: ConsumerSpec) -> None:
-        """Makes the consumer or brings it in line, as far as the server can change it."""
-        config = api.ConsumerConfig(
-            durable_name=spec.durable,
-            filter_subject=spec.filter_subject,
-            ack_policy=api.AckPolicy.EXPLICIT,
-            ack_wait=spec.ack_wait_seconds,
-            # Deliveries are counted by the worker, which quarantines; the server would drop the message.
-            max_deliver=-1,
-            max_ack_pending=spec.max_ack_pending,
-            max_waiting=spec.max_waiting,
-        )
+        """Makes the consumer if there is none. One that exists is left alone."""
+        wanted = _consumer_config(spec)
         try:
-            await self._js.add_consumer(spec.stream.name, config)
-        except BadRequestError as error:
-            # Some settings of a consumer cannot change. It serves as it is, if there is one.
-            await self._js.consumer_info(spec.stream.name, spec.durable)
-            log.warning("consumer left as it is", consumer=spec.durable, error=repr(error))
+            found = (await self._js.consumer_info(spec.stream.name, spec.durable)).config
+        except NotFoundError:
+            found = await self._create(spec, wanted)
+        is_known = spec.durable in self._ack_waits
+        self._ack_waits[spec.durable] = found.ack_wait or spec.ack_wait_seconds
+        differing = [name for name in _COMPARED if getattr(wanted, name) != getattr(found, name)]
+        if differing and not is_known:
+            hint = "delete it to have it made anew"
+            log.warning(
+                "consumer differs from the settings", consumer=spec.durable, fields=differing, hint=hint
+            )
+
+    def ack_wait_seconds(self, spec: ConsumerSpec) -> float:
+        """How long the server waits for acknowledgements: that of the consumer, once this has seen it."""
+        return self._ack_waits.get(spec.durable, spec.ack_wait_seconds)
+
+    async def _create(self, spec: ConsumerSpec, config: api.ConsumerConfig) -> api.ConsumerConfig:
+        """The consumer as it is afterwards, if another client made it just now under other settings."""
+        request = {"stream_name": spec.stream.name, "config": config.as_dict(), "action": "create"}
+        subject = f"$JS.API.CONSUMER.CREATE.{spec.stream.name}.{spec.durable}.{spec.filter_subject}"
+        # Not by the library: what it sends changes a consumer that exists.
+        reply = await self.connection.request(subject, json.dumps(request).encode(), timeout=REQUEST_SECONDS)
+        answer = json.loads(reply.data)
+        try:
+            if "error" in answer:
+                raise APIError.from_error(answer["error"])
+            info: api.ConsumerInfo = api.ConsumerInfo.from_response(answer)
+        except BadRequestError:
+            info = await self._js.consumer_info(spec.stream.name, spec.durable)
+        found: api.ConsumerConfig = info.config
+        return found
 
     async def subscribe_pull(self, spec: ConsumerSpec) -> nats.js.JetStreamContext.PullSubscription:
         """Makes the consumer as needed and binds to it."""
@@ -174,3 +198,16 @@ class JetStream:
     async def bucket_generation(self, spec: BucketSpec) -> str:
         """Changes when the bucket is made anew."""
         return str((await self._js.stream_info(f"KV_{spec.name}")).created)
+
+
+def _consumer_config(spec: ConsumerSpec) -> api.ConsumerConfig:
+    return api.ConsumerConfig(
+        durable_name=spec.durable,
+        filter_subject=spec.filter_subject,
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=spec.ack_wait_seconds,
+        # Deliveries are counted by the worker, which quarantines; the server would drop the message.
+        max_deliver=-1,
+        max_ack_pending=spec.max_ack_pending,
+        max_waiting=spec.max_waiting,
+    )

@@ -26,6 +26,11 @@ class Puller:
         self._subscription: nats.js.JetStreamContext.PullSubscription | None = None
         self._checked_at = float("-inf")
 
+    @property
+    def ack_wait_seconds(self) -> float:
+        """That of the consumer, or of the settings before the first fetch."""
+        return self._jetstream.ack_wait_seconds(self._spec)
+
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         """Pulls up to `batch` messages; an empty list when none came in time or the server is away."""
         with cancellation_kept():

@@ -107,6 +107,14 @@ class NatsShardSource:
         self._ack_wait_seconds = ack_wait_seconds
         self._pulls: dict[tuple[str | None, Priority], LongPull] = {}
 
+    def extension_seconds(self) -> float:
+        """How often ack deadlines are extended: twice before the first consumer's runs out.
+
+        A consumer that existed keeps its own time, whatever the settings say.
+        """
+        waits = [self._jetstream.ack_wait_seconds(self._consumer(*each)) for each in self._pulls]
+        return min(waits, default=self._ack_wait_seconds) / 3
+
     async def pull(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
         pull = self._pulls.get((model, priority))
         if pull is None:
@@ -128,7 +136,7 @@ class NatsShardSource:
                     return
                 try:
                     # A third, so that the deadline is extended before the server redelivers.
-                    async with asyncio.timeout(self._ack_wait_seconds / 3):
+                    async with asyncio.timeout(self.extension_seconds()):
                         await shard.forward()
                         return
                 except TimeoutError:

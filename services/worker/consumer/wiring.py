@@ -58,6 +58,7 @@ class WorkerResources:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerParts:
     context: WorkerContext
+    source: NatsShardSource
     consumer: ConsumeShards
     batcher: OutcomeBatcher
     loader: ModelLoader
@@ -105,6 +106,7 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
     )
     return ConsumerParts(
         context=context,
+        source=source,
         consumer=consumer,
         batcher=batcher,
         loader=loader,

@@ -157,6 +157,10 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
     except DecodeError as error:
         log.error("unreadable run state", run_id=run_id, error=str(error))
         return
+    if not control.epoch:
+        # The scheduler has not written it: what was known before still holds.
+        log.error("run state without an epoch", run_id=run_id)
+        return
     states.put(
         run_id,
         RunControl(

@@ -42,12 +42,13 @@ class Topics:
     def loops(self) -> Mapping[str, Coroutine[None, None, None]]:
         settings, parts = self.resources.settings, self.consuming
         extend = parts.context.in_flight.extend_ack_deadlines
+        pause = parts.source.extension_seconds
         beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
         states, abandon = parts.context.run_states, parts.consumer.abandon_ended
         loops: dict[str, Coroutine[None, None, None]] = {
             "consume shards": parts.consumer.run(),
             "publish outcomes": parts.batcher.run(),
-            "extend ack deadlines": every(settings.ack_wait_seconds / 3, extend, name="extend ack deadlines"),
+            "extend ack deadlines": every(pause, extend, name="extend ack deadlines"),
             "follow run states": follow_run_states(self.jetstream, states, abandon),
             "heartbeat": every(HEARTBEAT_CHECK_SECONDS, beat, name="heartbeat"),
             "list models": self.model_lists.answer(),
