@@ -93,6 +93,19 @@ def _worth(scored: ScoredOutcome) -> tuple[int, bool, bool, int]:
     return scored.epoch, failure_class is None, failure_class is FailureClass.SCORING, scored.outcome.attempt
 
 
+def replacement(new: ScoredOutcome, stored: ScoredOutcome) -> ScoredOutcome:
+    """The outcome that is kept where `new` supersedes `stored`.
+
+    An answer that could not be scored stays, with its tokens, where a retry brought none. It takes the place
+    of the retry in the epoch.
+    """
+    retried_in_vain = new.failure_class not in (None, FailureClass.SCORING)
+    if stored.failure_class is not FailureClass.SCORING or not retried_in_vain:
+        return new
+    dispatched = replace(stored.outcome, shard=new.outcome.shard, attempt=new.outcome.attempt)
+    return replace(stored, epoch=new.epoch, outcome=dispatched)
+
+
 def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]:
     """One outcome per key and epoch, as if they had been recorded one after the other.
 

@@ -37,7 +37,17 @@ WITH open_runs AS (
             run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
             finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
             total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at
-        ) = ROW (excluded.*)
+        ) = (
+            -- A retry that brought no answer leaves the one that could not be scored as it is, and counts as its last try.
+            SELECT kept.*
+            FROM jsonb_populate_record(
+                CASE
+                    WHEN stored.failure_class = 'scoring' AND excluded.failure_class <> 'scoring' THEN stored
+                    ELSE excluded
+                END,
+                jsonb_build_object('shard', excluded.shard, 'epoch', excluded.epoch, 'attempt', excluded.attempt)
+            ) AS kept
+        )
     -- An answer counts more than one that could not be scored, and that more than none at all.
     WHERE stored.status = 'failed'
         AND (

@@ -16,7 +16,7 @@ from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteResult, suite_result
-from services.results.outcomes.outcome import Outcome, ScoredOutcome, supersedes
+from services.results.outcomes.outcome import Outcome, ScoredOutcome, replacement, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
@@ -236,8 +236,9 @@ class MemoryOutcomes:
             stored = self._rows.outcomes.get(one.key)
             is_open = one.epoch == record.epoch and not record.is_frozen
             if is_open and (stored is None or supersedes(one, stored)):
+                kept = one if stored is None else replacement(one, stored)
                 # Rows keep no GPU seconds.
-                self._rows.outcomes[one.key] = replace(one, outcome=replace(one.outcome, gpu_seconds=0.0))
+                self._rows.outcomes[one.key] = replace(kept, outcome=replace(kept.outcome, gpu_seconds=0.0))
                 self.gpu_seconds_by_run[one.run_id] += one.outcome.gpu_seconds  # type: ignore[assignment]  # a sum
                 written += 1
         return written

@@ -131,14 +131,14 @@ async def test_an_answer_replaces_a_failure_of(rows: Rows, stores: Stores, attem
     assert (counts.recorded, counts.failed, counts.usage) == (1, 0, answered(0).usage)
 
 
-async def test_a_later_epoch_replaces_an_answer_that_could_not_be_scored(rows: Rows, stores: Stores) -> None:
+async def test_a_retry_without_an_answer_keeps_what_could_not_be_scored(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 1)
     unread = replace(answered(0), result=Failure(FailureClass.SCORING, "unreadable", Answer("so")))
     await record(stores, plan, unread)
     await stores.records.open(plan, 2)
-    assert await record(stores, plan, failed(0), epoch=2) == 1
+    assert await record(stores, plan, failed(0, attempt=2), epoch=2) == 1
     [kept] = await recorded(rows, all_of(plan))
-    assert kept.outcome == failed(0)
+    assert kept.outcome == replace(unread, attempt=2)
 
 
 async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: Stores) -> None:

@@ -1,5 +1,7 @@
 """When an outcome takes the place of an earlier one."""
 
+from dataclasses import replace
+
 import pytest
 
 from proctor.values.outcome import Answer, Failure, FailureClass
@@ -7,6 +9,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import (
     Outcome,
     as_unrecordable,
+    replacement,
     supersedes,
     with_failure,
     without_duplicates,
@@ -43,6 +46,18 @@ def test_a_later_epoch_counts_more_than_any_attempt() -> None:
     old, new = scored("run", failed(0, attempt=9), epoch=1), scored("run", answered(0, attempt=1), epoch=2)
     assert supersedes(new, old)
     assert not supersedes(old, new)
+
+
+@pytest.mark.parametrize(
+    ("stored", "new", "keeps"),
+    [(UNSCORED, failed(0), True), (UNSCORED, answered(0), False), (failed(0), failed(0, attempt=2), False)],
+)
+def test_only_an_answer_that_could_not_be_scored_outlives_a_retry(
+    stored: Outcome, new: Outcome, *, keeps: bool
+) -> None:
+    retried = scored("run", new, epoch=2)
+    expected = scored("run", replace(stored, attempt=new.attempt), epoch=2) if keeps else retried
+    assert replacement(retried, scored("run", stored, epoch=1)) == expected
 
 
 def test_a_batch_keeps_what_recording_one_by_one_would_keep() -> None:
