@@ -26,9 +26,9 @@ class DispatchedShard:
     samples: tuple[range, ...]
 
     def dispatch_proof(self, key: str) -> bytes:
-        """HMAC-SHA-256 over all of it; empty without a key."""
+        """HMAC-SHA-256 over all of it. Raises ValueError without a key."""
         if not key:
-            return b""
+            raise ValueError("a dispatch proof needs a key")
         samples = ",".join([f"{each.start}-{each.stop}" for each in self.samples])
         dispatched = f"{self.run_id}/{self.epoch}/{self.shard}/{self.attempt}/{self.rollout}/{samples}"
         return hmac.digest(key.encode(), dispatched.encode(), "sha256")

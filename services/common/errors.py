@@ -152,6 +152,12 @@ class CannotListen(DomainError):
     kind = ErrorKind.CONFLICT
 
 
+class ShardKeyUnusable(DomainError):
+    """PROCTOR_SHARD_KEY has under {letters} letters. Scheduler and results need one: openssl rand -hex 24."""
+
+    kind = ErrorKind.CONFLICT
+
+
 class TooManyReads(DomainError):
     """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
 

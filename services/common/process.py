@@ -11,10 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Protocol, TypeVar
 
 import uvloop
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
-from services.common.errors import AddressTaken, CannotListen, DomainError
+from services.common.errors import AddressTaken, CannotListen, DomainError, ShardKeyUnusable
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
@@ -24,6 +24,8 @@ from services.common.traces import start_traces, stop_traces
 _M_MMAP_THRESHOLD = -3
 # A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
 _LARGE_BLOCK_BYTES = 1024 * 1024
+# So many that none can be guessed.
+_MIN_SHARD_KEY_LETTERS = 16
 
 
 class ProcessSettings(Protocol):
@@ -116,6 +118,17 @@ def read_settings(name: str, settings_class: type[S]) -> S | None:
         )
         return None
     return settings
+
+
+def usable_shard_key(given: SecretStr) -> str:
+    """The secret of scheduler and results. Raises `ShardKeyUnusable`.
+
+    Read where a service is wired and not with its settings: a migration needs no key.
+    """
+    key = given.get_secret_value()
+    if len(key) < _MIN_SHARD_KEY_LETTERS:
+        raise ShardKeyUnusable(letters=_MIN_SHARD_KEY_LETTERS)
+    return key
 
 
 def _sentence(error: ValidationError | SettingsError | KeyError, prefix: str) -> str:

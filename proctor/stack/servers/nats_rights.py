@@ -29,21 +29,20 @@ def _consumers(stream: str, *verbs: str) -> tuple[str, ...]:
 
 
 def _pulled(stream: str) -> tuple[str, ...]:
-    """Rights to make durable consumers of a stream and pulls from them. No purge and no deletion."""
+    """Rights to make durable consumers of a stream and pulls from them. No purge and no deletion.
+
+    No direct get: it sends a message as it is to any reply subject.
+    """
+    # DURABLE.CREATE: that of the release before.
     made = _consumers(stream, "CREATE", "DURABLE.CREATE", "INFO", "MSG.NEXT")
-    return (
-        *_stream(stream, "INFO", "MSG.GET"),
-        *made,
-        f"$JS.API.DIRECT.GET.{stream}.>",
-        f"$JS.ACK.{stream}.>",
-    )
+    return (*_stream(stream, "INFO", "MSG.GET"), *made, f"$JS.ACK.{stream}.>")
 
 
 def _watched(bucket: str) -> tuple[str, ...]:
     """Rights to read the keys of a bucket and their changes: an ephemeral consumer of its stream."""
     stream = f"KV_{bucket}"
     made = (f"$JS.API.CONSUMER.CREATE.{stream}", *_consumers(stream, "CREATE", "INFO", "DELETE"))
-    return (*_stream(stream, "INFO", "MSG.GET"), *made, f"$JS.API.DIRECT.GET.{stream}.>", "$JS.FC.>")
+    return (*_stream(stream, "INFO"), *made, f"$JS.FC.{stream}.>")
 
 
 _SCHEDULER = Rights(

@@ -57,7 +57,6 @@ class RecordingLimits:
 
     outcomes: int
     linger_seconds: float
-    ack_wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class InFlightMessage:
 
 
 class NatsOutcomeConsumer:
-    def __init__(self, puller: Puller, record: Record, limits: RecordingLimits, shard_key: str = "") -> None:
+    def __init__(self, puller: Puller, record: Record, limits: RecordingLimits, shard_key: str) -> None:
         self._puller = puller
         self._shard_key = shard_key
         self._record = record
@@ -135,7 +134,7 @@ class NatsOutcomeConsumer:
         for message in await self._puller.fetch(count, timeout_seconds):
             try:
                 sent = work_messages_pb2.OutcomeBatch.FromString(message.data)
-                if self._shard_key and (dropped := drop_unproved(sent, self._shard_key)):
+                if dropped := drop_unproved(sent, self._shard_key):
                     log.warning(
                         "outcomes without a dispatch proof dropped", run_id=sent.run_id, dropped=dropped
                     )
@@ -217,7 +216,7 @@ class NatsOutcomeConsumer:
 
     async def _extend_deadlines(self, held: Sequence[InFlightMessage]) -> None:
         while True:
-            await asyncio.sleep(self._limits.ack_wait_seconds / 3)
+            await asyncio.sleep(self._puller.ack_wait_seconds / 3)
             for one in held:
                 await _quietly(one.message.in_progress())
 

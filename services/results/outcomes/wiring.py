@@ -5,6 +5,7 @@ from nats.aio.client import Client
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import outcome_consumer
+from services.common.process import usable_shard_key
 from services.results.outcomes.nats import NatsOutcomeConsumer, RecordingLimits
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.settings import ResultsSettings
@@ -19,7 +20,6 @@ def make_outcome_consumer(
         limits=RecordingLimits(
             outcomes=settings.batch_outcomes,
             linger_seconds=settings.linger_seconds,
-            ack_wait_seconds=settings.ack_wait_seconds,
         ),
-        shard_key=settings.shard_key.get_secret_value(),
+        shard_key=usable_shard_key(settings.shard_key),
     )

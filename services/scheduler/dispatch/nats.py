@@ -46,7 +46,7 @@ class NatsShardStream:
         samples: SampleMessages,
         any_model_pools: frozenset[str],
         clock: Clock,
-        shard_key: str = "",
+        shard_key: str,
     ) -> None:
         self._shard_key = shard_key
         self._jetstream = jetstream
@@ -137,9 +137,8 @@ class NatsShardStream:
             )
             if sample.HasField("code_check"):
                 work.code_check.CopyFrom(sample.code_check)
-        if self._shard_key:
-            # Last: the proof covers every field above.
-            prove_dispatch(message, self._shard_key)
+        # Last: the proof covers every field above.
+        prove_dispatch(message, self._shard_key)
         return message.SerializeToString()
 
     async def _read_first(

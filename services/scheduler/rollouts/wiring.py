@@ -6,6 +6,7 @@ from typing import NoReturn
 from uuid import uuid4
 
 from services.common.grpc.server import Registration
+from services.common.process import usable_shard_key
 from services.scheduler.postgres import Connections
 from services.scheduler.rollouts import grpc_api
 from services.scheduler.rollouts.artifacts import grpc_api as artifacts_grpc_api
@@ -83,6 +84,7 @@ def make_rollouts(
         limits=parts.runs.limits,
     )
     stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
+    read_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
     storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)
     api = grpc_api.GrpcRolloutApi(
         adding=adding,
@@ -94,13 +96,13 @@ def make_rollouts(
         apis={
             grpc_api.SERVICE_NAME: api.register,
             artifacts_grpc_api.SERVICE_NAME: artifacts_grpc_api.GrpcArtifactApi(
-                reading=ShowArtifacts(artifacts=stored, objects=objects)
+                reading=ShowArtifacts(artifacts=read_artifacts, objects=objects)
             ).register,
         },
         artifacts=NatsArtifacts(
             connection=connections.jetstream.connection,
             storing=storing,
-            shard_key=settings.shard_key.get_secret_value(),
+            shard_key=usable_shard_key(settings.shard_key),
         ),
         budgets=_make_budgets(settings, connections),
         answers=NatsBundleAnswers(
@@ -123,7 +125,7 @@ def _make_budgets(settings: SchedulerSettings, connections: Connections) -> Nats
     return NatsBudgets(
         connection=connections.jetstream.connection,
         recording=RecordBudgetUse(budgets=stored),
-        shard_key=settings.shard_key.get_secret_value(),
+        shard_key=usable_shard_key(settings.shard_key),
     )
 
 

@@ -33,6 +33,10 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
         {"nats": {"passwords": {"secretName": "a"}, "credentials": {"secretName": "b"}}},
         "Two ways to log in to NATS",
     ),
+    (
+        {"nats": {"trial": {"enabled": False}, "url": "nats://nats:4222"}},
+        "No shard key: set shardKey.secretName",
+    ),
     ({"gateway": {"allowAnonymous": False}}, "Nobody may call the gateway"),
     ({"scheduler": {"replicas": 2}}, "scheduler.replicas is above 1, and replicas share no folder"),
     (

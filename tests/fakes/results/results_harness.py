@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import asyncpg
 from nats.aio.client import Client
+from pydantic import SecretStr
 
 from proctor.v1 import (
     answer_service_pb2_grpc,
@@ -19,6 +20,7 @@ from proctor.v1 import (
     work_messages_pb2,
 )
 from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, outcome_subject
+from proctor.wire.dispatch_proofs import DispatchedShard, as_ranges, ranges_to_proto
 from proctor.wire.enums import number_of
 from proctor.wire.values import GROUP
 from services.common.grpc.client import open_channel
@@ -34,6 +36,7 @@ from services.results.samples.sample import StoredSample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import POOLS, RunningServer, nats_server, postgres_server
 
 
@@ -149,6 +152,7 @@ def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSet
         postgres_dsn=postgres.address,
         nats_url=nats.address,
         results_address="127.0.0.1:0",
+        shard_key=SecretStr(SHARD_KEY),
         linger_seconds=0.02,
         ack_wait_seconds=2.0,
     )
@@ -189,7 +193,25 @@ def sample_to_proto(sample: StoredSample) -> sample_pb2.Sample:
 
 
 def batch_to_proto(batch: OutcomeBatch) -> work_messages_pb2.OutcomeBatch:
+    """As a worker sends it that was given exactly these samples."""
+    samples: dict[tuple[int, int, int], set[int]] = {}
+    for outcome in batch.outcomes:
+        samples.setdefault((outcome.shard, outcome.attempt, outcome.rollout), set()).add(outcome.sample)
+    dispatched = [
+        DispatchedShard(batch.run_id, batch.epoch, *key, as_ranges(numbers))
+        for key, numbers in samples.items()
+    ]
     return work_messages_pb2.OutcomeBatch(
+        dispatch_proofs=[
+            work_messages_pb2.DispatchProof(
+                shard=each.shard,
+                attempt=each.attempt,
+                rollout=each.rollout,
+                samples=ranges_to_proto(each.samples),
+                dispatch_proof=each.dispatch_proof(SHARD_KEY),
+            )
+            for each in dispatched
+        ],
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id="worker-1",

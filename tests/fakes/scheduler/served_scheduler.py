@@ -11,6 +11,7 @@ import asyncpg
 import grpc
 import nats
 from nats.aio.client import Client
+from pydantic import SecretStr
 
 from proctor.keda import externalscaler_pb2_grpc
 from proctor.v1 import (
@@ -35,6 +36,7 @@ from services.results.wiring import running_results
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.storage.uploads import cut, upload
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
@@ -98,7 +100,15 @@ def _answers(shard: work_messages_pb2.WorkShard) -> work_messages_pb2.OutcomeBat
         )
         for sample in shard.samples
     ]
+    proof = work_messages_pb2.DispatchProof(
+        shard=shard.shard,
+        attempt=shard.attempt,
+        rollout=shard.rollout,
+        samples=shard.dispatched_samples,
+        dispatch_proof=shard.dispatch_proof,
+    )
     return work_messages_pb2.OutcomeBatch(
+        dispatch_proofs=[proof],
         run_id=shard.run_id,
         epoch=shard.epoch,
         worker_id="hand",
@@ -179,7 +189,10 @@ async def served_scheduler(folder: Path) -> AsyncIterator[ServedScheduler]:
         results = await opened.enter_async_context(
             running_results(
                 ResultsSettings(
-                    postgres_dsn=postgres.address, nats_url=wire.address, results_address="127.0.0.1:0"
+                    postgres_dsn=postgres.address,
+                    nats_url=wire.address,
+                    results_address="127.0.0.1:0",
+                    shard_key=SecretStr(SHARD_KEY),
                 )
             )
         )
@@ -201,6 +214,7 @@ def _settings(folder: Path, servers: tuple[str, str], results_address: str) -> S
         pools_file=folder / "pools.yaml",
         suites_dir=folder / "suites",
         object_store=(folder / "objects").as_uri(),
+        shard_key=SecretStr(SHARD_KEY),
         reconcile_quiet_seconds=0.5,
     )
 

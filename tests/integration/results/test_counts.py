@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import RunState
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
@@ -220,3 +221,35 @@ async def test_gpu_seconds_count_once_with_what_was_recorded(
     assert await stores.outcomes.gpu_seconds(other.run_id) == 0
     summary = await SummarizeRun(stores, SystemClock()).summarize(await stores.records.get(plan.run_id))
     assert summary.gpu_seconds == 3.75
+
+
+async def test_answer_that_could_not_be_scored_counts_as_the_last_try_of_its_retry(
+    postgres: RunningServer, recorders: list[tuple[Stores, RecordOutcomes]]
+) -> None:
+    stores, _ = recorders[0]
+    plan = await open_run(stores)
+
+    async def record(epoch: int, outcome: Outcome) -> int:
+        return await stores.outcomes.record([scored(plan.run_id, outcome, epoch)])
+
+    [sent] = with_tokens(answered(0))
+    unread = replace(sent, result=Failure(FailureClass.SCORING, "unreadable", Answer("so")))
+    await record(1, unread)
+    reopened = await stores.records.open(plan, 2)
+    assert await stores.outcomes.missing(reopened, 0, range(1)) == [0]
+    assert await record(2, replace(failed(0, FailureClass.TIMEOUT, attempt=2), shard=7)) == 1
+    assert await stores.outcomes.missing(reopened, 0, range(1)) == []
+    progress = await stores.records.all_counts(plan)
+    assert (progress.counts.failures, progress.counts.usage, progress.shards) == (
+        {"scoring": 1},
+        unread.usage,
+        {7: 1},
+    )
+    # No later failure takes its place, and another answer does, scored or not.
+    assert await record(2, failed(0, attempt=3)) == 0
+    await stores.records.open(plan, 3)
+    assert await record(3, replace(unread, attempt=1)) == 1
+    assert await record(3, answered(0)) == 1
+    observer = await asyncpg.connect(postgres.address, server_settings={"search_path": SCHEMA})
+    await assert_counts_equal_rows(observer, plan)
+    await observer.close()

@@ -17,6 +17,7 @@ from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch
 from tests.fakes.results.results_harness import ResultsHarness, harness_settings, results_harness
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.processes import bound, output_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -94,6 +95,7 @@ async def replica(harness: ResultsHarness) -> AsyncIterator[asyncio.subprocess.P
         "PROCTOR_POSTGRES_DSN": settings.postgres_dsn,
         "PROCTOR_NATS_URL": settings.nats_url,
         "PROCTOR_RESULTS_ADDRESS": "127.0.0.1:0",
+        "PROCTOR_SHARD_KEY": SHARD_KEY,
         "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "2",
     }
     process = await asyncio.create_subprocess_exec(

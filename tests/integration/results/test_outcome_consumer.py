@@ -23,6 +23,7 @@ from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch, new_id
 from tests.fakes.results.results_harness import batch_to_proto
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import nats_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -85,8 +86,10 @@ def is_refused(outcome: Outcome) -> bool:
 
 @asynccontextmanager
 async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
-    limits = RecordingLimits(outcomes=1000, linger_seconds=0.1, ack_wait_seconds=ACK_WAIT_SECONDS)
-    consumer = NatsOutcomeConsumer(Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits)
+    limits = RecordingLimits(outcomes=1000, linger_seconds=0.1)
+    consumer = NatsOutcomeConsumer(
+        Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits, SHARD_KEY
+    )
     running = asyncio.ensure_future(consumer.run())
     yield
     consumer.stop()
@@ -111,6 +114,20 @@ async def test_messages_that_come_together_are_recorded_together(jetstream: JetS
         await eventually(lambda: is_empty(jetstream), "all are taken")
     assert sorted(recorder.runs) == sorted(runs)
     assert len(recorder.calls) < len(runs)
+
+
+async def test_message_that_looks_like_the_end_of_a_pull_is_taken_from_the_stream(
+    jetstream: JetStream,
+) -> None:
+    """A worker may store any header: what is neither read nor acknowledged stays in flight for ever."""
+    recorder, run_id = Recorder(), new_id()
+    publish = jetstream.connection.jetstream().publish
+    for status in ("100", "404", "408", "409", "503"):
+        await publish(outcome_subject(run_id), b"", headers={"Status": status})
+    await send(jetstream, run_id)
+    async with consuming(jetstream, recorder):
+        await eventually(lambda: is_empty(jetstream), "all are taken")
+    assert recorder.runs == [run_id]
 
 
 async def test_messages_are_held_while_postgres_is_away(jetstream: JetStream) -> None:

@@ -22,10 +22,10 @@ from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import nats_server
 
 MEBIBYTE = 1024 * 1024
-SHARD_KEY = "of scheduler and results"
 ANSWER_BYTES = 16 * MEBIBYTE
 TASK = PlannedTask(
     task="heavy",
@@ -128,7 +128,7 @@ async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:
 
 @pytest.mark.parametrize("sample_bytes", [100, 4000])
 async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
-    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset(), SystemClock())  # type: ignore[arg-type]  # sends nothing
+    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset(), SystemClock(), SHARD_KEY)  # type: ignore[arg-type]  # sends nothing
     filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
     assert [len(one.payloads) for one in filled] == [1] * 16
     assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)

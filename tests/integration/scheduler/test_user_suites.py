@@ -10,6 +10,7 @@ from uuid import uuid4
 import grpc
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from proctor.v1 import (
     run_pb2,
@@ -37,6 +38,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
 
@@ -103,7 +105,10 @@ async def replicas(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Re
         postgres = await opened.enter_async_context(postgres_server())
         wire = await opened.enter_async_context(nats_server())
         settings = ResultsSettings(
-            postgres_dsn=postgres.address, nats_url=wire.address, results_address="127.0.0.1:0"
+            postgres_dsn=postgres.address,
+            nats_url=wire.address,
+            results_address="127.0.0.1:0",
+            shard_key=SecretStr(SHARD_KEY),
         )
         results = await opened.enter_async_context(running_results(settings))
         servers = (postgres.address, wire.address)
@@ -124,6 +129,7 @@ async def _replica(
         pools_file=folder / "pools.yaml",
         suites_dir=folder / "suites",
         suite_cache_dir=folder / name,
+        shard_key=SecretStr(SHARD_KEY),
     )
     async with (
         running_scheduler(settings) as scheduler,

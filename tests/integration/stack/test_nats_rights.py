@@ -158,6 +158,14 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", f"$JS.API.CONSUMER.DURABLE.CREATE.{OTHERS}.mine"),
         ("worker-a", f"$JS.API.CONSUMER.DELETE.{MINE}.a-m-high"),
         ("worker-a", f"$JS.ACK.{OTHERS}.b-m-high.1.1.1.1.0"),
+        # The form with a domain and an account, which the server takes as well.
+        ("worker-a", f"$JS.ACK._.hash.{OTHERS}.b-m-high.1.1.1.1.0.x"),
+        ("worker-a", "$JS.FC.OUTCOMES.any.x"),
+        ("worker-a", f"$JS.API.DIRECT.GET.{MINE}.work.a.m.high.r"),
+        ("worker-a", "$JS.API.DIRECT.GET.KV_WORKERS.$KV.WORKERS.b.w"),
+        ("worker-a", "$JS.API.STREAM.MSG.GET.KV_WORKERS"),
+        ("worker-a", "$JS.API.CONSUMER.DELETE.OUTCOMES.results"),
+        ("worker-a", "$JS.API.CONSUMER.PAUSE.OUTCOMES.results"),
         ("results", "outcomes.a"),
         ("results", "work.a.b.high.c"),
         ("results", "$KV.RUNS.a"),
@@ -329,3 +337,47 @@ async def eventually_answered(client: Client, subject: str) -> bytes:
         while True:
             with suppress(NoRespondersError):
                 return (await client.request(subject, b"it", timeout=5)).data
+
+
+async def test_what_remains_open_is_what_the_decision_says(server: NatsServer) -> None:
+    """JetStream answers to any reply subject (decision 0026)."""
+    scheduler, worker, owner = [await member(server, user) for user in ("scheduler", "worker-a", "worker-b")]
+    spec = work_consumer("a", "remains", Priority.HIGH, 30)
+    await JetStream(worker.client).make_consumer(spec)
+    others = work_consumer("b", "remains", Priority.HIGH, 30)
+    await JetStream(owner.client).make_consumer(others)
+    pulls = f"$JS.API.CONSUMER.MSG.NEXT.{MINE}.{spec.durable}"
+    looked, runs = JetStream(scheduler.client), Bucket(JetStream(scheduler.client), RUNS_BUCKET)
+
+    async def bring(payload: bytes, reply: str) -> None:
+        await worker.client.jetstream().publish("work.a.remains.high.r", payload)
+        await worker.client.publish(pulls, b"1", reply=reply)
+
+    # To core subjects: a message of its own, as it is.
+    reports = await scheduler.client.subscribe("progress.remains")
+    await scheduler.client.flush()
+    await bring(b"forged", "progress.remains")
+    assert (await reports.next_msg(timeout=20)).data == b"forged"
+    # Into streams and buckets: what the server itself answers, and no message of a consumer.
+    await bring(b"forged", "work.b.remains.high.r")
+    await bring(b"forged", "$KV.RUNS.forged")
+    for call in ("PURGE", "DELETE"):
+        await bring(b"", f"$JS.API.STREAM.{call}.{OTHERS}")
+    await worker.client.publish(f"$JS.API.STREAM.INFO.{MINE}", b"", reply="$KV.RUNS.answered")
+
+    async def is_answered() -> bool:
+        return (await runs.get("answered") or b"").startswith(b'{"type":')
+
+    await eventually(is_answered, "an answer of the server is in the bucket")
+    assert await runs.get("forged") is None
+    assert await looked.pending(work_stream("b"), "work.b.remains.>") == 0
+    assert not await worker.is_refused(), worker.refused
+    # Not to what acknowledges.
+    await scheduler.client.jetstream().publish("work.b.remains.high.r", b"of pool b")
+    [message] = await Puller(JetStream(owner.client), others).fetch(1, 5)
+    await bring(b"+TERM", message.reply)
+    assert await worker.is_refused()
+    assert await looked.pending(work_stream("b"), "work.b.remains.>") == 1
+    await message.ack_sync()
+    for each in (scheduler, worker, owner):
+        await each.client.close()

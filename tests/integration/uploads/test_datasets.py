@@ -16,6 +16,7 @@ from uuid import uuid4
 import grpc
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from proctor.v1 import dataset_service_pb2 as messages
 from proctor.v1 import dataset_service_pb2_grpc
@@ -34,6 +35,7 @@ from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
 from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.upload_stores import datasets_in
+from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import OpenUpload, cut, upload
 from tests.harness.servers import nats_server, postgres_server
@@ -83,6 +85,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
         settings = SchedulerSettings(
             postgres_dsn=postgres.address,
             nats_url=wire.address,
+            shard_key=SecretStr(SHARD_KEY),
             scheduler_address="127.0.0.1:0",
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),

@@ -3,13 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 
 import asyncpg
 import grpc
 import pytest
 import pytest_asyncio
+from google.protobuf.message import Message
+from pydantic import SecretStr
 
-from proctor.v1 import dataset_service_pb2, dataset_service_pb2_grpc
+from proctor.v1 import (
+    artifact_service_pb2,
+    dataset_service_pb2,
+    scheduler_service_pb2,
+    storage_service_pb2,
+)
 from proctor.v1 import request_count_service_pb2 as counts
 from proctor.v1 import request_count_service_pb2_grpc as counts_grpc
 from services.common.grpc.client import open_channel
@@ -17,12 +25,14 @@ from services.common.grpc.errors import remote_error
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import nats_server, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POOLS = "pools: [{name: remote, engine: openai, concurrency: 1, provider: openai, base_url: 'http://x'}]\n"
 READS, CALLS = 2, 12
+ARTIFACTS = artifact_service_pb2.ListArtifactsRequest(run_id="11111111-1111-4111-8111-111111111111")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -36,6 +46,7 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
         settings = SchedulerSettings(
             postgres_dsn=postgres.address,
             nats_url=wire.address,
+            shard_key=SecretStr(SHARD_KEY),
             scheduler_address="127.0.0.1:0",
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),
@@ -49,18 +60,27 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
         yield channel, postgres.address
 
 
+@pytest.mark.parametrize(
+    ("table", "method", "asked"),
+    [
+        ("datasets", "DatasetService/ListDatasets", dataset_service_pb2.ListDatasetsRequest(page_size=5)),
+        ("user_suite_versions", "SchedulerService/ListSuites", scheduler_service_pb2.ListSuitesRequest()),
+        ("rollout_artifacts", "ArtifactService/ListArtifacts", ARTIFACTS),
+        ("rollout_artifacts", "StorageService/GetStorage", storage_service_pb2.GetStorageRequest(user="ann")),
+    ],
+)
 async def test_slow_lists_are_refused_beyond_a_limit_and_hold_up_no_order(
-    stand: tuple[grpc.aio.Channel, str],
+    stand: tuple[grpc.aio.Channel, str], table: str, method: str, asked: Message
 ) -> None:
     channel, address = stand
-    datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
     counting = counts_grpc.RequestCountServiceStub(channel)
-    listing = dataset_service_pb2.ListDatasetsRequest(page_size=5)
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/proctor.v1.{method}")
+    send = partial(call, asked.SerializeToString())
     blocker = await asyncpg.connect(address, server_settings={"search_path": SCHEMA})
     try:
         async with asyncio.timeout(30), blocker.transaction():
-            await blocker.execute("LOCK TABLE datasets IN ACCESS EXCLUSIVE MODE")
-            reads = [asyncio.ensure_future(datasets.ListDatasets(listing)) for _ in range(CALLS)]
+            await blocker.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            reads = [asyncio.ensure_future(send()) for _ in range(CALLS)]
             await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
             # The first are still held up, and none of them has a connection that this needs.
             counted = await counting.CountRequest(counts.CountRequestRequest(user="ann"), timeout=5)
@@ -73,4 +93,4 @@ async def test_slow_lists_are_refused_beyond_a_limit_and_hold_up_no_order(
     assert {one.facts["retry_after_seconds"] for one in found} == {"2"}
     assert sum("at once" in one.message for one in found) == CALLS - READS
     assert sum("within 2 s" in one.message for one in found) == READS
-    assert not (await datasets.ListDatasets(listing)).datasets
+    assert await send() is not None

@@ -17,8 +17,6 @@ _QUEUE = "scheduler"
 
 
 class NatsArtifacts:
-    """Accepts every proof where the scheduler has no key, as in tests of one service."""
-
     def __init__(self, connection: Client, storing: StoreArtifact, shard_key: str) -> None:
         self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS, _QUEUE)
         self._storing = storing

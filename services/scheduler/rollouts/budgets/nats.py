@@ -18,8 +18,6 @@ _QUEUE = "scheduler"
 
 
 class NatsBudgets:
-    """Accepts every proof where the scheduler has no key, as in tests of one service."""
-
     def __init__(self, connection: Client, recording: RecordBudgetUse, shard_key: str) -> None:
         self._requests = WorkerRequests(connection, messaging.ALL_BUDGETS, _QUEUE)
         self._recording = recording

@@ -1,9 +1,12 @@
 """Outcomes are recorded only for samples that the scheduler dispatched to the worker that answers them."""
 
 import pytest
+from pydantic import SecretStr
 
 from proctor.v1 import work_messages_pb2
 from proctor.wire.dispatch_proofs import DispatchedShard, as_ranges, ranges_to_proto
+from services.common.errors import ShardKeyUnusable
+from services.common.process import usable_shard_key
 from services.results.outcomes.proto import drop_unproved
 
 KEY, RUN = "a key of both", "11111111-1111-4111-8111-111111111111"
@@ -88,8 +91,18 @@ def test_a_dispatch_proof_is_of_one_run_epoch_shard_and_key() -> None:
     assert drop_unproved(empty, KEY) == 1
 
 
-def test_without_a_key_there_is_no_dispatch_proof() -> None:
-    assert DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).dispatch_proof("") == b""
+def test_nothing_is_proved_without_a_key() -> None:
+    with pytest.raises(ValueError, match="needs a key"):
+        DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).dispatch_proof("")
+    with pytest.raises(ValueError, match="needs a key"):
+        drop_unproved(batch_of(3), "")
+
+
+@pytest.mark.parametrize("given", ["", "short", "x" * 15])
+def test_service_without_a_long_key_does_not_start(given: str) -> None:
+    with pytest.raises(ShardKeyUnusable, match="PROCTOR_SHARD_KEY has under 16 letters"):
+        usable_shard_key(SecretStr(given))
+    assert usable_shard_key(SecretStr("x" * 16)) == "x" * 16
 
 
 def test_samples_become_the_fewest_ranges() -> None:
