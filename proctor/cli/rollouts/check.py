@@ -6,9 +6,10 @@ The programs of the scheduler and of the worker do the work, in processes: nothi
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.text import Text
@@ -16,6 +17,8 @@ from rich.text import Text
 from proctor.cli.options import AsJson
 from proctor.cli.render.terminal import Terminal, say, write_verbatim
 from proctor.cli.render.words import JsonValue
+from proctor.cli.rollouts.git_folders import export_folder
+from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 
 _READ = (sys.executable, "-m", "services.scheduler.rollouts.tasks")
@@ -28,11 +31,31 @@ TasksArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="A task, or a folder or .tar.gz file of tasks.")
 ]
 Verbosity = Annotated[int, typer.Option("-v", count=True, help="Print what the tests printed.")]
+GitOption = Annotated[str, typer.Option("--git", metavar="REPOSITORY", help="DIR is a folder of this one.")]
+RevisionOption = Annotated[str, typer.Option("--revision", help="Of the repository; HEAD by default.")]
 
 
-def check(tasks: TasksArgument, verbose: Verbosity = 0, as_json: AsJson = False) -> None:
+def check(
+    tasks: TasksArgument,
+    verbose: Verbosity = 0,
+    git: GitOption = "",
+    revision: RevisionOption = "",
+    as_json: AsJson = False,
+) -> None:
     """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all 0.0."""
     terminal = Terminal(as_json)
+    if not git:
+        _check(terminal, tasks, verbose)
+    with tempfile.TemporaryDirectory(prefix="proctor-tasks-") as into:
+        try:
+            exported = export_folder(git, revision, str(tasks), Path(into))
+        except Refused as refused:
+            terminal.complain(str(refused), "INVALID_TASK_FOLDER")
+            raise typer.Exit(ExitCode.REFUSED) from refused
+        _check(terminal, exported.path, verbose)
+
+
+def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:
     read = subprocess.run((*_READ, str(tasks)), capture_output=True, check=False)
     if read.returncode:
         _complain(terminal, read, "INVALID_TASK_FOLDER")
@@ -44,12 +67,12 @@ def check(tasks: TasksArgument, verbose: Verbosity = 0, as_json: AsJson = False)
         for each in _results(checking, read.stdout):
             checked.append(each)
             unsound += not each["is_sound"]
-            if not as_json:
+            if not terminal.is_json:
                 _print(terminal, each, verbose)
         errors = checking.stderr.read() if checking.stderr else b""
     if checking.returncode:
         _complain(terminal, subprocess.CompletedProcess(_CHECK, checking.returncode, b"", errors), "SANDBOX")
-    if as_json:
+    if terminal.is_json:
         terminal.emit({"is_sound": not unsound, "tasks": checked})
     else:
         count = f"{len(checked)} task{'s' * (len(checked) != 1)}"

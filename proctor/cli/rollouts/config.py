@@ -1,5 +1,8 @@
 """The configuration of `proctor rollouts run`: tasks, models and rollouts, as TOML."""
 
+import atexit
+import shutil
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +12,7 @@ from typing import Any, TypeVar
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
+from proctor.cli.rollouts.git_folders import GitFolder, export_folder
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2, run_pb2
 from proctor.values.rollout import MAX_MODELS, AgentKind, RolloutAgent
@@ -18,6 +22,8 @@ M = TypeVar("M", bound=Message)
 _ROOT_KEYS = {"name", "parallel", "project_id", "max_cost", "agent", "params", "tasks"}
 _TASK_KEYS = {
     "prepared_dir",
+    "git",
+    "revision",
     "model",
     "rollouts",
     "apply_overrides",
@@ -30,7 +36,10 @@ _KINDS = tuple(AgentKind)
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """One entry of `[[tasks]]`. `overrides` is a file; `keeps_own`: the task's own overrides.json counts."""
+    """One entry of `[[tasks]]`. `overrides` is a file; `keeps_own`: the task's own overrides.json counts.
+
+    `source` names the folder for people, where it was read from a repository.
+    """
 
     folder: Path
     model: str
@@ -39,6 +48,11 @@ class TaskEntry:
     overrides: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
+    source: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.source or str(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +116,8 @@ def read_config(path: Path) -> RolloutsConfig:
     listed = document.get("tasks")
     if not isinstance(listed, list) or not listed:
         raise Refused(f"{path}: tasks is missing: write [[tasks]] with prepared_dir and model.")
-    entries = [_entry(path, number, fields) for number, fields in enumerate(listed, 1)]
+    folders = _Folders(path)
+    entries = [_entry(folders, number, fields) for number, fields in enumerate(listed, 1)]
     return RolloutsConfig(
         path=path,
         name=_text(path, document, "name", path.stem),
@@ -116,7 +131,34 @@ def read_config(path: Path) -> RolloutsConfig:
     )
 
 
-def _entry(path: Path, number: int, fields: Any) -> TaskEntry:
+@dataclass(slots=True)
+class _Folders:
+    """The folders of entries. Equal folders of a repository are written once."""
+
+    path: Path
+    written: dict[tuple[str, str, str], GitFolder] = field(default_factory=dict)
+
+    def of(self, location: Path, fields: Mapping[str, Any]) -> tuple[Path, str]:
+        """The folder of an entry, and its name for people where that is another. Raises Refused."""
+        named = _text(location, fields, "prepared_dir")
+        repository = _text(location, fields, "git", "")
+        revision = _text(location, fields, "revision", "")
+        if not repository:
+            if revision:
+                raise Refused(f"{location}: revision is of a repository: set git.")
+            return _existing(self.path, location, named), ""
+        if "://" not in repository:
+            repository = str(_existing(self.path, location, repository))
+        key = (repository, revision, named)
+        if key not in self.written:
+            into = Path(tempfile.mkdtemp(prefix="proctor-tasks-"))
+            atexit.register(shutil.rmtree, into, ignore_errors=True)
+            self.written[key] = export_folder(repository, revision, named, into)
+        return self.written[key].path, str(self.written[key])
+
+
+def _entry(folders: _Folders, number: int, fields: Any) -> TaskEntry:
+    path = folders.path
     location = Path(f"{path}, tasks {number}")
     if not isinstance(fields, dict):
         raise Refused(f"{location}: it must be a table.")
@@ -125,14 +167,16 @@ def _entry(path: Path, number: int, fields: Any) -> TaskEntry:
     if not isinstance(variables, dict):
         raise Refused(f"{location}: environment_variables must be a table.")
     overrides = _text(location, fields, "overrides", "")
+    folder, source = folders.of(location, fields)
     return TaskEntry(
-        folder=_existing(path, location, _text(location, fields, "prepared_dir")),
+        folder=folder,
         model=_text(location, fields, "model"),
         rollouts=_count(location, fields, "rollouts", 1) or 1,
         keeps_own=fields.get("apply_overrides", True) is not False,
         overrides=_existing(path, location, overrides) if overrides else None,
         variables={name: str(value) for name, value in variables.items()},
         image=_text(location, fields, "image", ""),
+        source=source,
     )
 
 

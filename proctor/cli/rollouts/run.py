@@ -114,7 +114,7 @@ async def _order(client: ProctorClient, config: RolloutsConfig, folders: Rollout
         order = order_of(config, group, digest, space)
         ordered = await client.rollouts.order(order)
         order_ids.append(ordered.order_id)
-        task_dirs = [str(entry.folder) for entry in group.entries]
+        task_dirs = [entry.shown for entry in group.entries]
         for run in ordered.runs:
             known = OrderedRun(
                 run.run_id, run.order.model, order.rollouts, first, task_dirs, list(ordered.task_ids)
