@@ -4,13 +4,12 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.run import EVERYBODY, LOCAL_USER, MAX_USER_LETTERS, Principal, is_user_name
+from proctor.values.run import EVERYBODY, MAX_USER_LETTERS, Principal, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
-DEFAULT_USER = LOCAL_USER
 # Embeddings, overrides and isolates of Unicode's bidirectional algorithm, and their ends.
 _DIRECTION_MARKS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 

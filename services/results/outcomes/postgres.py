@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import datetime
 
 import asyncpg
@@ -32,15 +32,15 @@ _USAGE = tuple(each.name for each in fields(TokenUsage))
 _TIMING = tuple(each.name for each in fields(Timing))
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresOutcomes:
-    session: PostgresSession
-    clock: Clock = field(default_factory=SystemClock)
+    def __init__(self, session: PostgresSession, clock: Clock | None = None) -> None:
+        self._session = session
+        self._clock = clock or SystemClock()
 
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
         runs = sorted({(one.run_id, one.epoch) for one in outcomes})
         run_ids, epochs = [run_id for run_id, _ in runs], [epoch for _, epoch in runs]
-        now = self.clock.now()
+        now = self._clock.now()
         rows = [_row(one, now) for one in outcomes]
         on_gpus = [one for one in outcomes if one.outcome.gpu_seconds]
         used = (
@@ -49,17 +49,17 @@ class PostgresOutcomes:
             [one.outcome.rollout for one in on_gpus],
             [one.outcome.gpu_seconds for one in on_gpus],
         )
-        written: int = await self.session.fetchval("record_outcomes", run_ids, epochs, rows, *used)
+        written: int = await self._session.fetchval("record_outcomes", run_ids, epochs, rows, *used)
         return written
 
     async def delete(self, run_id: str) -> None:
         after: tuple[int, int] | None = BEFORE_ALL
         while after is not None:
-            row = await self.session.fetchrow("delete_outcomes", run_id, *after, DELETED_AT_A_TIME)
+            row = await self._session.fetchrow("delete_outcomes", run_id, *after, DELETED_AT_A_TIME)
             after = None if row is None else (row["sample"], row["rollout"])
 
     async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
-        rows = await self.session.fetch(
+        rows = await self._session.fetch(
             "list_missing", run.plan.run_id, run.epoch, rollout, window.start, window.stop
         )
         return [row["sample"] for row in rows]
@@ -67,14 +67,14 @@ class PostgresOutcomes:
     async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
         arguments = (page.run_id, *page.after, page.before_sample, page.page_size)
         if page.status is None:
-            rows = await self.session.fetch("list_outcomes", *arguments)
+            rows = await self._session.fetch("list_outcomes", *arguments)
         else:
-            rows = await self.session.fetch("list_outcomes_of_status", *arguments, page.status)
+            rows = await self._session.fetch("list_outcomes_of_status", *arguments, page.status)
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
         async for start, end in self._parts(run_id, window):
-            rows = await self.session.fetch("read_scores", run_id, start, end, metrics)
+            rows = await self._session.fetch("read_scores", run_id, start, end, metrics)
             if not rows or not rows[0]["samples"]:
                 continue
             yield ScoreChunk(
@@ -85,29 +85,29 @@ class PostgresOutcomes:
             )
 
     async def count_reused(self, run_id: str) -> int:
-        reused: int = await self.session.fetchval("count_reused", run_id)
+        reused: int = await self._session.fetchval("count_reused", run_id)
         return reused
 
     async def gpu_seconds(self, run_id: str) -> float:
-        seconds: float | None = await self.session.fetchval("read_gpu_seconds", run_id)
+        seconds: float | None = await self._session.fetchval("read_gpu_seconds", run_id)
         return seconds or 0.0
 
     async def time_buckets(
         self, run_id: str, window: range, width: float
     ) -> AsyncIterator[Sequence[TimeBucket]]:
         async for start, end in self._parts(run_id, window):
-            rows = await self.session.fetch("count_times", run_id, start, end, width)
+            rows = await self._session.fetch("count_times", run_id, start, end, width)
             yield [TimeBucket(*row) for row in rows]
 
     async def _parts(self, run_id: str, window: range) -> AsyncIterator[tuple[int, int]]:
         """Windows of samples with some `CHUNK_OUTCOMES` outcomes each, so that statements are short."""
-        rollouts = await self.session.fetchval("read_rollouts", run_id) or 1
+        rollouts = await self._session.fetchval("read_rollouts", run_id) or 1
         step = max(CHUNK_OUTCOMES // rollouts, 1)
         for start in range(window.start, window.stop, step):
             yield start, min(start + step, window.stop)
 
     async def timing(self, run_id: str) -> TimingSummary:
-        rows = await self.session.fetch("summarize_timing", run_id)
+        rows = await self._session.fetch("summarize_timing", run_id)
         return TimingSummary(**{row["name"]: _percentiles(row) for row in rows})
 
 
@@ -189,13 +189,13 @@ def _percentiles(row: asyncpg.Record) -> Percentiles:
     return Percentiles(row["n"], row["mean"], row["std"], *row["percentiles"])
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresReuse:
-    session: PostgresSession
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
         said = list(environment), list(environment.values())
-        rows = await self.session.fetch("find_same_requests", run_id, task_index, *said, MAX_SOURCES)
+        rows = await self._session.fetch("find_same_requests", run_id, task_index, *said, MAX_SOURCES)
         return [Source(row["run_id"], row["task_index"]) for row in rows]
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
@@ -206,4 +206,4 @@ class PostgresReuse:
             )
             return taken
 
-        return await self.session.run(take)
+        return await self._session.run(take)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 
 import asyncpg
@@ -35,16 +35,16 @@ GROUPS = TypeAdapter(tuple[TaskGroup, ...])
 PRICE = TypeAdapter(ModelPrice | None)
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresRunRecords:
-    session: PostgresSession
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
         async def add_or_open(transaction: PostgresTransaction) -> None:
             if not await _add(transaction, plan, epoch):
                 await _open_epoch(transaction, plan.run_id, epoch)
 
-        await self.session.run(add_or_open)
+        await self._session.run(add_or_open)
         return await self.get(plan.run_id)
 
     async def get(self, run_id: str) -> RunRecord:
@@ -54,21 +54,21 @@ class PostgresRunRecords:
         return record
 
     async def find(self, run_id: str) -> RunRecord | None:
-        row = await self.session.fetchrow("read_run_record", run_id)
+        row = await self._session.fetchrow("read_run_record", run_id)
         if row is None:
             return None
-        return _record(run_id, row, await self.session.fetch("read_run_tasks", run_id))
+        return _record(run_id, row, await self._session.fetch("read_run_tasks", run_id))
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
         wanted = [run_id for run_id, _ in shards], [shard for _, shard in shards]
-        rows = await self.session.fetch("read_shard_counts", *wanted) if shards else []
+        rows = await self._session.fetch("read_shard_counts", *wanted) if shards else []
         by_run: dict[str, dict[int, int]] = defaultdict(dict)
         for row in rows:
             by_run[row["run_id"]][row["shard"]] = row["recorded"]
         return await self._progress(runs, by_run)
 
     async def all_counts(self, run: RunPlan) -> RecordedProgress:
-        rows = await self.session.fetch("read_all_shard_counts", run.run_id)
+        rows = await self._session.fetch("read_all_shard_counts", run.run_id)
         found = await self._progress([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
         if not found:
             raise RecordNotFound(run_id=run.run_id)
@@ -83,14 +83,14 @@ class PostgresRunRecords:
                 raise RunIncomplete(run_id=plan.run_id, missing=missing)
             await transaction.execute("freeze_run", plan.run_id, state)
 
-        await self.session.run(freeze)
+        await self._session.run(freeze)
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         names = [storable(name) for name in environment]
         values = [storable(value) for value in environment.values()]
         # The run may be deleted at this moment: then there is nothing to keep.
         with suppress(asyncpg.ForeignKeyViolationError):
-            await self.session.execute("add_environment", run_id, names, values)
+            await self._session.execute("add_environment", run_id, names, values)
 
     async def delete(self, run_id: str) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
@@ -98,10 +98,10 @@ class PostgresRunRecords:
             await transaction.execute("delete_task_counts", run_id)
             await transaction.execute("delete_shard_counts", run_id)
 
-        await self.session.run(delete)
+        await self._session.run(delete)
 
     async def delete_unused_sets(self, touched_before: datetime) -> int:
-        unused = await self.session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
+        unused = await self._session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
         return sum([await self._drop_unused(row["set_id"], touched_before) for row in unused])
 
     async def _drop_unused(self, set_id: str, touched_before: datetime) -> bool:
@@ -112,13 +112,13 @@ class PostgresRunRecords:
                 return False
             return await transaction.fetchrow("drop_unused_sample_set", set_id) is not None
 
-        return await self.session.run(drop)
+        return await self._session.run(drop)
 
     async def _progress(
         self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]
     ) -> list[RecordedProgress]:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
-        for row in await self.session.fetch("read_task_counts", [run.run_id for run in runs]):
+        for row in await self._session.fetch("read_task_counts", [run.run_id for run in runs]):
             rows_by_run[row["run_id"]].append(row)
         return [
             RecordedProgress(run.run_id, _counts(run, rows), shards.get(run.run_id, {}))

@@ -1,7 +1,6 @@
 """Sample sets in Postgres. A set is staged under its own id: a commit writes one row and no sample."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
@@ -24,9 +23,9 @@ SETS_AT_A_TIME = 100
 SAMPLES_AT_A_TIME = 5000
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresSampleSets:
-    session: PostgresSession
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
         rows = [_row(staging_id, sample) for sample in samples]
@@ -42,7 +41,7 @@ class PostgresSampleSets:
             )
 
         try:
-            await self.session.run(stage)
+            await self._session.run(stage)
         except asyncpg.CharacterNotInRepertoireError as error:
             raise UnstorableText(position=samples[0].position) from error
 
@@ -51,44 +50,44 @@ class PostgresSampleSets:
             committed = await _lock(transaction, staging_id)
             return committed or await _commit(transaction, staging_id, sample_count)
 
-        return await self.session.run(commit)
+        return await self._session.run(commit)
 
     async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
-        rows = await self.session.fetch("read_samples", set_id, positions)
+        rows = await self._session.fetch("read_samples", set_id, positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=set_id)
         return {row["position"]: sample_from_row(row) for row in rows}
 
     async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
-        rows = await self.session.fetch("weigh_samples", set_id, positions)
+        rows = await self._session.fetch("weigh_samples", set_id, positions)
         return {row["position"]: row["bytes"] for row in rows}
 
     async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
-        rows = await self.session.fetch("read_targets", set_id, positions)
+        rows = await self._session.fetch("read_targets", set_id, positions)
         return {row["position"]: _target(row) for row in rows}
 
     async def clusters(self, set_id: str) -> Mapping[int, str]:
-        rows = await self.session.fetch("read_clusters", set_id)
+        rows = await self._session.fetch("read_clusters", set_id)
         return {row["position"]: row["cluster"] for row in rows}
 
     async def label_count(self, set_id: str) -> int:
-        return await self.session.fetchval("read_label_count", set_id) or 0
+        return await self._session.fetchval("read_label_count", set_id) or 0
 
     async def delete_staged(self, touched_before: datetime) -> int:
-        deleted: int = await self.session.fetchval("delete_staged_sets", touched_before)
+        deleted: int = await self._session.fetchval("delete_staged_sets", touched_before)
         await self._delete_samples_of_deleted_sets()
         return deleted
 
     async def _delete_samples_of_deleted_sets(self) -> None:
         """Completes earlier garbage collections that were killed, too."""
-        for row in await self.session.fetch("list_deleted_sets", SETS_AT_A_TIME):
+        for row in await self._session.fetch("list_deleted_sets", SETS_AT_A_TIME):
             set_id: str = row["set_id"]
             after: int | None = -1
             while after is not None:
-                after = await self.session.fetchval(
+                after = await self._session.fetchval(
                     "delete_samples_of_deleted_set", set_id, after, SAMPLES_AT_A_TIME
                 )
-            await self.session.execute("delete_note_of_deleted_set", set_id)
+            await self._session.execute("delete_note_of_deleted_set", set_id)
 
 
 async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | None:
@@ -184,14 +183,14 @@ def _target(row: asyncpg.Record) -> ScoringTarget:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresSampleMessages:
     """Reads samples as messages at once: nothing looks into them on their way to a worker."""
 
-    session: PostgresSession
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
-        rows = await self.session.fetch("read_sample_messages", set_id, positions)
+        rows = await self._session.fetch("read_sample_messages", set_id, positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=set_id)
         return {row["position"]: _message_from_row(row) for row in rows}

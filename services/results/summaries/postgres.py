@@ -1,7 +1,7 @@
 """Summaries of closed epochs in Postgres."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import TypeAdapter
 
@@ -16,12 +16,12 @@ AddClosedRun = Callable[[PostgresTransaction, RunPlan, RunSummary], Awaitable[No
 SUMMARY = TypeAdapter(RunSummary)
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresSummaries:
     """`add_closed_run` lists the run as closed, within the transaction that stores its summary."""
 
-    session: PostgresSession
-    add_closed_run: AddClosedRun
+    def __init__(self, session: PostgresSession, add_closed_run: AddClosedRun) -> None:
+        self._session = session
+        self._add_closed_run = add_closed_run
 
     async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
         run_id, epoch = summary.run_id, summary.epoch
@@ -29,18 +29,18 @@ class PostgresSummaries:
         async def add(transaction: PostgresTransaction) -> None:
             if await transaction.fetchrow("hold_closed_epoch", run_id, epoch) is not None:
                 await transaction.execute("add_summary", run_id, epoch, SUMMARY.dump_json(summary).decode())
-                await self.add_closed_run(transaction, plan, summary)
+                await self._add_closed_run(transaction, plan, summary)
 
-        await self.session.run(add)
+        await self._session.run(add)
         return await self.find(run_id, epoch) or summary
 
     async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
         async def change(transaction: PostgresTransaction) -> None:
             changed = await transaction.fetchval("change_final_state", summary.run_id, summary.epoch, state)
             if changed is not None:
-                await self.add_closed_run(transaction, plan, summary)
+                await self._add_closed_run(transaction, plan, summary)
 
-        await self.session.run(change)
+        await self._session.run(change)
 
     async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
         async def add(transaction: PostgresTransaction) -> None:
@@ -53,38 +53,38 @@ class PostgresSummaries:
                     "change_summary", run_id, epoch, SUMMARY.dump_json(changed).decode()
                 )
 
-        await self.session.run(add)
+        await self._session.run(add)
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
-        row = await self.session.fetchrow("read_summary", run_id, epoch)
+        row = await self._session.fetchrow("read_summary", run_id, epoch)
         return None if row is None else SUMMARY.validate_json(row["summary"])
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresCloseClaims:
     """`holder`: the UUID of this replica."""
 
-    session: PostgresSession
-    holder: str
+    def __init__(self, session: PostgresSession, holder: str) -> None:
+        self._session = session
+        self._holder = holder
 
     async def claim(self, run_id: str, epoch: int, seconds: float) -> CloseClaim | None:
-        row = await self.session.fetchrow("claim_close", run_id, epoch, self.holder, seconds)
+        row = await self._session.fetchrow("claim_close", run_id, epoch, self._holder, seconds)
         return None if row is None else CloseClaim(row["tries"], row["is_withdrawn"])
 
     async def share(self, run_id: str, epoch: int) -> float:
-        share: float | None = await self.session.fetchval("read_close_share", run_id, epoch)
+        share: float | None = await self._session.fetchval("read_close_share", run_id, epoch)
         # Without a claim it was stored just now: the next call finds the summary.
         return 1.0 if share is None else share
 
     async def renew(self, run_id: str, epoch: int, share: float, seconds: float) -> bool:
-        arguments = (run_id, epoch, self.holder, share, seconds)
-        return await self.session.fetchrow("renew_close_claim", *arguments) is not None
+        arguments = (run_id, epoch, self._holder, share, seconds)
+        return await self._session.fetchrow("renew_close_claim", *arguments) is not None
 
     async def withdraw(self, run_id: str, epoch: int) -> None:
-        await self.session.execute("withdraw_close", run_id, epoch, self.holder)
+        await self._session.execute("withdraw_close", run_id, epoch, self._holder)
 
     async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
-        await self.session.execute("release_close_claim", run_id, epoch, self.holder, counts)
+        await self._session.execute("release_close_claim", run_id, epoch, self._holder, counts)
 
     async def drop(self, run_id: str, epoch: int) -> None:
-        await self.session.execute("drop_close_claim", run_id, epoch, self.holder)
+        await self._session.execute("drop_close_claim", run_id, epoch, self._holder)

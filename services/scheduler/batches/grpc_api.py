@@ -9,11 +9,12 @@ import grpc
 
 from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import batch_service_pb2_grpc
+from proctor.values.run import LOCAL_USER
 from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
+from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.batches import show_batch
 from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
@@ -95,7 +96,7 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
         submission = BatchSubmission(
             batch_id=BatchId(f"batch_{uuid4().hex}"),
             order=batch_order_from_proto(request),
-            user=request.user or DEFAULT_USER,
+            user=request.user or LOCAL_USER,
             request_id=checked_request_id(request.request_id),
         )
         shown = await self.show.shown(await self.submit.submit(submission))

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import ceil
 
+from proctor.values.sample import MAX_SHARD_SAMPLES
 from services.scheduler.dispatch.parallel_bounds import ParallelBounds
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.metrics import DISPATCHED_SHARDS
 from services.scheduler.planning.ports import ShardMoves, ShardStore
-from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, FilledShard, Shard
+from services.scheduler.planning.shard import FilledShard, Shard
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from uuid import uuid4
 
+from proctor.values.sample import MAX_SHARD_SAMPLES
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.common.threads.cancellable_threads import CancellableThreads
@@ -16,7 +17,6 @@ from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import (
     MAX_SHARD_BYTES,
-    MAX_SHARD_SAMPLES,
     MissingSample,
     ShardCutter,
     number_shards,

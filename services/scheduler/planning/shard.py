@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from proctor.values.sample import MAX_SHARD_SAMPLES
 from services.scheduler.runs.lifecycle.run import PlannedTask
 
-# The least a worker takes at a time (`capacity_of`). Larger ones leave workers idle at a run's end,
-# smaller ones cost a message and an acknowledgement for a few samples.
-MAX_SHARD_SAMPLES = 64
 # Heavy samples make smaller shards, far below the 1 MiB that a NATS message may have by default.
 MAX_SHARD_BYTES = 256 * 1024
 

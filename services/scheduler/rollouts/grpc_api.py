@@ -12,7 +12,7 @@ from proctor.v1 import rollout_pb2, rollout_service_pb2_grpc
 from proctor.v1 import rollout_service_pb2 as messages
 from proctor.values.names.suite_name import split_name
 from proctor.values.rollout import AgentKind, RolloutAgent
-from proctor.values.run import RunId, RunState
+from proctor.values.run import LOCAL_USER, RunId, RunState
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of
 from proctor.wire.errors import UnknownNumber
@@ -21,7 +21,7 @@ from services.common.checked_fields import checked_text
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
-from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
+from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.rollouts.errors import NoRolloutsOfRun, RolloutsNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
@@ -70,7 +70,7 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
         tasks=request.tasks,
         tasks_digest=request.tasks_digest,
         models=tuple(request.models),
-        user=request.user or DEFAULT_USER,
+        user=request.user or LOCAL_USER,
         request_id=checked_request_id(request.request_id) or str(uuid4()),
         agent=agent_from_proto(request.agent),
         overrides_json=dict(request.overrides_json),
@@ -99,7 +99,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
         first, contents = await open_upload(request_iterator)
         header = TasksHeader(
             name=first.header.name or ARCHIVE,
-            user=first.header.user or DEFAULT_USER,
+            user=first.header.user or LOCAL_USER,
             overrides_json=dict(first.header.overrides_json),
         )
         tasks = await self.adding.add(header, contents)

@@ -10,14 +10,14 @@ import grpc
 
 from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
-from proctor.values.run import Principal, RunId, RunKind, RunState
+from proctor.values.run import LOCAL_USER, Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
 from services.common.checked_fields import nul_problem, refuse
 from services.common.errors import RunNotFound
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import DEFAULT_USER, checked_page_size, checked_request_id
+from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.runs.lifecycle import change_state, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
@@ -62,7 +62,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         submission = Submission(
             run_id=RunId(str(uuid4())),
             order=order_from_proto(request.order),
-            user=request.user or DEFAULT_USER,
+            user=request.user or LOCAL_USER,
             request_id=checked_request_id(request.request_id),
         )
         run = await self.submit.submit(submission)
@@ -76,7 +76,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def EstimateRun(
         self, request: messages.EstimateRunRequest, context: RpcContext
     ) -> messages.EstimateRunResponse:
-        user = request.user or DEFAULT_USER
+        user = request.user or LOCAL_USER
         submission = Submission(RunId(str(uuid4())), order_from_proto(request.order), user)
         run = await self.submit.prepare(submission)
         forecast = await self.reads.forecast_run.forecast(run, is_stored=False)

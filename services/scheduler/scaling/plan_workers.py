@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from proctor.values.messaging import ANY_MODEL
 from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock
@@ -22,8 +23,6 @@ from services.scheduler.workers.worker import Worker
 
 log = get_logger()
 
-# The name of all models of a pool that serves any model of its provider.
-ANY_MODEL = "any"
 # KEDA asks every few seconds, so a newer figure would not be read.
 _ROUND_SECONDS = 5.0
 # Every report of progress touches the queue, and a forecast costs several queries.

@@ -8,11 +8,11 @@ import grpc
 
 from proctor.v1 import scheduler_service_pb2, suite_service_pb2_grpc
 from proctor.v1 import suite_service_pb2 as messages
+from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import DEFAULT_USER
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
 from services.scheduler.suites.ports import BrokenSuite
@@ -80,7 +80,7 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
         self, request: messages.AddSuiteRequest, context: RpcContext
     ) -> messages.AddSuiteResponse:
         document = DOCUMENT.from_proto(request.document)
-        registered = await self.add.add(document, request.user or DEFAULT_USER)
+        registered = await self.add.add(document, request.user or LOCAL_USER)
         suite = suite_to_proto(summary_of(registered.suite))
         return messages.AddSuiteResponse(suite=suite, is_known=registered.is_known)
 

@@ -6,11 +6,12 @@ from typing import TypeVar
 from proctor.v1 import dataset_service_pb2 as datasets
 from proctor.v1 import file_service_pb2 as files
 from proctor.v1 import rollout_service_pb2 as rollouts
+from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.requests.page_tokens import list_token, read_list_token
-from services.common.requests.request_fields import DEFAULT_USER, checked_request_id
+from services.common.requests.request_fields import checked_request_id
 from services.scheduler.uploads.add_dataset import AddedDataset
 from services.scheduler.uploads.dataset import (
     Dataset,
@@ -39,7 +40,7 @@ UploadMessage = TypeVar(
 def header_from_proto(message: datasets.DatasetHeader) -> DatasetHeader:
     return DatasetHeader(
         name=message.name,
-        user=message.user or DEFAULT_USER,
+        user=message.user or LOCAL_USER,
         format=member_of(DatasetFormat, message.format),
         request_id=checked_request_id(message.request_id),
         digest=message.digest,
@@ -96,7 +97,7 @@ def file_header_from_proto(message: files.FileHeader) -> FileHeader:
     lifetime = message.expires_after_seconds if message.HasField("expires_after_seconds") else None
     return FileHeader(
         name=message.name,
-        user=message.user or DEFAULT_USER,
+        user=message.user or LOCAL_USER,
         request_id=checked_request_id(message.request_id),
         expires_after_seconds=lifetime,
     )

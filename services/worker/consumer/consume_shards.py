@@ -142,11 +142,10 @@ class ConsumeShards:
         if self.context.in_flight.is_finished(message):
             await message.acknowledge()
             return
-        in_flight = self.context.in_flight.add(message)
+        in_flight = self.context.in_flight.add(message, priority)
         # A redelivery of what this worker executes: its ack deadline passed, which is no reason to ask twice.
         if in_flight is None:
             return
-        in_flight.priority = priority
         self.context.prefetch.add(len(in_flight.unfinished), len(in_flight.shard.samples))
         self.context.prefetch.take_slots(priority, in_flight.rollouts)
         shards.create_task(self.processor.process(in_flight), name="shard")

@@ -26,11 +26,13 @@ class InFlightShard:
     unless it forwards them itself.
     """
 
-    def __init__(self, message: ShardMessage, earlier: Sequence["InFlightShard"] = ()) -> None:
+    def __init__(
+        self, message: ShardMessage, priority: Priority, earlier: Sequence["InFlightShard"] = ()
+    ) -> None:
         self.message = message
         self.shard = message.shard
         self.rollouts = sum(sample.rollout is not None for sample in message.shard.samples)
-        self.priority = Priority.NORMAL
+        self.priority = priority
         self.key = _key(message)
         self.failed_deliveries = message.failed_deliveries
         # A reconciled shard may come back while its first attempt still runs here.
@@ -76,7 +78,7 @@ class InFlightShards:
     def __iter__(self) -> Iterator[InFlightShard]:
         return iter(list(self._by_key.values()))
 
-    def add(self, message: ShardMessage) -> InFlightShard | None:
+    def add(self, message: ShardMessage, priority: Priority) -> InFlightShard | None:
         """None where this is a redelivery of a shard in flight, which goes on under the new delivery."""
         key = _key(message)
         known = self._by_key.get(key)
@@ -87,7 +89,7 @@ class InFlightShards:
         numbers = {sample.number for sample in message.shard.samples}
         executing = (other for other in siblings if not other.is_forwarded)
         earlier = [other for other in executing if not numbers.isdisjoint(other.unfinished)]
-        in_flight = self._by_key[key] = InFlightShard(message, earlier)
+        in_flight = self._by_key[key] = InFlightShard(message, priority, earlier)
         siblings.append(in_flight)
         return in_flight
 

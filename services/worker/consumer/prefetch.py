@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from proctor.values.priority import Priority
+from proctor.values.sample import MAX_SHARD_SAMPLES
 from services.common.clock import Clock
 
 # How long a pull takes to arrive, and over how long the speed of the worker is measured.
@@ -30,10 +31,10 @@ class PrefetchLimits:
     @classmethod
     def for_concurrency(cls, concurrency: int, rollouts: int = sys.maxsize) -> "PrefetchLimits":
         """Enough that the engine never waits for a pull, and no more than that."""
-        # 64 is a whole shard (`MAX_SHARD_SAMPLES` of the scheduler): more would wait here unused.
-        prefetched = max(1, min(64, concurrency // 2))
+        # A whole shard: more would wait here unused.
+        prefetched = max(1, min(MAX_SHARD_SAMPLES, concurrency // 2))
         # Twice: shards stay in flight until their slowest sample is answered and stored.
-        return cls(concurrency, prefetched, 2 * (concurrency + prefetched) + 64, rollouts)
+        return cls(concurrency, prefetched, 2 * (concurrency + prefetched) + MAX_SHARD_SAMPLES, rollouts)
 
 
 class PrefetchDepth:

@@ -84,7 +84,7 @@ def close_run_of(
 
 def _close_claims_of(stores: Stores) -> CloseClaimStore:
     if isinstance(stores.summaries, PostgresSummaries):
-        return PostgresCloseClaims(session=stores.summaries.session, holder=new_id())
+        return PostgresCloseClaims(session=stores.summaries._session, holder=new_id())
     return MemoryCloseClaims()
 
 

@@ -87,7 +87,6 @@ class SubmitRun:
             pool=pool.name,
             scoring_method=resolve_scoring_method(order, examined.tasks, pool),
             created_at=now,
-            environment={"proctor.project": str(order.project_id)},
             suite_version=examined.suite_version,
             price=self.pricing.price_of(order.model, order.base_url, order.max_cost),
             dataset_name=examined.dataset_name,

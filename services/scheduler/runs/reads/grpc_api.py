@@ -11,13 +11,14 @@ from proctor.v1 import queue_service_pb2 as messages
 from proctor.v1 import queue_service_pb2_grpc, request_count_service_pb2_grpc
 from proctor.v1 import request_count_service_pb2 as count_messages
 from proctor.values.priority import Priority
+from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import DEFAULT_USER, checked_page_size
+from services.common.requests.request_fields import checked_page_size
 from services.scheduler.changes.ports import ChangeList
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ObjectKind
@@ -155,7 +156,7 @@ class GrpcQueueApi(
     async def CountRequest(
         self, request: count_messages.CountRequestRequest, context: RpcContext
     ) -> count_messages.CountRequestResponse:
-        user, now = request.user or DEFAULT_USER, self.clock.now()
+        user, now = request.user or LOCAL_USER, self.clock.now()
         left = await self.limits.count_request(user, now, is_read=request.is_read)
         response = count_messages.CountRequestResponse(remaining=left.remaining, limit=left.limit)
         response.resets_in.FromTimedelta(left.resets_in)

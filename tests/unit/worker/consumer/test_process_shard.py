@@ -55,7 +55,7 @@ class Bench:
         self.publishing = asyncio.create_task(self.batcher.run())
 
     def add(self, message: FakeShardMessage) -> InFlightShard:
-        in_flight = self.context.in_flight.add(message)
+        in_flight = self.context.in_flight.add(message, Priority.NORMAL)
         assert in_flight is not None
         self.context.prefetch.add(len(in_flight.unfinished), len(message.shard.samples))
         return in_flight
@@ -114,7 +114,7 @@ async def test_a_redelivered_shard_in_flight_goes_on_under_the_new_delivery(benc
     bench.engine.answer = stuck
     old, new = FakeShardMessage(a_shard(1)), FakeShardMessage(a_shard(1), failed_deliveries=1)
     in_flight, working = bench.start(old)
-    assert bench.context.in_flight.add(new) is None
+    assert bench.context.in_flight.add(new, Priority.NORMAL) is None
     await bench.context.in_flight.extend_ack_deadlines()
     assert (old.extended, new.extended) == (0, 1)
     await eventually(lambda: in_flight.executing is not None, "it is asked")
