@@ -86,7 +86,7 @@ async def test_a_limit_that_no_token_counts_can_keep_stops_the_run() -> None:
     run = await drive_to_end(harness, max_cost=70)
     assert run.error is not None
     assert run.error.message == (
-        f"The cost limit cannot be kept: {MODEL} does not tell how many tokens it used. "
+        f"The cost limit cannot be kept: {MODEL} does not report how many tokens it used. "
         "Order the run without max_cost."
     )
 
