@@ -153,10 +153,10 @@ def _changed_priorities(
     return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in highest_of.items()]
 
 
-def _running_title(running: Sequence[run_pb2.Run], most: int) -> str:
+def _running_title(running: Sequence[run_pb2.Run], maximum: int) -> str:
     """A run whose figures are computed has no slot any more, so it does not count to the limit."""
     closing = sum(run.progress.is_closing for run in running)
-    title = f"running: {len(running) - closing} of at most {most}"
+    title = f"running: {len(running) - closing} of at most {maximum}"
     return f"{title}, {closing} summarising" if closing else title
 
 

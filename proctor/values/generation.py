@@ -54,5 +54,5 @@ class Range:
         return math.isfinite(value) and is_high_enough and value <= self.highest
 
     def _allowed(self) -> str:
-        least = f"must be {'above' if self.above else 'at least'} {self.lowest:g}"
-        return least if math.isinf(self.highest) else f"{least} and at most {self.highest:.10g}"
+        bound = f"must be {'above' if self.above else 'at least'} {self.lowest:g}"
+        return bound if math.isinf(self.highest) else f"{bound} and at most {self.highest:.10g}"

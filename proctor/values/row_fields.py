@@ -79,21 +79,21 @@ def _switch(value: object) -> str:
     return "" if isinstance(value, bool) else "true or false"
 
 
-def _whole(value: object, *, least: int, most: int) -> str:
-    is_within = _is_number(value) and least <= value <= most and float(value).is_integer()
-    return "" if is_within else f"a whole number from {least} to {most}"
+def _whole(value: object, *, minimum: int, maximum: int) -> str:
+    is_within = _is_number(value) and minimum <= value <= maximum and float(value).is_integer()
+    return "" if is_within else f"a whole number from {minimum} to {maximum}"
 
 
 def _logprobs(value: object) -> str:
     if isinstance(value, bool):
         return ""
-    wanted = _whole(value, least=0, most=MAX_TOP_LOGPROBS)
+    wanted = _whole(value, minimum=0, maximum=MAX_TOP_LOGPROBS)
     return f"true, false or {wanted}" if wanted else ""
 
 
-def _text(value: object, *, most: int = _SHORT_TEXT) -> str:
-    is_short = isinstance(value, str) and len(value) <= most
-    return "" if is_short else f"a text of at most {most} letters"
+def _text(value: object, *, maximum: int = _SHORT_TEXT) -> str:
+    is_short = isinstance(value, str) and len(value) <= maximum
+    return "" if is_short else f"a text of at most {maximum} letters"
 
 
 def _list_of(value: object, *, item: _Check) -> str:
@@ -104,7 +104,7 @@ def _list_of(value: object, *, item: _Check) -> str:
 
 
 def _stops(value: object) -> str:
-    return "" if isinstance(value, str) and not _text(value, most=_MAX_TEXT_LENGTH) else _TEXTS(value)
+    return "" if isinstance(value, str) and not _text(value, maximum=_MAX_TEXT_LENGTH) else _TEXTS(value)
 
 
 def _structure(value: object) -> str:
@@ -163,17 +163,19 @@ def _template_fields(value: object) -> str:
     return ""
 
 
-_TEXTS = partial(_list_of, item=partial(_text, most=_MAX_TEXT_LENGTH))
-_PATTERN = partial(_text, most=_MAX_TEXT_LENGTH)
+_TEXTS = partial(_list_of, item=partial(_text, maximum=_MAX_TEXT_LENGTH))
+_PATTERN = partial(_text, maximum=_MAX_TEXT_LENGTH)
 _STRUCTURED_OUTPUTS: Mapping[str, _Check] = {
-    "json": lambda value: _text(value, most=MAX_FIELD_BYTES) if isinstance(value, str) else _structure(value),
+    "json": lambda value: (
+        _text(value, maximum=MAX_FIELD_BYTES) if isinstance(value, str) else _structure(value)
+    ),
     "choice": _TEXTS,
     **dict.fromkeys(("regex", "grammar", "structural_tag"), _PATTERN),
     "whitespace_pattern": _text,
     **dict.fromkeys(("json_object", "disable_fallback", "disable_any_whitespace"), _switch),
     "disable_additional_properties": _switch,
 }
-_TOKENS = partial(_list_of, item=partial(_whole, least=0, most=2**31))
+_TOKENS = partial(_list_of, item=partial(_whole, minimum=0, maximum=2**31))
 
 _CHECKS: Mapping[str, _Check] = {
     # Read by the worker, which refuses what is out of range with a sentence of its own.
@@ -187,8 +189,8 @@ _CHECKS: Mapping[str, _Check] = {
     **dict.fromkeys(("ignore_eos", "skip_special_tokens", "spaces_between_special_tokens"), _switch),
     **dict.fromkeys(("include_stop_str_in_output", "parallel_tool_calls"), _switch),
     "logprobs": _logprobs,
-    "top_logprobs": partial(_whole, least=0, most=MAX_TOP_LOGPROBS),
-    "n": partial(_whole, least=1, most=MAX_CHOICES),
+    "top_logprobs": partial(_whole, minimum=0, maximum=MAX_TOP_LOGPROBS),
+    "n": partial(_whole, minimum=1, maximum=MAX_CHOICES),
     **dict.fromkeys(("response_format", "guided_json"), _structure),
     "structured_outputs": _structured_outputs,
     "guided_choice": _TEXTS,
@@ -199,7 +201,7 @@ _CHECKS: Mapping[str, _Check] = {
     **dict.fromkeys(("tool_choice", "function_call"), _tool_choice),
     "think": lambda value: "" if isinstance(value, bool) else _text(value),
     **dict.fromkeys(("reasoning_effort", "verbosity"), _text),
-    "num_ctx": partial(_whole, least=1, most=MAX_CONTEXT_TOKENS),
+    "num_ctx": partial(_whole, minimum=1, maximum=MAX_CONTEXT_TOKENS),
     # For a provider's records; they change no answer.
     **dict.fromkeys(("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"), _text),
     "metadata": _structure,

@@ -61,11 +61,11 @@ def checked_choice(field: str, choices: type[Member], number: int) -> Member:
         raise invalid_field(field, f"must be one of {known}, not {number}") from error
 
 
-def checked_number(field: str, number: int, *, most: int, usual: int) -> int:
-    """The number, or the usual one for 0."""
-    if not 0 <= number <= most:
-        raise invalid_field(field, f"is {number}, but must be 1 to {most}, or 0 for {usual}")
-    return number or usual
+def checked_number(field: str, number: int, *, maximum: int, default: int) -> int:
+    """The number, or the default for 0."""
+    if not 0 <= number <= maximum:
+        raise invalid_field(field, f"is {number}, but must be 1 to {maximum}, or 0 for {default}")
+    return number or default
 
 
 def write_page_token(of_list: str, *parts: str | int) -> str:

@@ -51,9 +51,9 @@ def _with_trace(_logger: object, _method: str, fields: EventDict) -> EventDict:
 def _capped(_logger: object, _method: str, fields: EventDict) -> EventDict:
     """Some fields hold what a client sent: its 14 MiB are not a line of the log."""
     for name, value in fields.items():
-        most = _MAX_TRACEBACK if name == "exception" else _MAX_FIELD
-        if isinstance(value, str) and len(value) > most:
-            fields[name] = f"{value[:most]}… ({len(value)} characters)"
+        maximum = _MAX_TRACEBACK if name == "exception" else _MAX_FIELD
+        if isinstance(value, str) and len(value) > maximum:
+            fields[name] = f"{value[:maximum]}… ({len(value)} characters)"
     return fields
 
 

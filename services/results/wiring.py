@@ -77,9 +77,9 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
 
 
 async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Sessions:
-    async def pool(name: str, most: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
+    async def pool(name: str, maximum: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
         made = await connect_pool(
-            settings.postgres_dsn, schema=SCHEMA, max_size=most, statement_seconds=statement_seconds
+            settings.postgres_dsn, schema=SCHEMA, max_size=maximum, statement_seconds=statement_seconds
         )
         opened.push_async_callback(close_pool, made)
         watch_pool(name, made)

@@ -106,9 +106,9 @@ async def _connect_postgres(
 ) -> tuple[PostgresSession, PostgresSession]:
     """The session of the scheduler's work, and that of lists and searches, which do not hold it up."""
 
-    async def pool(purpose: str, most: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
+    async def pool(purpose: str, maximum: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
         made = await connect_pool(
-            settings.postgres_dsn, schema=SCHEMA, max_size=most, statement_seconds=statement_seconds
+            settings.postgres_dsn, schema=SCHEMA, max_size=maximum, statement_seconds=statement_seconds
         )
         opened.push_async_callback(close_pool, made)
         watch_pool(purpose, made)

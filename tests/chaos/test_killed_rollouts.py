@@ -51,12 +51,12 @@ async def test_each_rollout_is_graded_once_under_kills(
         killed = ["worker", "worker", "results", "scheduler", "nats"]
         names = random.Random(seed).choices(killed, k=total // 20)
     for part, name in enumerate(names, 1):
-        least = part * total // (len(names) + 2)
+        minimum = part * total // (len(names) + 2)
 
-        async def is_reached(least: int = least) -> bool:
-            return await recorded(stack, run_id) >= least
+        async def is_reached(minimum: int = minimum) -> bool:
+            return await recorded(stack, run_id) >= minimum
 
-        await eventually(is_reached, f"{least} rollouts are graded", LIMIT_SECONDS)
+        await eventually(is_reached, f"{minimum} rollouts are graded", LIMIT_SECONDS)
         await kill(stack, name)
     run = await ended(stack, run_id, LIMIT_SECONDS)
     assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error

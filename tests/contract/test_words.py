@@ -50,12 +50,18 @@ NAMES = {"stay": "minimum run time"}
 # The word belongs to chats: their files speak of messages and roles.
 CHAT_WORDS = ("turn", "turns")
 # The first word of a constant.
+# A constant whose value is the word itself is one of several, and no limit: `LONGEST = "longest"`.
 LIMITS = {
     **dict.fromkeys(("most", "longest", "largest", "greatest", "biggest", "highest"), "MAX_"),
     **dict.fromkeys(("least", "fewest", "shortest", "smallest", "lowest", "slowest"), "MIN_"),
     "usual": "DEFAULT_",
 }
-# A constant whose value is the word itself is one of several, and no limit: `LONGEST = "longest"`.
+# Arguments and fields too, where no other word stands beside it.
+LIMIT_NAMES = {
+    **dict.fromkeys(("most", "longest", "largest"), "maximum, limit, max_…"),
+    **dict.fromkeys(("least", "fewest", "shortest", "smallest"), "minimum, min_…"),
+    "usual": "default",
+}
 WORDS = {
     "gave way": "was preempted",
     "gives way": "is preempted",
@@ -228,3 +234,23 @@ def test_a_constant_is_named_max_min_or_default(word: str, limit: str) -> None:
     assert [name for name in found if own not in (ROOT / name.partition(": ")[0]).read_text()] == [], (
         f"use {limit}"
     )
+
+
+@cache
+def argument_names() -> list[tuple[str, str]]:
+    """The names of fields, and of arguments as calls give them, each with its file."""
+    found = []
+    for path in python_files():
+        for node in ast.walk(parsed(path)):
+            name = node.arg if isinstance(node, ast.keyword) else None
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                name = node.target.id
+            if name:
+                found.append((f"{path.relative_to(ROOT)}:{node.lineno}", name))
+    return found
+
+
+@pytest.mark.parametrize("word", LIMIT_NAMES)
+def test_a_limit_that_is_given_is_named_maximum_minimum_or_default(word: str) -> None:
+    assert len(argument_names()) > 1000
+    assert [where for where, name in argument_names() if name == word] == [], f"use {LIMIT_NAMES[word]}"

@@ -28,8 +28,8 @@ def checked_request_id(text: str) -> str:
         raise InvalidParameter(field="request_id", sentence=sentence) from error
 
 
-def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, most: int = MAX_PAGE_SIZE) -> int:
-    return checked_number("page_size", wanted, most=most, usual=default)
+def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, maximum: int = MAX_PAGE_SIZE) -> int:
+    return checked_number("page_size", wanted, maximum=maximum, default=default)
 
 
 def hidden_problem(field: str, text: str) -> Problem | None:

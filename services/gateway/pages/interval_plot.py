@@ -42,9 +42,9 @@ class Scale:
         return round(self.at(high) - self.at(low), 2)
 
 
-def _step(least: float) -> float:
+def _step(minimum: float) -> float:
     """The next round step."""
-    if least <= 0:
+    if minimum <= 0:
         return 0.1
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(each * power for each in _STEPS if each * power >= least * 0.999)
+    power = 10.0 ** math.floor(math.log10(minimum))
+    return next(each * power for each in _STEPS if each * power >= minimum * 0.999)

@@ -82,15 +82,15 @@ class ListOutcomes:
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
-        most = checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
+        limit = checked_number("page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE)
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
         for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
-            checked_number(name, number, most=MAX_NUMBER - 1, usual=0)
+            checked_number(name, number, maximum=MAX_NUMBER - 1, default=0)
         if query.sort:
-            ranked, after = await self._sorted(record.plan, query, query.sort, most)
+            ranked, after = await self._sorted(record.plan, query, query.sort, limit)
         else:
-            found, last = await self._found(record.plan, _page(record.plan, query, most), query.filter)
+            found, last = await self._found(record.plan, _page(record.plan, query, limit), query.filter)
             ranked, after = [(0.0, key) for key in found], None if last is None else (0.0, last)
         keys = [key for _, key in ranked]
         fitting = keys if query.is_brief else await self._fitting(record.plan, keys)
@@ -114,26 +114,26 @@ class ListOutcomes:
     async def _matching(
         self, scan: KeyScan, wanted: AnswerMatch
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
-        """Returns at most `scan.most`, and fewer, even none, where the time is over before."""
+        """Returns at most `scan.limit`, and fewer, even none, where the time is over before."""
         until = self.clock.monotonic() + SCAN_SECONDS
         found: list[OutcomeKey] = []
-        window = replace(scan, most=FIRST_WINDOW)
+        window = replace(scan, limit=FIRST_WINDOW)
         while True:
             keys = await self.answers.keys(window)
             if not keys:
                 return found, None
             matched = await self.answers.match(scan.run_id, keys, wanted, WINDOW_BYTES)
             found += [keys[index] for index in matched.indexes]
-            if len(found) >= scan.most:
-                return found[: scan.most], found[scan.most - 1]
-            is_end = len(keys) < window.most and matched.judged == len(keys)
+            if len(found) >= scan.limit:
+                return found[: scan.limit], found[scan.limit - 1]
+            is_end = len(keys) < window.limit and matched.judged == len(keys)
             last = keys[matched.judged - 1]
             if is_end or self.clock.monotonic() >= until:
                 return found, None if is_end else last
-            window = replace(window, after=last, most=_next_size(window.most, matched.judged))
+            window = replace(window, after=last, limit=_next_size(window.limit, matched.judged))
 
     async def _sorted(
-        self, plan: RunPlan, query: OutcomeQuery, sort: AnswerSort, most: int
+        self, plan: RunPlan, query: OutcomeQuery, sort: AnswerSort, limit: int
     ) -> tuple[Sequence[SortedKey], SortedKey | None]:
         """The page in the order of a value, and after which of them the next one begins, as `_found`.
 
@@ -144,7 +144,7 @@ class ListOutcomes:
             raise TooManyToSort(run_id=plan.run_id, limit=MAX_SORTED)
         wanted = AnswerMatch(query.filter, score_keys([plan], query.filter, sort)[0], query.status)
         has_texts = bool(query.filter.row_id or query.filter.text)
-        size = MAX_WINDOW if has_texts else most
+        size = MAX_WINDOW if has_texts else limit
         after = read_page_token(_list(sort), query.page_token, _sorted_key) if query.page_token else None
         scan = SortedScan(plan.run_id, samples, sort, after, size)
         ranked = await self.answers.sorted_keys(scan, wanted)
@@ -153,8 +153,8 @@ class ListOutcomes:
         keys = [key for _, key in ranked]
         matched = await self.answers.match(plan.run_id, keys, wanted, _SORTED_WINDOW_BYTES)
         found = [ranked[index] for index in matched.indexes]
-        if len(found) > most:
-            return found[:most], found[most - 1]
+        if len(found) > limit:
+            return found[:limit], found[limit - 1]
         is_end = len(ranked) < size and matched.judged == len(ranked)
         return found, None if is_end else ranked[matched.judged - 1]
 
@@ -184,13 +184,13 @@ class ListOutcomes:
         ]
 
 
-def _page(plan: RunPlan, query: OutcomeQuery, most: int) -> OutcomePage:
+def _page(plan: RunPlan, query: OutcomeQuery, limit: int) -> OutcomePage:
     samples = _samples(plan, query.task)
     sample, rollout = query.first
     # The key before the first one. Rollouts start at 0, so -1 comes before all outcomes of a sample.
     start = (sample, rollout - 1) if sample >= samples.start else (samples.start, -1)
     after = read_key_token(_LIST, query.page_token, first=start)
-    return OutcomePage(query.run_id, after, samples.stop, most, query.status)
+    return OutcomePage(query.run_id, after, samples.stop, limit, query.status)
 
 
 def _samples(plan: RunPlan, task: str) -> range:

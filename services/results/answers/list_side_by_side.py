@@ -84,14 +84,14 @@ class ListSideBySide:
 
     async def list_page(self, query: SideBySideQuery) -> SideBySidePage:
         _check(query)
-        most = checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
+        limit = checked_number("page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         sides = [_side(record, query.task) for record in records]
         position, _ = read_key_token(_LIST, query.page_token, first=(-1, 0))
         if position < 0:
             await self._check_common(sides)
         wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
-        rows, behind = await self._find(wanted, position + 1, most)
+        rows, behind = await self._find(wanted, position + 1, limit)
         fitting = rows[: fitting_count(await self._weights(sides, rows))]
         if len(fitting) < len(rows):
             behind = fitting[-1].first
@@ -99,7 +99,7 @@ class ListSideBySide:
         shown = await self._shown(sides, fitting)
         return SideBySidePage(shown, "" if is_last else key_token(_LIST, (behind, 0)))
 
-    async def _find(self, wanted: _Wanted, start: int, most: int) -> tuple[list[PairedRow], int]:
+    async def _find(self, wanted: _Wanted, start: int, limit: int) -> tuple[list[PairedRow], int]:
         """Rows from a position on, and the last position that was looked at."""
         until = self.clock.monotonic() + SCAN_SECONDS
         found: list[PairedRow] = []
@@ -109,8 +109,8 @@ class ListSideBySide:
             rows = await self._paired(wanted, window)
             rows, judged = await self._matching(wanted, rows)
             found += rows
-            if len(found) >= most:
-                return found[:most], found[most - 1].first
+            if len(found) >= limit:
+                return found[:limit], found[limit - 1].first
             # Long texts: go on behind the last row that was looked at.
             start = window.stop if judged is None else judged + 1
             if self.clock.monotonic() >= until:

@@ -18,7 +18,7 @@ class KeyScan:
     run_id: str
     after: OutcomeKey
     before_sample: int
-    most: int
+    limit: int
     mark: Mark | None = None
 
 
@@ -34,7 +34,7 @@ class SortedScan:
     samples: range
     sort: AnswerSort
     after: SortedKey | None
-    most: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class GoldenStore(Protocol):
         """Changes of a run's marks, latest first; only those with a number below `before`."""
         ...
 
-    async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
+    async def page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
         """Golden answers of a run by sample and rollout."""
         ...
 

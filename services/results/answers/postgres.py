@@ -32,7 +32,7 @@ class PostgresAnswers:
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
         rows = await self._session.fetch(
-            _KEYS[scan.mark], scan.run_id, *scan.after, scan.before_sample, scan.most
+            _KEYS[scan.mark], scan.run_id, *scan.after, scan.before_sample, scan.limit
         )
         return [(row["sample"], row["rollout"]) for row in rows]
 
@@ -47,7 +47,7 @@ class PostgresAnswers:
             -1.0 if scan.sort.is_descending else 1.0,
             value,
             *key,
-            scan.most,
+            scan.limit,
             wanted.status,
             chosen.failure_class,
             wanted.metrics,
@@ -172,8 +172,8 @@ class PostgresGoldenAnswers:
             for row in rows
         ]
 
-    async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
-        rows = await self._session.fetch("list_golden_answers", run_id, *after, most)
+    async def page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
+        rows = await self._session.fetch("list_golden_answers", run_id, *after, limit)
         return [
             GoldenAnswer((row["sample"], row["rollout"]), row["marked_at"], row["digest"], row["name"])
             for row in rows

@@ -64,7 +64,7 @@ class ListFlips:
 
     async def list_page(self, query: FlipsQuery) -> FlipsPage:
         """Whatever way the runs were scored: the answers are shown beside each other."""
-        checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
+        checked_number("page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE)
         records = [await self.records.get(run_id) for run_id in query.run_ids]
         plans = records[0].plan, records[1].plan
         shared_tasks(plans, [query.task])
@@ -85,12 +85,12 @@ class ListFlips:
         position: tuple[int, int],
     ) -> FlipsPage:
         after, total = position
-        most = query.page_size or DEFAULT_PER_PAGE
-        found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
+        limit = query.page_size or DEFAULT_PER_PAGE
+        found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, limit))
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
         # Prompts may be large: a page is cut by bytes too.
         fitting = found[: fitting_count([one.bytes + weights.get(one.position, 0) for one in found])]
-        is_last = len(found) < most and len(fitting) == len(found)
+        is_last = len(found) < limit and len(fitting) == len(found)
         token = "" if is_last else key_token(_LIST, (tasks[0].first_sample + fitting[-1].position, total))
         return FlipsPage(await self._beside_samples(tasks[0], metric, fitting), total, token)
 

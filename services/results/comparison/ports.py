@@ -21,7 +21,7 @@ class FlipQuery:
     tasks: tuple[PlannedTask, PlannedTask]
     metric: str
     after_sample: int
-    most: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class PostgresPairs:
             second.sample_set_id,
             query.metric,
             query.after_sample,
-            query.most,
+            query.limit,
         )
         return [_found_flip(row) for row in rows]
 

@@ -57,8 +57,10 @@ class ListHistory:
     clock: Clock
 
     async def list_page(self, query: HistoryQuery) -> HistoryPage:
-        page_size = checked_number("page_size", query.page_size, most=MAX_PER_PAGE, usual=DEFAULT_PER_PAGE)
-        days = checked_number("days", query.days, most=MAX_DAYS, usual=DEFAULT_DAYS)
+        page_size = checked_number(
+            "page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE
+        )
+        days = checked_number("days", query.days, maximum=MAX_DAYS, default=DEFAULT_DAYS)
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryRange(

@@ -57,7 +57,7 @@ class RankModels:
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
         """A suite without runs has an empty leaderboard."""
-        limit = checked_number("limit", query.limit, most=MAX_LISTED, usual=DEFAULT_LIMIT)
+        limit = checked_number("limit", query.limit, maximum=MAX_LISTED, default=DEFAULT_LIMIT)
         metric = await self._metric(query)
         if metric is None:
             return Leaderboard(query.metric or ACCURACY)

@@ -32,7 +32,7 @@ class BatchStore(Protocol):
         """Newest first. Raises `BatchNotFound` where there is no batch to begin behind."""
         ...
 
-    async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
+    async def to_finish(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
         """Batches whose run is closed and whose files are not written yet, except `others`."""
         ...
 

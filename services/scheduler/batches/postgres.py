@@ -63,8 +63,8 @@ class PostgresBatches:
         behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
         return [batch_from_row(row) for row in await self._session.fetch("list_batches", *behind, size)]
 
-    async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
-        rows = await self._session.fetch("batches_to_finalize", list(others), most)
+    async def to_finish(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
+        rows = await self._session.fetch("batches_to_finalize", list(others), limit)
         return [BatchId(row["batch_id"]) for row in rows]
 
     async def finish(

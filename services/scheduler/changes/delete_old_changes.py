@@ -14,8 +14,8 @@ AT_A_TIME = 5000
 
 
 class OldChanges(Protocol):
-    async def delete_oldest(self, before: datetime, kept: int, most: int) -> int:
-        """Deletes, of the `most` oldest, those made before or behind the latest `kept`. Returns how many."""
+    async def delete_oldest(self, before: datetime, kept: int, limit: int) -> int:
+        """Deletes, of the `limit` oldest, those made before or behind the latest `kept`. Returns how many."""
         ...
 
 
@@ -24,12 +24,12 @@ class DeleteOldChanges:
     changes: OldChanges
     clock: Clock
     days: float
-    most: int
+    max_changes: int
 
     async def lead(self) -> NoReturn:
         await every(EVERY_SECONDS, self.delete, name="delete old changes")
 
     async def delete(self) -> None:
         before = self.clock.now() - timedelta(days=self.days)
-        while await self.changes.delete_oldest(before, self.most, AT_A_TIME) == AT_A_TIME:
+        while await self.changes.delete_oldest(before, self.max_changes, AT_A_TIME) == AT_A_TIME:
             pass

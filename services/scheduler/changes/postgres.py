@@ -32,8 +32,8 @@ class PostgresChanges:
         last = shown[-1]["change_id"] if len(rows) > size else None
         return ChangePage([_change_from_row(row) for row in shown], last)
 
-    async def delete_oldest(self, before: datetime, kept: int, most: int) -> int:
-        return len(await self._session.fetch("delete_oldest_changes", before, kept, most))
+    async def delete_oldest(self, before: datetime, kept: int, limit: int) -> int:
+        return len(await self._session.fetch("delete_oldest_changes", before, kept, limit))
 
 
 def _change_from_row(row: asyncpg.Record) -> Change:

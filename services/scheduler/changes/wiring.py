@@ -24,6 +24,6 @@ def make_changes(settings: SchedulerSettings, connections: Connections) -> Chang
         changes=changes,
         clock=connections.clock,
         days=settings.keep_changes_days,
-        most=settings.max_changes,
+        max_changes=settings.max_changes,
     )
     return ChangeParts(apis={SERVICE_NAME: GrpcChangeApi(changes=read_changes).register}, cleanup=cleanup)

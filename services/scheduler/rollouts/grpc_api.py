@@ -124,7 +124,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
     async def ListRollouts(
         self, request: messages.ListRolloutsRequest, context: RpcContext
     ) -> messages.ListRolloutsResponse:
-        size = checked_page_size(request.page_size, most=MAX_PAGE_SIZE)
+        size = checked_page_size(request.page_size, maximum=MAX_PAGE_SIZE)
         page = await self.orders.page(_filter(request), size, _cursor(request.page_token))
         is_last = len(page.orders) < size
         return messages.ListRolloutsResponse(

@@ -122,7 +122,7 @@ class FileStore(Protocol):
         """
         ...
 
-    async def expired(self, now: datetime, most: int, after: int) -> Sequence[FileId]:
+    async def expired(self, now: datetime, limit: int, after: int) -> Sequence[FileId]:
         """Expired files, earliest expiry first, without the first `after` of them."""
         ...
 

@@ -247,8 +247,8 @@ class PostgresFiles:
     async def delete(self, file_id: FileId, author: Author | None) -> Sequence[str]:
         return await self._session.run(lambda transaction: self._delete(transaction, file_id, author))
 
-    async def expired(self, now: datetime, most: int, after: int) -> Sequence[FileId]:
-        rows = await self._session.fetch("expired_files", now, most, after)
+    async def expired(self, now: datetime, limit: int, after: int) -> Sequence[FileId]:
+        rows = await self._session.fetch("expired_files", now, limit, after)
         return [FileId(row["file_id"]) for row in rows]
 
     async def _delete(

@@ -137,6 +137,6 @@ def _file_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckBa
         readers={DatasetFormat.JSONL: read_jsonl},
         objects=objects,
         limits=limits,
-        rules=LineRules(is_batch_only=True, most=settings.max_batch_lines),
+        rules=LineRules(is_batch_only=True, maximum=settings.max_batch_lines),
     )
     return CheckBatchFile(checking=checking, objects=objects, max_bytes=max_bytes)

@@ -47,9 +47,9 @@ def task_steps(task: RolloutTask) -> list[TaskStep]:
     ]
 
 
-def is_below(rewards: Mapping[str, float], least: Mapping[str, float]) -> bool:
+def is_below(rewards: Mapping[str, float], minimum: Mapping[str, float]) -> bool:
     """A reward that is not there is below any."""
-    return any(name not in rewards or rewards[name] < value for name, value in least.items())
+    return any(name not in rewards or rewards[name] < value for name, value in minimum.items())
 
 
 def overall(steps: Sequence[StepRecord], *, only_last: bool) -> VerifierResult:

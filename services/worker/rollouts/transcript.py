@@ -133,11 +133,11 @@ class Transcript:
         return step
 
 
-def cut(text: str, longest: int = _MAX_TEXT_LENGTH) -> str:
+def cut(text: str, max_letters: int = _MAX_TEXT_LENGTH) -> str:
     """Head and tail, with the number of characters left out between them."""
-    if len(text) <= longest:
+    if len(text) <= max_letters:
         return text
-    half = longest // 2
+    half = max_letters // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 

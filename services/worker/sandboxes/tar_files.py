@@ -110,8 +110,8 @@ class _ShownNames:
         return shown
 
 
-def _too_large(path: str, most: int) -> FilesRefused:
-    return FilesRefused(path=path, problem=f"they have more than {most:,} bytes.")
+def _too_large(path: str, maximum: int) -> FilesRefused:
+    return FilesRefused(path=path, problem=f"they have more than {maximum:,} bytes.")
 
 
 class _Bounded(io.RawIOBase):

@@ -15,13 +15,13 @@ def inflated(bundle: bytes) -> bytes:
     """The tar of a bundle; one without members for an empty bundle. Raises FilesRefused."""
     if not bundle:
         return pack({})
-    inflater, most = zlib.decompressobj(wbits=31), TarLimits().stream_bytes
+    inflater, maximum = zlib.decompressobj(wbits=31), TarLimits().stream_bytes
     try:
-        tar = inflater.decompress(bundle, most)
+        tar = inflater.decompress(bundle, maximum)
     except zlib.error as error:
         raise FilesRefused(path="the task", problem="its bundle is broken.") from error
     if not inflater.eof:
-        raise FilesRefused(path="the task", problem=f"its bundle has more than {most:,} bytes.")
+        raise FilesRefused(path="the task", problem=f"its bundle has more than {maximum:,} bytes.")
     return tar
 
 

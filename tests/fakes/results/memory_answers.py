@@ -21,7 +21,7 @@ class MemoryAnswers:
         self.scans: list[int] = []
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
-        self.scans.append(scan.most)
+        self.scans.append(scan.limit)
         keys = [
             one.key[1:]
             for one in self._rows.of_run(scan.run_id)
@@ -29,7 +29,7 @@ class MemoryAnswers:
             and one.outcome.sample < scan.before_sample
             and scan.mark in (None, self.marked.get(one.key))
         ]
-        return keys[: scan.most]
+        return keys[: scan.limit]
 
     async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
         keyed = AnswerMatch(replace(wanted.filter, row_id="", text=""), wanted.metrics, wanted.status)
@@ -40,7 +40,7 @@ class MemoryAnswers:
             and self._matches(keyed, one, self._sample(one))
             and (value := _value(scan.sort.value, one, wanted)) is not None
         ]
-        return [one for one in sorted(ranked) if scan.after is None or one > scan.after][: scan.most]
+        return [one for one in sorted(ranked) if scan.after is None or one > scan.after][: scan.limit]
 
     async def match(
         self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
@@ -133,11 +133,11 @@ def _has_score(chosen: AnswerFilter, score: object) -> bool:
 
 
 def _has_length(chosen: AnswerFilter, one: ScoredOutcome) -> bool:
-    least, most = chosen.min_characters, chosen.max_characters
-    if least is None and most is None:
+    least, limit = chosen.min_characters, chosen.max_characters
+    if least is None and limit is None:
         return True
     length = len(_said(one))
-    is_within = (least is None or length >= least) and (most is None or length <= most)
+    is_within = (least is None or length >= least) and (limit is None or length <= limit)
     return one.outcome.answer is not None and is_within
 
 

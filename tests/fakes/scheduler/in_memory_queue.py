@@ -14,7 +14,7 @@ class InMemoryQueue:
     runs: InMemoryRuns
     looks: int = 0
 
-    async def queue(self, most: int) -> QueuedRuns:
+    async def queue(self, limit: int) -> QueuedRuns:
         self.looks += 1
         running = [run for run in self.runs.runs.values() if run.state is RunState.RUNNING]
         order = self.runs.queue_order()
@@ -22,7 +22,7 @@ class InMemoryQueue:
         users = sorted({run.user for run in (*running, *order)})
         return QueuedRuns(
             running=running,
-            waiting=[WaitingRun(run, self.runs.queued_at[run.run_id]) for run in order[:most]],
+            waiting=[WaitingRun(run, self.runs.queued_at[run.run_id]) for run in order[:limit]],
             waiting_total=len(order),
             users=[
                 UserRunCounts(
@@ -30,7 +30,7 @@ class InMemoryQueue:
                 )
                 for user in users
             ],
-            paused=sorted(paused, key=lambda run: self.runs.queued_at[run.run_id], reverse=True)[:most],
+            paused=sorted(paused, key=lambda run: self.runs.queued_at[run.run_id], reverse=True)[:limit],
         )
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:

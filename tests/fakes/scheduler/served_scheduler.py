@@ -71,12 +71,12 @@ class HandWorker:
         bucket = Bucket(JetStream(self.nats), streams.WORKERS_BUCKET)
         await bucket.put(messaging.heartbeat_key("remote", "hand"), status.SerializeToString())
 
-    async def answer(self, most: int = 100) -> int:
+    async def answer(self, limit: int = 100) -> int:
         """Answers up to so many shards; gives their number."""
         jetstream = JetStream(self.nats)
         consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
         puller = Puller(jetstream, consumer)
-        messages = await puller.fetch(most, 0.2)
+        messages = await puller.fetch(limit, 0.2)
         for message in messages:
             shard = work_messages_pb2.WorkShard.FromString(message.data)
             self.asked += [sample.sample for sample in shard.samples]

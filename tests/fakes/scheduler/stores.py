@@ -109,6 +109,6 @@ async def add(stores: Stores, run: Run) -> Run:
     return await stores.runs.add(run, "")
 
 
-async def admit(stores: Stores, token: FencingToken, most: int = 3) -> list[RunId]:
-    await stores.limits.change(LimitChanges(max_running=most), by())
+async def admit(stores: Stores, token: FencingToken, limit: int = 3) -> list[RunId]:
+    await stores.limits.change(LimitChanges(max_running=limit), by())
     return list((await stores.slots.admit(token, START + HOUR)).admitted)

@@ -92,10 +92,10 @@ async def test_old_changes_and_those_that_are_too_many_are_deleted(harness: Batc
         )
         stored = PostgresChanges(PostgresSession(pool, QUERIES))
 
-        async def kept_after(days: float, most: int) -> list[str]:
-            await DeleteOldChanges(stored, SystemClock(), days, most).delete()
+        async def kept_after(days: float, limit: int) -> list[str]:
+            await DeleteOldChanges(stored, SystemClock(), days, limit).delete()
             return [one[3] for one in await changes(harness)]
 
-        assert await kept_after(days=100, most=100) == [str(number) for number in range(10, 0, -1)]
-        assert await kept_after(days=6.5, most=100) == ["10", "9", "8", "7", "6", "5", "4"]
-        assert await kept_after(days=100, most=2) == ["10", "9"]
+        assert await kept_after(days=100, limit=100) == [str(number) for number in range(10, 0, -1)]
+        assert await kept_after(days=6.5, limit=100) == ["10", "9", "8", "7", "6", "5", "4"]
+        assert await kept_after(days=100, limit=2) == ["10", "9"]

@@ -68,7 +68,7 @@ class Limit:
     label: str
     value: str
     hint: str
-    least: str
+    minimum: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,6 @@ async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tup
         return None, error.message
 
 
-def _number(given: str, most: int) -> int | None:
+def _number(given: str, maximum: int) -> int | None:
     is_number = given.isascii() and given.isdecimal() and len(given) < 10
-    return min(int(given), most) if is_number else None
+    return min(int(given), maximum) if is_number else None

@@ -41,7 +41,7 @@ class Fields:
             raise self.problem(key, "it holds a zero byte.")
         return value
 
-    def number(self, key: str, default: float, *, least: float = 0.0) -> float:
+    def number(self, key: str, default: float, *, minimum: float = 0.0) -> float:
         value = self.values.get(key)
         if value is None:
             return default
@@ -53,8 +53,8 @@ class Fields:
                 raise self.problem(key, "it must be a number.") from error
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.problem(key, "it must be a number.")
-        if not math.isfinite(value) or value < least:
-            raise self.problem(key, f"it must be a number of at least {least:g}.")
+        if not math.isfinite(value) or value < minimum:
+            raise self.problem(key, f"it must be a number of at least {minimum:g}.")
         return float(value)
 
     def flag(self, key: str, *, default: bool) -> bool:

@@ -96,8 +96,8 @@ def _step(folder: TaskFolder, config: Fields, table: Fields, workdir: str) -> Ro
     return RolloutStep(
         name=name,
         instruction=folder.text(f"steps/{name}/instruction.md"),
-        agent_seconds=agent.number("timeout_sec", task_agent.number("timeout_sec", 1800.0), least=1),
-        verifier_seconds=verifier.number("timeout_sec", task_verifier.number("timeout_sec", 600.0), least=1),
+        agent_seconds=agent.number("timeout_sec", task_agent.number("timeout_sec", 1800.0), minimum=1),
+        verifier_seconds=verifier.number("timeout_sec", task_verifier.number("timeout_sec", 600.0), minimum=1),
         verifier_environment=host_free(verifier, "env"),
         min_rewards=_min_rewards(table),
         artifacts=read_artifacts(table, workdir) if has_own_files else (),
@@ -111,6 +111,6 @@ def _min_rewards(table: Fields) -> Mapping[str, float]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        return {"reward": table.number("min_reward", 0.0, least=-1e9)}
+        return {"reward": table.number("min_reward", 0.0, minimum=-1e9)}
     inner = table.inner("min_reward")
-    return {str(key): inner.number(str(key), 0.0, least=-1e9) for key in value}
+    return {str(key): inner.number(str(key), 0.0, minimum=-1e9) for key in value}

@@ -64,13 +64,13 @@ def read_harbor(folder: TaskFolder) -> RolloutTask:
         environment=image.environment | host_free(environment, "env"),
         verifier_environment=judged.environment | host_free(verifier, "env"),
         limits=RolloutLimits(
-            cpus=environment.number("cpus", 1.0, least=0.1),
+            cpus=environment.number("cpus", 1.0, minimum=0.1),
             memory_bytes=_bytes(environment, "memory_mb", "memory", 2 * _GIB),
             disk_bytes=min(_bytes(environment, "storage_mb", "storage", _GIB), _GIB),
             # The time of all steps, each of which has its own.
             agent_seconds=sum(step.agent_seconds for step in steps)
-            or agent.number("timeout_sec", 1800.0, least=1),
-            verifier_seconds=verifier.number("timeout_sec", 600.0, least=1),
+            or agent.number("timeout_sec", 1800.0, minimum=1),
+            verifier_seconds=verifier.number("timeout_sec", 600.0, minimum=1),
         ),
         workspace=bundle_of(image.files_below(folder.name, workdir)),
         tests=bundle_of(step_tests(folder, steps) if steps else judged.tests),
@@ -143,7 +143,7 @@ def _workdir(environment: Fields, image: DockerfileFacts) -> str:
 
 def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:
     if fields.values.get(in_mib) is not None:
-        return _whole(fields, in_mib, fields.number(in_mib, 0, least=1) * _MIB)
+        return _whole(fields, in_mib, fields.number(in_mib, 0, minimum=1) * _MIB)
     text = fields.text(as_text, "")
     if not text:
         return default

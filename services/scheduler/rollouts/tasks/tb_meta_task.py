@@ -70,7 +70,7 @@ def with_variables(task: RolloutTask, folder: str, overrides: Overrides) -> Roll
         problem = f"of folders without {META} only environment_variables and image are overridden."
         raise InvalidTask(folder, "overrides", problem)
     variables = dict(overrides.variables or {})
-    limit = Fields(folder, OVERRIDES, variables).number(_TIME_LIMIT, task.limits.agent_seconds, least=1)
+    limit = Fields(folder, OVERRIDES, variables).number(_TIME_LIMIT, task.limits.agent_seconds, minimum=1)
     variables.pop(_TIME_LIMIT, None)
     return replace(
         task,
@@ -103,7 +103,7 @@ def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> Rollou
     tests = _tests(folder, evaluation)
     variables = {name: value for layer in layers for name, value in (layer.variables or {}).items()}
     limit = Fields(folder.name, OVERRIDES, variables).number(
-        _TIME_LIMIT, RolloutLimits().agent_seconds, least=1
+        _TIME_LIMIT, RolloutLimits().agent_seconds, minimum=1
     )
     image = own.image or layers[0].image
     files = _files(folder, layers)

@@ -49,8 +49,8 @@ def read_terminal_bench(folder: TaskFolder) -> RolloutTask:
         test_command=("bash", f"{_TESTS}/run-tests.sh"),
         environment={"TEST_DIR": _TESTS, **image.environment},
         limits=RolloutLimits(
-            agent_seconds=config.number("max_agent_timeout_sec", 360.0, least=1),
-            verifier_seconds=config.number("max_test_timeout_sec", 60.0, least=1),
+            agent_seconds=config.number("max_agent_timeout_sec", 360.0, minimum=1),
+            verifier_seconds=config.number("max_test_timeout_sec", 60.0, minimum=1),
         ),
         workspace=bundle_of(image.files_below(folder.name, workdir)),
         tests=bundle_of(tests),

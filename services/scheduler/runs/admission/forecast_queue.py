@@ -69,8 +69,10 @@ class QueueForecast:
 
     def far_wait(self, position: int) -> RunWait:
         """The wait of a run behind those that were forecast."""
-        queue, most = self.moment.queue, self.moment.limits.max_running
-        blocked = f"{len(queue.running)} of at most {most} runs are running; before it: {position - 1} in all"
+        queue, limit = self.moment.queue, self.moment.limits.max_running
+        blocked = (
+            f"{len(queue.running)} of at most {limit} runs are running; before it: {position - 1} in all"
+        )
         return RunWait(position, blocked)
 
     @property
@@ -158,7 +160,7 @@ def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEst
 class QueueStore(Protocol):
     """Reads the queue."""
 
-    async def queue(self, most: int) -> QueuedRuns:
+    async def queue(self, limit: int) -> QueuedRuns:
         """The queue at one moment, with at most so many waiting and as many paused runs."""
         ...
 

@@ -28,14 +28,14 @@ class PostgresQueue:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def queue(self, most: int) -> QueuedRuns:
+    async def queue(self, limit: int) -> QueuedRuns:
         async def read(transaction: PostgresTransaction) -> QueuedRuns:
             # Five statements: without it a run could be both running and waiting, or neither.
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("running_runs")
-            order = await transaction.fetch("queue_order", None, most)
+            order = await transaction.fetch("queue_order", None, limit)
             waiting = await transaction.fetch("waiting_runs", [row["run_id"] for row in order])
-            paused = await transaction.fetch("paused_runs", most)
+            paused = await transaction.fetch("paused_runs", limit)
             users = [UserRunCounts(*row) for row in await transaction.fetch("user_run_counts")]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],

@@ -57,10 +57,10 @@ class QueuedRuns:
 
 def blocked_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
     """Why the run that waits at this index does not run: one sentence."""
-    running, most = len(queue.running), limits.max_running
+    running, limit = len(queue.running), limits.max_running
     if index < queue.free_slots(limits):
-        return f"{running} of at most {most} runs are running: a slot is free, it starts in a moment"
-    held = f"{running} of at most {most} runs are running"
+        return f"{running} of at most {limit} runs are running: a slot is free, it starts in a moment"
+    held = f"{running} of at most {limit} runs are running"
     return f"{held}; before it: {_before(queue, index)}" if index else held
 
 

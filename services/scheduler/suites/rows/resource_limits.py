@@ -11,6 +11,6 @@ def limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for name, wanted in limits.items():
-        _, most = resource.getrlimit(name)
-        limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        _, maximum = resource.getrlimit(name)
+        limit = wanted if maximum == resource.RLIM_INFINITY else min(wanted, maximum)
         resource.setrlimit(name, (limit, limit))

@@ -43,10 +43,10 @@ class SizeLimits:
 
 @dataclass(frozen=True, slots=True)
 class LineRules:
-    """Rules for batch input: only batch lines, and at most `most` of them."""
+    """Rules for batch input: only batch lines, and at most `maximum` of them."""
 
     is_batch_only: bool = False
-    most: int | None = None
+    maximum: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class _Checking:
         self.faults = FaultList()
         self._rows = rows
         self._limits = limits
-        self._most_lines = rules.most
+        self._most_lines = rules.maximum
         self._ids = SeenIds(MAX_NAMED_FAULTS)
         self._agreement = LineAgreement(self._ids, is_batch_only=rules.is_batch_only)
 

@@ -51,13 +51,15 @@ def between_tokens(first: float | None, total: float, tokens: int) -> float | No
 
 async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
     """Limits the bytes after decompression: a small body may unpack to a huge one."""
-    most = MAX_BYTES + request_bytes * _ECHOED_BYTES_PER_BYTE
+    maximum = MAX_BYTES + request_bytes * _ECHOED_BYTES_PER_BYTE
     chunks: list[bytes] = []
     size = 0
     while chunk := await content.readany():
         size += len(chunk)
-        if size > most:
-            raise ProviderFailed(f"The server's answer has more than {most:,} bytes, which no answer needs.")
+        if size > maximum:
+            raise ProviderFailed(
+                f"The server's answer has more than {maximum:,} bytes, which no answer needs."
+            )
         chunks.append(chunk)
     return b"".join(chunks)
 

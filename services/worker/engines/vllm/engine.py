@@ -189,11 +189,11 @@ def _template_fields(sampling: engine.Sampling) -> Mapping[str, object]:
     return {**template_fields(sampling), **tools}
 
 
-def longest_cut_prompt(longest: int, max_tokens: int | None, length: int) -> int:
+def longest_cut_prompt(room: int, max_tokens: int | None, length: int) -> int:
     """An answer without max_tokens gets the rest of the context; a prompt that leaves none is cut for it."""
     if max_tokens is None:
-        return length if length <= longest else longest + 1 - min(_ROOM_FOR_ANSWER, (longest + 1) // 2)
-    return max(1, longest + 1 - max_tokens)
+        return length if length <= room else room + 1 - min(_ROOM_FOR_ANSWER, (room + 1) // 2)
+    return max(1, room + 1 - max_tokens)
 
 
 async def choice_splits(

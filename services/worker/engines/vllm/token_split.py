@@ -40,9 +40,9 @@ def _after_prefix(ids: list[int], prefix_token: int | None) -> TokenSplit:
     return TokenSplit((prefix_token,), tuple(ids))
 
 
-def cut_left(split: TokenSplit, longest: int) -> TokenSplit:
-    """The last `longest` tokens, with at least one token of context for the scores to follow."""
-    ids = split.ids[-longest:]
+def cut_left(split: TokenSplit, max_tokens: int) -> TokenSplit:
+    """The last `max_tokens` tokens, with at least one token of context for the scores to follow."""
+    ids = split.ids[-max_tokens:]
     # The first token has no score, since nothing comes before it.
     kept = min(len(split.continuation), len(ids) - 1)
     return TokenSplit(ids[: len(ids) - kept], ids[len(ids) - kept :])

@@ -16,8 +16,8 @@ _TEXTS = ("", " ", "yes", " yes", "  no", "\nÄ\\n", '{"a": "b"}', "it's | so", 
 
 
 def _sample(position: int, draw: random.Random) -> StoredSample:
-    def texts(most: int) -> tuple[str, ...]:
-        return tuple(draw.choices(_TEXTS, k=draw.randint(0, most)))
+    def texts(maximum: int) -> tuple[str, ...]:
+        return tuple(draw.choices(_TEXTS, k=draw.randint(0, maximum)))
 
     choices = texts(4)
     kind = draw.choice(("choice", "several", "texts"))

@@ -50,9 +50,9 @@ def test_what_is_no_window_or_out_of_range_is_none(text: str) -> None:
     assert window_of(text) is None
 
 
-def file_of(content: bytes, most: int | None = None) -> StoredFile:
+def file_of(content: bytes, maximum: int | None = None) -> StoredFile:
     """As it is kept after a check."""
-    rules = LineRules(is_batch_only=True, most=most)
+    rules = LineRules(is_batch_only=True, maximum=maximum)
     checking = CheckFile(DATASET_READERS, MemoryObjects(), NO_LIMITS, rules)
     checked = checking.check(DatasetHeader("x.jsonl", "ann", DatasetFormat.JSONL), iter([content]), PREFIX)
     kept: DatasetContent | None = None
@@ -119,8 +119,8 @@ def test_fault_has_a_code_that_clients_know(content: bytes, code: str, param: st
 
 
 def test_one_line_too_many_is_reported_of_the_whole_file() -> None:
-    assert problems_of_file(file_of(line(0) + line(1), most=2), CHAT) == ()
-    [problem] = problems_of_file(file_of(line(0) + line(1) + line(2), most=2), CHAT)
+    assert problems_of_file(file_of(line(0) + line(1), maximum=2), CHAT) == ()
+    [problem] = problems_of_file(file_of(line(0) + line(1) + line(2), maximum=2), CHAT)
     assert (problem.code, problem.line) == ("too_many_tasks", 0)
 
 

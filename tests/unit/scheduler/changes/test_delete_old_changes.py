@@ -16,17 +16,17 @@ class Changes:
         self.times = sorted(CLOCK.now() - timedelta(days=age) for age in ages)
         self.statements = 0
 
-    async def delete_oldest(self, before: datetime, kept: int, most: int) -> int:
+    async def delete_oldest(self, before: datetime, kept: int, limit: int) -> int:
         self.statements += 1
         too_many = len(self.times) - kept
-        old = [time for index, time in enumerate(self.times) if time < before or index < too_many][:most]
+        old = [time for index, time in enumerate(self.times) if time < before or index < too_many][:limit]
         self.times = self.times[len(old) :]
         return len(old)
 
 
 async def deleted(changes: Changes) -> list[int]:
     """The ages of those that are left, the oldest first."""
-    await DeleteOldChanges(changes=changes, clock=CLOCK, days=DAYS, most=KEPT).delete()
+    await DeleteOldChanges(changes=changes, clock=CLOCK, days=DAYS, max_changes=KEPT).delete()
     return [(CLOCK.now() - time).days for time in changes.times]
 
 

@@ -15,14 +15,14 @@ def test_a_refusal_is_final() -> None:
     assert POLICY.delay_seconds(RequestRefused("no"), 1) is None
 
 
-@pytest.mark.parametrize(("times", "longest"), [(1, 1.0), (2, 2.0), (4, 8.0), (5, 10.0), (5000, 10.0)])
+@pytest.mark.parametrize(("times", "maximum"), [(1, 1.0), (2, 2.0), (4, 8.0), (5, 10.0), (5000, 10.0)])
 def test_the_wait_doubles_up_to_the_longest_and_is_drawn_from_the_whole_span(
-    times: int, longest: float
+    times: int, maximum: float
 ) -> None:
     draws = [BACKOFF.seconds(times) for _ in range(DRAWS)]
-    assert max(draws) <= longest
-    assert max(draws) > 0.95 * longest
-    assert min(draws) < 0.05 * longest
+    assert max(draws) <= maximum
+    assert max(draws) > 0.95 * maximum
+    assert min(draws) < 0.05 * maximum
 
 
 def test_tries_are_used_up() -> None:

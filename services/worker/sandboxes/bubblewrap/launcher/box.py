@@ -85,7 +85,7 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
             group.add(holder, first)
         # Only now may its first process run: it is in its control group.
         os.write(block[1], b".")
-        if _read(output[0], deadline, least=6) != b"ready\n":
+        if _read(output[0], deadline, minimum=6) != b"ready\n":
             raise BoxFailed(_message(errors))
         ends_at = time.monotonic() + float(request["lifetime_seconds"])
         user_namespace = os.open(f"/proc/{first}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
@@ -102,13 +102,13 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
             os.close(file)
 
 
-def _read(file: int, deadline: float, least: int = 1) -> bytes:
-    """Reads until it ends, or has `least` bytes where that is more than one."""
+def _read(file: int, deadline: float, minimum: int = 1) -> bytes:
+    """Reads until it ends, or has `minimum` bytes where that is more than one."""
     read = b""
     while (left := deadline - time.monotonic()) > 0 and select.select([file], [], [], left)[0]:
         part = os.read(file, 4096)
         read += part
-        if not part or (1 < least <= len(read)):
+        if not part or (1 < minimum <= len(read)):
             return read
     return read
 

@@ -55,7 +55,7 @@ def run_command(box: Box, request: dict[str, Any], files: Sequence[int], program
 
     The kernel counts waiting processes as the sandbox's own, so `waiting` of the request is added.
     """
-    most = box.limits["processes"] + request["waiting"]
+    maximum = box.limits["processes"] + request["waiting"]
 
     def act() -> None:
         groups = _open_groups(box)
@@ -63,7 +63,7 @@ def run_command(box: Box, request: dict[str, Any], files: Sequence[int], program
         limit_resources(box.limits)
         os.nice(_NICE)
         _join(box, _KINDS)
-        _wait(fork_into(lambda: _become_command(request, groups, program, most)))
+        _wait(fork_into(lambda: _become_command(request, groups, program, maximum)))
 
     return fork_into(act)
 

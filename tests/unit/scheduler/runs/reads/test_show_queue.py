@@ -24,11 +24,11 @@ async def wait_of(harness: SchedulerHarness, run: Run) -> RunWait:
     return (await harness.forecasts.waits([run]))[run.run_id]
 
 
-async def crowded(most: int = 1) -> SchedulerHarness:
+async def crowded(limit: int = 1) -> SchedulerHarness:
     """As many runs of ann as may run."""
     harness = SchedulerHarness()
-    await harness.runs.limits.change(LimitChanges(max_running=most), by())
-    for _ in range(most):
+    await harness.runs.limits.change(LimitChanges(max_running=limit), by())
+    for _ in range(limit):
         await submitted(harness, "ann")
     await harness.admit()
     return harness
@@ -77,7 +77,7 @@ async def test_a_run_whose_pool_has_no_worker_says_so_too() -> None:
 
 
 async def test_a_slot_that_has_to_be_given_away_is_counted_on() -> None:
-    harness = await crowded(most=2)
+    harness = await crowded(limit=2)
     harness.clock.seconds += 20
     first, second = [await submitted(harness, "bob") for _ in range(2)]
     min_run_seconds = harness.runs.limits.now.min_run_time.total_seconds()
@@ -89,7 +89,7 @@ async def test_a_slot_that_has_to_be_given_away_is_counted_on() -> None:
 
 
 async def test_limits_that_were_lowered_are_waited_for() -> None:
-    harness = await crowded(most=2)
+    harness = await crowded(limit=2)
     await harness.runs.limits.change(LimitChanges(max_running=1), by())
     wait = await wait_of(harness, await submitted(harness, "ann"))
     assert wait.blocked_by == "2 of at most 1 runs are running"

@@ -53,7 +53,7 @@ class Checks:
     def __init__(self, objects: MemoryObjects | None = None) -> None:
         self.objects = objects or MemoryObjects()
         sizes = SizeLimits(MAX_BYTES, MAX_BYTES, 2**40)
-        rules = LineRules(is_batch_only=True, most=1000)
+        rules = LineRules(is_batch_only=True, maximum=1000)
         readers = {DatasetFormat.JSONL: DATASET_READERS[DatasetFormat.JSONL]}
         self._checking = CheckBatchFile(
             CheckFile(readers, self.objects, sizes, rules), self.objects, MAX_BYTES

@@ -49,12 +49,12 @@ def test_events_are_read_alike_wherever_they_are_cut_in_two() -> None:
         assert read(ServerSentEvents(), [body[:at], body[at:]]) == EVENTS, at
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 7])
-def test_events_are_read_alike_in_crumbs(most: int) -> None:
-    body, draw = RECORDED.encode(), random.Random(most)
+@pytest.mark.parametrize("maximum", [1, 2, 3, 7])
+def test_events_are_read_alike_in_crumbs(maximum: int) -> None:
+    body, draw = RECORDED.encode(), random.Random(maximum)
     pieces = []
     while body:
-        size = draw.randint(1, most)
+        size = draw.randint(1, maximum)
         pieces.append(body[:size])
         body = body[size:]
     assert read(ServerSentEvents(), pieces) == EVENTS
