@@ -31,7 +31,8 @@ _ASKED_ALL = "TOO_MANY_FAILURES"
 def window_of(text: str) -> timedelta | None:
     """None for what is no window, or too short or too long a one."""
     try:
-        seconds = window_seconds(text)
+        # "024h" is 24 hours.
+        seconds = window_seconds(text.lstrip("0"))
     except ValueError:
         return None
     # The batch's window becomes that of its run.
