@@ -6,7 +6,7 @@ from typing import cast
 
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
-from services.scheduler.suites.format.suite_document import Fault
+from services.scheduler.suites.format.suite_document import ValueProblem
 
 _SPLIT_KEYS = ("test_split", "validation_split", "training_split")
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})
@@ -44,14 +44,14 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
 @dataclass
 class ConvertedTask:
-    """`origins` maps our keys to the original ones; faults have the original keys.
+    """`origins` maps our keys to the original ones; problems have the original keys.
 
     `fields` are empty if the task is Python code.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    problems: list[ValueProblem] = field(default_factory=list)
 
 
 def is_lm_eval_task(fields: Fields) -> bool:
@@ -62,9 +62,9 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     """`fields` are merged as in lm-evaluation-harness: an including file replaces whole values."""
     given = {key: value for key, value in fields.items() if value is not None}
     if "class" in given:
-        return ConvertedTask(faults=[Fault(("class",), _UNSUPPORTED["class"])])
+        return ConvertedTask(problems=[ValueProblem(("class",), _UNSUPPORTED["class"])])
     task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
-    task.faults += _key_faults(given)
+    task.problems += _key_problems(given)
     _set_facts(task)
     _set_dataset(task, given)
     _set_examples(task, given)
@@ -74,15 +74,15 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     return task
 
 
-def _key_faults(given: Fields) -> Iterator[Fault]:
+def _key_problems(given: Fields) -> Iterator[ValueProblem]:
     known = {*_SAME_KEYS, *_DATA_KEYS, *_IGNORED, *_UNSUPPORTED, "repeats"}
     for key, value in given.items():
         if key not in known:
-            yield Fault((key,), "lm-evaluation-harness has no such key")
+            yield ValueProblem((key,), "lm-evaluation-harness has no such key")
         elif key in _UNSUPPORTED and value not in (False, "", []):
-            yield Fault((key,), _UNSUPPORTED[key])
+            yield ValueProblem((key,), _UNSUPPORTED[key])
     if given.get("repeats", 1) != 1:
-        yield Fault(("repeats",), "a task is asked once; order the run with as many rollouts instead")
+        yield ValueProblem(("repeats",), "a task is asked once; order the run with as many rollouts instead")
 
 
 def _set_facts(task: ConvertedTask) -> None:
@@ -96,7 +96,9 @@ def _set_facts(task: ConvertedTask) -> None:
         task.fields["doc_to_choice"] = list(choices.values())
     description = task.fields.get("description")
     if isinstance(description, str) and any(mark in description for mark in ("{{", "{%", "{#")):
-        task.faults.append(Fault(("description",), "a description stands as it is; it cannot be a template"))
+        task.problems.append(
+            ValueProblem(("description",), "a description stands as it is; it cannot be a template")
+        )
 
 
 def _set_dataset(task: ConvertedTask, given: Fields) -> None:
@@ -110,11 +112,11 @@ def _set_dataset(task: ConvertedTask, given: Fields) -> None:
     }
     if "dataset_path" not in given:
         if "custom_dataset" not in given:
-            task.faults.append(Fault(("dataset_path",), "is missing"))
+            task.problems.append(ValueProblem(("dataset_path",), "is missing"))
         return
     if not split:
         problem = "a test_split or validation_split is needed, as in lm-evaluation-harness"
-        task.faults.append(Fault(("dataset_path",), problem))
+        task.problems.append(ValueProblem(("dataset_path",), problem))
         return
     options = dict(cast("dict[str, object]", given.get("dataset_kwargs", {})))
     options.pop("trust_remote_code", None)
@@ -123,7 +125,9 @@ def _set_dataset(task: ConvertedTask, given: Fields) -> None:
         task.origins |= {"dataset.file": "dataset_kwargs", "dataset.fewshot_file": "dataset_kwargs"}
     else:
         task.fields["dataset"] = _hub_rows(given, split, options.pop("revision", None))
-    task.faults += [Fault(("dataset_kwargs", key), "rows are read without this option") for key in options]
+    task.problems += [
+        ValueProblem(("dataset_kwargs", key), "rows are read without this option") for key in options
+    ]
 
 
 def _hub_rows(given: Fields, split: str, revision: object) -> dict[str, object]:
@@ -166,7 +170,7 @@ def _set_examples(task: ConvertedTask, given: Fields) -> None:
     config.pop("split", None)
     for key in sorted(_EXAMPLE_WORDING & config.keys()):
         del config[key]
-        task.faults.append(Fault(("fewshot_config", key), "examples are written as the question is"))
+        task.problems.append(ValueProblem(("fewshot_config", key), "examples are written as the question is"))
     if _named_pool(given):
         config.pop("samples", None)
     config["drop_document"] = _named_pool(given) == given.get("test_split", "")

@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
 from services.common.pattern_size import check_pattern_size
-from services.scheduler.suites.format.suite_document import Fault
+from services.scheduler.suites.format.suite_document import ValueProblem
 
 _FORMATS = FormatChecker(formats=())
 # `regex` reads it as a character class, `re` as a set of colons and letters.
@@ -71,9 +71,9 @@ _SuiteValidator = extend(  # type: ignore[no-untyped-call]  # its types leave it
 )
 
 
-def schema_faults(value: object, definition: str) -> list[Fault]:
+def schema_problems(value: object, definition: str) -> list[ValueProblem]:
     """`definition` is a path below the schema's definitions: "task", or "metric/properties/pattern"."""
-    return [fault for error in _validator(definition).iter_errors(value) for fault in _faults(error)]
+    return [found for error in _validator(definition).iter_errors(value) for found in _problems(error)]
 
 
 @cache
@@ -83,7 +83,7 @@ def _validator(definition: str) -> Draft202012Validator:
     return suite_validator(own)
 
 
-def _faults(violation: ValidationError) -> Iterator[Fault]:
+def _problems(violation: ValidationError) -> Iterator[ValueProblem]:
     # Of several alternatives, the best match says what is wrong.
     error = best_match([violation]) or violation
     path = tuple(error.absolute_path)
@@ -92,31 +92,31 @@ def _faults(violation: ValidationError) -> Iterator[Fault]:
         case "required":
             # One violation per missing key; only its message names the key.
             missing = [key for key in schema["required"] if error.message.startswith(repr(key))]
-            yield from (Fault((*path, key), "is missing") for key in missing)
+            yield from (ValueProblem((*path, key), "is missing") for key in missing)
         case "additionalProperties":
             known = list(schema["properties"])
             unknown = [key for key in cast("Mapping[str, object]", error.instance) if key not in known]
             yield from (
-                Fault((*path, key), f"there is no such key{_advice(key, known)}")
+                ValueProblem((*path, key), f"there is no such key{_advice(key, known)}")
                 for key in unknown[:MAX_KEYS]
             )
         case "oneOf":
             names = [name for way in schema["oneOf"] for name in way["required"]]
-            yield Fault(path, f"exactly one of {', '.join(names)} is needed")
+            yield ValueProblem(path, f"exactly one of {', '.join(names)} is needed")
         case "enum":
-            yield Fault(path, f"{error.instance!r:.60} is none of {', '.join(schema['enum'])}")
+            yield ValueProblem(path, f"{error.instance!r:.60} is none of {', '.join(schema['enum'])}")
         case "minLength":
-            yield Fault(path, "it is empty")
+            yield ValueProblem(path, "it is empty")
         case "maxLength":
-            yield Fault(
+            yield ValueProblem(
                 path, f"it has {len(str(error.instance))} letters, and may have {schema['maxLength']}"
             )
         case "format":
-            yield Fault(path, f"{error.instance!r:.60} is no regular expression: {error.cause}")
+            yield ValueProblem(path, f"{error.instance!r:.60} is no regular expression: {error.cause}")
         case "type" if schema["type"] == "string" and isinstance(error.instance, bool | int | float):
-            yield Fault(path, f"{_sentence(error.message)}{_why_no_text(error.instance)}")
+            yield ValueProblem(path, f"{_sentence(error.message)}{_why_no_text(error.instance)}")
         case _:
-            yield Fault(path, _sentence(error.message))
+            yield ValueProblem(path, _sentence(error.message))
 
 
 def _advice(key: str, known: Sequence[str]) -> str:

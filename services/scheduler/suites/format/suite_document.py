@@ -20,7 +20,7 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ValueProblem:
     """A problem of a value, by its path within a task or a suite."""
 
     path: KeyPath

@@ -137,9 +137,9 @@ class SuiteFiles:
         except InvalidYaml as error:
             self.report(Location(path, (), error.line), error.problem)
             return None
-        for fault in document.faults:
-            self.report(Location(path, fault.path, fault.line), fault.problem)
-            self._invalid.add((path, fault.path))
+        for found in document.problems:
+            self.report(Location(path, found.path, found.line), found.problem)
+            self._invalid.add((path, found.path))
         return document.root
 
     def _included(self, layer: Layer, chain: tuple[str, ...]) -> tuple[Layer, ...]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.scheduler.suites.format.schema import schema_faults
-from services.scheduler.suites.format.suite_document import Fault, KeyPath, path_problem
+from services.scheduler.suites.format.schema import schema_problems
+from services.scheduler.suites.format.suite_document import KeyPath, ValueProblem, path_problem
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation, read_task
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
@@ -108,25 +108,25 @@ def add_members(draft: SuiteDraft, declaration: Declaration) -> DeclaredGroup:
     """Adds the tasks and groups of a group of lm-evaluation-harness, and returns it."""
     name = declaration.text("group")
     fields = declaration.fields(is_deep=False)
-    faults = list(_faults(fields))
-    for fault in faults:
-        draft.files.report(declaration.location(fault.path), fault.problem)
+    problems = list(_problems(fields))
+    for found in problems:
+        draft.files.report(declaration.location(found.path), found.problem)
     before = len(draft.names)
     for member in _members(declaration):
         _add_member(draft, member)
-    metrics = () if faults else group_metrics(_aggregates(fields))
+    metrics = () if problems else group_metrics(_aggregates(fields))
     return DeclaredGroup(TaskGroup(name, tuple(draft.names[before:]), metrics), declaration)
 
 
-def _faults(fields: Mapping[str, object]) -> Iterator[Fault]:
-    for fault in schema_faults(fields["group"], "name"):
-        yield Fault(("group",), fault.problem)
-    for fault in schema_faults(_aggregates(fields), "aggregates") if _aggregates(fields) else []:
-        yield Fault(("aggregate_metric_list", *fault.path), fault.problem)
+def _problems(fields: Mapping[str, object]) -> Iterator[ValueProblem]:
+    for found in schema_problems(fields["group"], "name"):
+        yield ValueProblem(("group",), found.problem)
+    for found in schema_problems(_aggregates(fields), "aggregates") if _aggregates(fields) else []:
+        yield ValueProblem(("aggregate_metric_list", *found.path), found.problem)
     for key in fields.keys() - _KEYS:
-        yield Fault((key,), "a group does not change its tasks; write this in the tasks")
+        yield ValueProblem((key,), "a group does not change its tasks; write this in the tasks")
     if not fields.get("task"):
-        yield Fault(("task",), "is missing: a group lists its tasks")
+        yield ValueProblem(("task",), "is missing: a group lists its tasks")
 
 
 def _aggregates(fields: Mapping[str, object]) -> list[object]:

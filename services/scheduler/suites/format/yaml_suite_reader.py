@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from proctor.values.scoring import TaskGroup
-from services.scheduler.suites.format.schema import schema_faults
+from services.scheduler.suites.format.schema import schema_problems
 from services.scheduler.suites.format.suite_document import (
     MAX_DOCUMENT_BYTES,
     MAX_FILES,
@@ -85,11 +85,11 @@ def _suite(files: SuiteFiles, folder: Path, written: Declaration, rule: NameRule
 def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
     [root] = declaration.layers
     fields = cast("Mapping[str, object]", root.node.value())
-    faults = schema_faults(fields, "suite")
-    for fault in faults:
-        draft.files.report(declaration.location(fault.path), fault.problem)
+    problems = schema_problems(fields, "suite")
+    for found in problems:
+        draft.files.report(declaration.location(found.path), found.problem)
     _add_tasks(draft, root)
-    is_grouped = not any(fault.path[:1] in {("groups",), ("aggregate_metric_list",)} for fault in faults)
+    is_grouped = not any(found.path[:1] in {("groups",), ("aggregate_metric_list",)} for found in problems)
     if is_grouped:
         _add_groups(draft, declaration, cast("Sequence[Mapping[str, object]]", fields.get("groups", ())))
     metrics = group_metrics(fields.get("aggregate_metric_list")) if is_grouped else ()

@@ -11,9 +11,9 @@ from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
-from services.scheduler.suites.format.schema import schema_faults
-from services.scheduler.suites.format.suite_document import Fault
-from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
+from services.scheduler.suites.format.schema import schema_problems
+from services.scheduler.suites.format.suite_document import ValueProblem
+from services.scheduler.suites.format.task_checks import compiled, sent_rows_problems, task_problems
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.suite import (
@@ -42,21 +42,21 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     """Returns None if the task is invalid; its problems are then reported."""
     fields = declaration.fields(is_deep=True)
     origins: Mapping[str, str] = {}
-    faults: list[Fault] = []
+    problems: list[ValueProblem] = []
     if is_lm_eval_task(fields):
         converted = convert_lm_eval_task(declaration.fields(is_deep=False))
-        fields, origins, faults = converted.fields, converted.origins, converted.faults
+        fields, origins, problems = converted.fields, converted.origins, converted.problems
     if fields:
-        faults += schema_faults(fields, "task")
-        invalid_keys = frozenset(str(fault.path[0]) for fault in faults if fault.path)
-        faults += task_faults(fields, invalid_keys)
+        problems += schema_problems(fields, "task")
+        invalid_keys = frozenset(str(found.path[0]) for found in problems if found.path)
+        problems += task_problems(fields, invalid_keys)
         if files.sent_files is not None and "dataset" not in invalid_keys:
-            faults += sent_rows_faults(fields, files.sent_files)
-    for fault in faults:
-        key = ".".join(str(part) for part in fault.path)
-        path = (origins[key],) if key in origins else fault.path
-        files.report(declaration.location(path), fault.problem)
-    return None if faults else _definition(fields, location)
+            problems += sent_rows_problems(fields, files.sent_files)
+    for found in problems:
+        key = ".".join(str(part) for part in found.path)
+        path = (origins[key],) if key in origins else found.path
+        files.report(declaration.location(path), found.problem)
+    return None if problems else _definition(fields, location)
 
 
 def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:
