@@ -179,7 +179,7 @@ class LeadBatches:
     """Begins a term; keeps nothing between terms."""
 
     batches: BatchStore
-    finishing: FinishBatch
+    finish_batch: FinishBatch
     clock: Clock
     new_file_id: Callable[[], FileId]
 
@@ -208,7 +208,7 @@ class LeadBatches:
 
     async def _finish(self, led: _LedBatches, batch_id: BatchId) -> None:
         try:
-            if await self.finishing.finish(led.fencing_token, batch_id, self.new_file_id):
+            if await self.finish_batch.finish(led.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch_id=batch_id)
             # Also where another had written them: nothing is left to rest for.
             led.resting.pop(batch_id, None)

@@ -32,18 +32,18 @@ class BatchViews:
 @dataclass(frozen=True, slots=True)
 class ShowBatch:
     batches: BatchStore
-    counting: CountRuns
+    count_runs: CountRuns
 
     async def get(self, batch_id: BatchId) -> BatchView:
         return await self.shown(await self.batches.get(batch_id))
 
     async def shown(self, batch: Batch) -> BatchView:
-        return BatchView(batch, await self.counting.count(batch.run) if batch.run else None)
+        return BatchView(batch, await self.count_runs.count(batch.run) if batch.run else None)
 
     async def page(self, size: int, after: BatchId | None) -> BatchViews:
         # One more than is shown: then there is a next page.
         found = await self.batches.page(size + 1, after)
-        counts = await self.counting.count_all([batch.run for batch in found[:size] if batch.run])
+        counts = await self.count_runs.count_all([batch.run for batch in found[:size] if batch.run])
         shown = [
             BatchView(batch, counts.get(batch.run.run_id) if batch.run else None) for batch in found[:size]
         ]

@@ -95,7 +95,7 @@ class BatchSubmission:
 class SubmitBatch:
     batches: BatchStore
     files: FileStore
-    submitting: SubmitRun
+    submit_run: SubmitRun
     limits: LimitStore
     controls: RunControls
     clock: Clock
@@ -134,7 +134,7 @@ class SubmitBatch:
         facts = file.content.facts
         if not facts.models:
             return Batch(batch_id, user, order, now, problems=(NO_MODEL,))
-        model = model_named(facts.models[0], self.submitting.pools, self.submitting.aliases)
+        model = model_named(facts.models[0], self.submit_run.pools, self.submit_run.aliases)
         if model is None:
             return Batch(batch_id, user, order, now, problems=(no_such_model(facts.models[0]),))
         try:
@@ -159,7 +159,7 @@ class SubmitBatch:
             ),
             completion_window_seconds=int(window.total_seconds()) if window else None,
         )
-        return await self.submitting.prepare(
+        return await self.submit_run.prepare(
             Submission(run_id_of(submission.batch_id), order, submission.user)
         )
 

@@ -40,12 +40,12 @@ def make_batches(
         submit=SubmitBatch(
             batches=batches,
             files=uploads.files,
-            submitting=runs.submit,
+            submit_run=runs.submit,
             limits=runs.limits,
             controls=runs.controls,
             clock=clock,
         ),
-        show=ShowBatch(batches=read_batches, counting=runs.reads.count_runs),
+        show=ShowBatch(batches=read_batches, count_runs=runs.reads.count_runs),
         cancel=CancelBatch(batches=batches, runs=runs.change),
     )
     finishing = FinishBatch(
@@ -57,6 +57,9 @@ def make_batches(
         seconds=settings.max_upload_seconds,
     )
     leader = LeadBatches(
-        batches=batches, finishing=finishing, clock=clock, new_file_id=lambda: FileId(f"file-{uuid4().hex}")
+        batches=batches,
+        finish_batch=finishing,
+        clock=clock,
+        new_file_id=lambda: FileId(f"file-{uuid4().hex}"),
     )
     return BatchParts(apis={SERVICE_NAME: api.register}, leader=leader)

@@ -143,7 +143,7 @@ def _find_tasks(led: LedRuns) -> FindTasks:
         suites=led.suites.catalogue,
         rows=led.suites.rows,
         contents=led.uploads.datasets,
-        loading=LoadRows(objects=led.uploads.objects),
+        load_rows=LoadRows(objects=led.uploads.objects),
     )
 
 

@@ -71,7 +71,7 @@ class FindTasks:
     suites: SuiteCatalogue
     rows: RowSource
     contents: ContentSource
-    loading: LoadRows
+    load_rows: LoadRows
 
     async def tasks_of(self, run: Run) -> TasksToPlan:
         """The tasks of a run. Raises a `SuiteError`, as opening a task and reading its samples may.
@@ -113,7 +113,7 @@ class FindTasks:
 
     def _samples(self, named: NamedContent, limit: int | None) -> Iterator[RenderedSample]:
         # Lazily: a data set may be larger than memory, and planning takes it chunk by chunk.
-        for row, line in islice(self.loading.lines_from(named.content, 0), limit):
+        for row, line in islice(self.load_rows.lines_from(named.content, 0), limit):
             # A thread cannot be interrupted, so it looks itself whether its run was stopped.
             check_cancelled()
             sample = sample_of_line(row, line)

@@ -85,7 +85,7 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
-    adding: AddTaskSet
+    add_tasks: AddTaskSet
     submit: SubmitRollouts
     show: ShowRun
     orders: ShowOrders
@@ -102,7 +102,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
             user=first.header.user or LOCAL_USER,
             overrides_json=dict(first.header.overrides_json),
         )
-        tasks = await self.adding.add(header, contents)
+        tasks = await self.add_tasks.add(header, contents)
         return messages.UploadTasksResponse(
             tasks_digest=tasks.digest, task_ids=tasks.task_ids, stored_bytes=tasks.size_bytes
         )

@@ -28,12 +28,12 @@ _CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SubmitRollouts:
-    adding: AddTaskSet
-    finding: FindStoredTasks
+    add_tasks: AddTaskSet
+    find_tasks: FindStoredTasks
     write: WriteSuite
     suites: AddSuite
     orders: RolloutsOrderStore
-    submitting: SubmitRun
+    submit_run: SubmitRun
     limits: LimitStore
 
     async def submit(self, order: RolloutsOrder) -> OrderedRollouts:
@@ -41,27 +41,27 @@ class SubmitRollouts:
         check_order(order)
         refuse(user_problem(order.user))
         digest = order.tasks_digest or await self._added(order)
-        tasks = await self.finding.tasks(digest, order.user)
+        tasks = await self.find_tasks.tasks(digest, order.user)
         document = await asyncio.to_thread(self.write, order.name, tasks, order.agent)
-        await self.finding.keep_for_suite(digest, order.user, document.digest)
+        await self.find_tasks.keep_for_suite(digest, order.user, document.digest)
         added = await self.suites.add(document, order.user)
         suite = versioned_name(added.suite.name, added.suite.version)
         highest = (await self.limits.limits()).highest_priority(order.user)
         priority = default_priority(is_background=True).limited_to(highest)
         submissions = [_submission(order, suite, model, priority) for model in order.models]
-        prepared = [await self.submitting.prepare(submission) for submission in submissions]
+        prepared = [await self.submit_run.prepare(submission) for submission in submissions]
         for run in prepared:
             # Refused without a price, as a run's own max_cost is.
-            self.submitting.pricing.price_of(run.order.model, run.order.base_url, order.agent.max_cost)
+            self.submit_run.pricing.price_of(run.order.model, run.order.base_url, order.agent.max_cost)
         task_ids = tuple(task.task_id for task in tasks)
         runs = await self.orders.add(_stored(order, task_ids, prepared), prepared)
         for run in runs:
-            await self.submitting.controls.announce(run)
+            await self.submit_run.controls.announce(run)
         return OrderedRollouts(order.request_id, suite, task_ids, tuple(runs))
 
     async def _added(self, order: RolloutsOrder) -> str:
         header = TasksHeader(ARCHIVE, order.user, order.overrides_json)
-        return (await self.adding.add(header, _chunks(order.tasks))).digest
+        return (await self.add_tasks.add(header, _chunks(order.tasks))).digest
 
 
 def _submission(order: RolloutsOrder, suite: str, model: str, priority: Priority) -> Submission:

@@ -73,30 +73,30 @@ def make_rollouts(
     orders = PostgresRolloutsOrders(session=connections.postgres, runs=parts.runs.store)
     read_orders = PostgresRolloutsOrders(session=connections.reads, runs=parts.runs.store)
     sets = PostgresTaskSets(session=connections.postgres, storage=parts.storage, clock=connections.clock)
-    adding = _make_adding(settings, parts, sets)
+    add_tasks = _make_adding(settings, parts, sets)
     submit = SubmitRollouts(
-        adding=adding,
-        finding=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
+        add_tasks=add_tasks,
+        find_tasks=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
         write=write_suite,
         suites=parts.suites.api.add,
         orders=orders,
-        submitting=parts.runs.submit,
+        submit_run=parts.runs.submit,
         limits=parts.runs.limits,
     )
     stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
     read_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
     storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)
     api = grpc_api.GrpcRolloutApi(
-        adding=adding,
+        add_tasks=add_tasks,
         submit=submit,
         show=parts.runs.reads.show_run,
-        orders=ShowOrders(orders=read_orders, listing=parts.runs.reads.list_runs),
+        orders=ShowOrders(orders=read_orders, list_runs=parts.runs.reads.list_runs),
     )
     return RolloutParts(
         apis={
             grpc_api.SERVICE_NAME: api.register,
             artifacts_grpc_api.SERVICE_NAME: artifacts_grpc_api.GrpcArtifactApi(
-                reading=ShowArtifacts(artifacts=read_artifacts, objects=objects)
+                show_artifacts=ShowArtifacts(artifacts=read_artifacts, objects=objects)
             ).register,
         },
         artifacts=NatsArtifacts(
@@ -135,7 +135,7 @@ def _make_adding(settings: SchedulerSettings, parts: OrderParts, sets: PostgresT
         read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
     )
     return AddTaskSet(
-        checking=checking,
+        check_tasks=checking,
         sets=sets,
         objects=objects,
         uploads=parts.uploads.uploads,

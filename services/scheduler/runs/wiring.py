@@ -182,11 +182,13 @@ def _make_reads(
     )
     lists = PostgresRunLists(session=connections.reads)
     count = CountRuns(record=record, tracker=signals.tracker, registry=signals.registry, clock=clock)
-    show = ShowRun(runs=store, counting=count, forecasts=forecasts, changes=PostgresChanges(session=session))
+    show = ShowRun(
+        runs=store, count_runs=count, forecasts=forecasts, changes=PostgresChanges(session=session)
+    )
     return RunReads(
         count_runs=count,
         show_run=show,
-        watch_run=WatchRun(showing=show, tracker=signals.tracker, clock=clock),
-        list_runs=ListRuns(lists=lists, counting=count, forecasts=forecasts, registry=signals.registry),
+        watch_run=WatchRun(show_run=show, tracker=signals.tracker, clock=clock),
+        list_runs=ListRuns(lists=lists, count_runs=count, forecasts=forecasts, registry=signals.registry),
         forecast_run=ForecastRun(lists=lists, forecasts=forecasts),
     )

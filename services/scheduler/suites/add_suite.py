@@ -48,13 +48,13 @@ class RegisteredSuite:
 class AddSuite:
     """Registers a user's suite: new content becomes a new version."""
 
-    checking: CheckSuite
+    check_suite: CheckSuite
     stored: UserSuiteStore
     clock: Clock
 
     async def add(self, document: SuiteDocument, user: str) -> RegisteredSuite:
         refuse(user_problem(user) or hidden_problem("document.file_name", document.file_name))
-        reading = await self.checking.check(document)
+        reading = await self.check_suite.check(document)
         if reading.suite is None:
             raise reading.error(document.name)
         added = await self.stored.add(reading.suite.name, document, user, self.clock.now())

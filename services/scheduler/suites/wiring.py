@@ -52,7 +52,7 @@ def make_suites(
     checking = CheckSuite(read=read_document, installed=installed)
     api = GrpcSuiteApi(
         check=checking,
-        add=AddSuite(checking=checking, stored=of_users, clock=connections.clock),
+        add=AddSuite(check_suite=checking, stored=of_users, clock=connections.clock),
         delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
         show=ShowSample(suites=shown, rows=rows),
     )

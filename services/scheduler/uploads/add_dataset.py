@@ -40,7 +40,7 @@ class AddedDataset:
 class AddDataset:
     """Checks each upload while it arrives."""
 
-    checking: CheckFile
+    check_file: CheckFile
     datasets: DatasetStore
     objects: ObjectStore
     clock: Clock
@@ -80,7 +80,7 @@ class AddDataset:
         """Deletes the stored objects if the file is rejected or the upload fails."""
         prefix, checked = prefix_of(dataset_id), None
         try:
-            check = partial(self.checking.check, header, prefix=prefix, quota=quota)
+            check = partial(self.check_file.check, header, prefix=prefix, quota=quota)
             checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))
             return checked
         finally:

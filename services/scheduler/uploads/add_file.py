@@ -48,7 +48,7 @@ class CheckedBatchFile:
 class CheckBatchFile:
     """Checks a file in one pass and stores its bytes. Memory use is bounded. Runs in a process."""
 
-    checking: CheckFile
+    check_file: CheckFile
     objects: ObjectStore
     max_bytes: int
 
@@ -78,7 +78,7 @@ class CheckBatchFile:
     ) -> CheckedFile:
         as_dataset = DatasetHeader(header.name, header.user, DatasetFormat.JSONL)
         try:
-            return self.checking.check(as_dataset, chunks, rows_prefix(file_id), quota)
+            return self.check_file.check(as_dataset, chunks, rows_prefix(file_id), quota)
         except DatasetTooLarge as error:
             raise FileTooLarge(name=header.name, limit=self.max_bytes, when=" unpacked") from error
 
@@ -97,7 +97,7 @@ def _content_of(checked: CheckedFile, file_id: FileId) -> DatasetContent | None:
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    checking: CheckBatchFile
+    check_file: CheckBatchFile
     files: FileStore
     objects: ObjectStore
     clock: Clock
@@ -129,7 +129,7 @@ class AddFile:
         """Deletes the stored rows if there are faults, and all objects if the upload fails."""
         unused: Sequence[str] = (bytes_prefix(file_id), rows_prefix(file_id))
         try:
-            check = partial(self.checking.check, header, file_id=file_id, quota=quota)
+            check = partial(self.check_file.check, header, file_id=file_id, quota=quota)
             checked = await self.uploads.run_check(chunks, check, self.objects, unused)
             unused = () if checked.content else (rows_prefix(file_id),)
             return checked

@@ -20,7 +20,7 @@ CHUNK_BYTES = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class ShowDataset:
     datasets: DatasetStore
-    loading: LoadRows
+    load_rows: LoadRows
 
     async def rows(self, dataset_id: DatasetId, first_row: int, count: int) -> Sequence[DatasetRow]:
         """Returns up to `count` rows: fewer if they are large, but at least one if there is one."""
@@ -30,7 +30,7 @@ class ShowDataset:
     def _rows(self, dataset: Dataset, first_row: int, count: int) -> list[DatasetRow]:
         shown: list[DatasetRow] = []
         size = 0
-        for row in self.loading.rows_from(dataset.content, first_row):
+        for row in self.load_rows.rows_from(dataset.content, first_row):
             size += row.size_bytes
             if shown and size > MAX_SHOWN_BYTES:
                 break

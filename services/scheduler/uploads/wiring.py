@@ -58,19 +58,19 @@ def make_uploads(
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = grpc_api.GrpcDatasetApi(
         add=AddDataset(
-            checking=_dataset_check(settings, objects),
+            check_file=_dataset_check(settings, objects),
             datasets=datasets,
             objects=objects,
             clock=clock,
             uploads=uploads,
             storage=storage,
         ),
-        show=ShowDataset(datasets=datasets.reading(connections.reads), loading=LoadRows(objects=objects)),
+        show=ShowDataset(datasets=datasets.reading(connections.reads), load_rows=LoadRows(objects=objects)),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
     )
     file_api = grpc_api.GrpcFileApi(
         add=AddFile(
-            checking=_file_check(settings, objects),
+            check_file=_file_check(settings, objects),
             files=files,
             objects=objects,
             clock=clock,
@@ -139,4 +139,4 @@ def _file_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckBa
         limits=limits,
         rules=LineRules(is_batch_only=True, maximum=settings.max_batch_lines),
     )
-    return CheckBatchFile(checking=checking, objects=objects, max_bytes=max_bytes)
+    return CheckBatchFile(check_file=checking, objects=objects, max_bytes=max_bytes)

@@ -36,7 +36,7 @@ class QueueView:
 @dataclass(frozen=True, slots=True)
 class ListRuns:
     lists: RunLists
-    counting: CountRuns
+    count_runs: CountRuns
     forecasts: ForecastQueue
     registry: WorkerRegistry
 
@@ -47,8 +47,8 @@ class ListRuns:
     async def briefly(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
         """Some of many runs: without the progress of their tasks and without their changes."""
         waits = await self.forecasts.waits([run for run in runs if run.state is RunState.PENDING])
-        counts = await self.counting.count_all(runs)
-        return [self.counting.snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in runs]
+        counts = await self.count_runs.count_all(runs)
+        return [self.count_runs.snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in runs]
 
     async def model_names(self, name: str) -> Sequence[str]:
         """Full names of ordered models that have the name, with their provider or without."""
@@ -59,15 +59,15 @@ class ListRuns:
         forecast = await self.forecasts.forecast()
         queue = forecast.moment.queue
         return QueueView(
-            running=[self.counting.snapshot(run, self.counting.known(run)) for run in queue.running],
+            running=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.running],
             waiting=[
-                self.counting.snapshot(
-                    each.run, self.counting.known(each.run), forecast.wait(each.run.run_id)
+                self.count_runs.snapshot(
+                    each.run, self.count_runs.known(each.run), forecast.wait(each.run.run_id)
                 )
                 for each in queue.waiting[:size]
             ],
             waiting_total=queue.waiting_total,
-            paused=[self.counting.snapshot(run, self.counting.known(run)) for run in queue.paused[:size]],
+            paused=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.paused[:size]],
             workers=self.registry.workers(),
             limits=forecast.moment.limits,
             users=queue.users,

@@ -16,15 +16,15 @@ MAX_CHANGES = 20
 @dataclass(frozen=True, slots=True)
 class ShowRun:
     runs: RunStore
-    counting: CountRuns
+    count_runs: CountRuns
     forecasts: ForecastQueue
     changes: ChangeList
 
     async def show(self, run_id: RunId) -> RunSnapshot:
         run = await self.runs.get(run_id)
         tasks = await self.runs.planned_tasks(run_id) if run.planned_epoch else ()
-        counts = await self.counting.count(run)
+        counts = await self.count_runs.count(run)
         waits = await self.forecasts.waits([run] if run.state is RunState.PENDING else [])
         changes = await self.changes.page(MAX_CHANGES, None, object_id=run_id)
-        snapshot = self.counting.snapshot(run, counts, waits.get(run_id), tasks)
+        snapshot = self.count_runs.snapshot(run, counts, waits.get(run_id), tasks)
         return replace(snapshot, changes=changes.changes)

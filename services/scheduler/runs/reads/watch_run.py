@@ -18,7 +18,7 @@ INTERVAL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class WatchRun:
-    showing: ShowRun
+    show_run: ShowRun
     tracker: ProgressTracker
     clock: Clock
 
@@ -28,7 +28,7 @@ class WatchRun:
         while True:
             # Before the read: a change during it ends the wait below at once.
             version = self.tracker.version(run_id)
-            snapshot = await self.showing.show(run_id)
+            snapshot = await self.show_run.show(run_id)
             if snapshot != shown:
                 yield snapshot
                 shown = snapshot

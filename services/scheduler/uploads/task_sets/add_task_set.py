@@ -23,7 +23,7 @@ from services.scheduler.uploads.task_sets.task_set import TaskSet, TasksHeader, 
 class AddTaskSet:
     """`new_id` gives an id that no other set has."""
 
-    checking: CheckTasks
+    check_tasks: CheckTasks
     sets: TaskSetStore
     objects: ObjectStore
     uploads: Uploads
@@ -54,7 +54,7 @@ class AddTaskSet:
         self, header: TasksHeader, chunks: AsyncIterator[bytes], prefix: str, quota: StorageQuota
     ) -> TaskSet:
         """Deletes what was stored of an upload that fails."""
-        check = partial(self.checking.check, header=header, prefix=prefix, quota=quota)
+        check = partial(self.check_tasks.check, header=header, prefix=prefix, quota=quota)
         tasks = None
         try:
             checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))
