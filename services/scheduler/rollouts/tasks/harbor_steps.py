@@ -97,7 +97,9 @@ def _step(folder: TaskFolder, config: Fields, table: Fields, workdir: str) -> Ro
         name=name,
         instruction=folder.text(f"steps/{name}/instruction.md"),
         agent_seconds=agent.number("timeout_sec", task_agent.number("timeout_sec", 1800.0), minimum=1),
-        verifier_seconds=verifier.number("timeout_sec", task_verifier.number("timeout_sec", 600.0), minimum=1),
+        verifier_seconds=verifier.number(
+            "timeout_sec", task_verifier.number("timeout_sec", 600.0), minimum=1
+        ),
         verifier_environment=host_free(verifier, "env"),
         min_rewards=_min_rewards(table),
         artifacts=read_artifacts(table, workdir) if has_own_files else (),
