@@ -75,8 +75,17 @@ class ExecuteRollout:
                 end, result = await rollout.at_once()
             await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
             seconds = self.clock.monotonic() - started
-            facts = artifacts.facts
-            return Performed(end, result, transcript, rollout.diff, seconds, budget.facts, facts, steps)
+            return Performed(
+                end=end,
+                result=result,
+                transcript=transcript,
+                diff=rollout.diff,
+                seconds=seconds,
+                budget=budget.facts,
+                artifacts=artifacts.facts,
+                steps=steps,
+                lost_usage=budget.earlier.used.usage,
+            )
 
 
 @dataclass(slots=True)

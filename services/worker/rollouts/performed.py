@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from proctor.values.usage import TokenUsage
 from services.worker.rollouts.transcript import Transcript, cut
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import read_files
@@ -64,6 +65,13 @@ class Performed:
     budget: Mapping[str, object] = field(default_factory=dict)
     artifacts: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[StepRecord, ...] = ()
+    # Of executions that were lost with their worker.
+    lost_usage: TokenUsage = field(default_factory=TokenUsage)
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens of all executions: no other outcome counts those of lost ones."""
+        return self.transcript.usage.plus(self.lost_usage)
 
     @property
     def record_json(self) -> str:

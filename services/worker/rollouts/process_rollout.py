@@ -134,7 +134,7 @@ def _answer(performed: Performed) -> Generated:
     return Generated(
         text=performed.transcript.last_message,
         finish_reason=performed.end.value,
-        usage=performed.transcript.usage,
+        usage=performed.usage,
         timing=Timing(performed.seconds),
         body_json=_printable(performed.record_json),
         code_result=CodeResult(

@@ -1,6 +1,7 @@
 """A rollout becomes one outcome, whatever it meets; only the worker's own engine hands it on."""
 
 import asyncio
+import json
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
@@ -8,6 +9,7 @@ import pytest
 
 from proctor.values.outcome import Failure, FailureClass
 from proctor.values.rollout import AgentKind, BudgetUse, Rollout, RolloutAgent, RolloutTask, VerifierKind
+from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine import Generated
 from services.worker.engines.engine_cache import EngineCache
@@ -140,3 +142,32 @@ async def test_a_rollout_whose_budget_cannot_be_recorded_is_left_to_its_run() ->
     sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent()))
     process = replace(rollouts_of(Sandboxes()), new_execution=lambda *_: Unrecorded())
     assert await process.execute(shard, sample) is None
+
+
+class LostBefore(Unrecorded):
+    """An execution before this one used tokens, and was lost with its worker."""
+
+    async def report(self, _: BudgetUse) -> EarlierUse:
+        return EarlierUse(BudgetUse(2, TokenUsage(prompt_tokens=100, completion_tokens=20), 1.0), 1)
+
+
+async def say_nothing_useful(_: str) -> str:
+    return "I look."
+
+
+async def test_tokens_of_lost_executions_count_in_the_outcome() -> None:
+    shard = a_shard(7)
+    task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
+    sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent()))
+    process = rollouts_of(Sandboxes())
+    asked = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(say_nothing_useful)))
+    process = replace(process, execute_sample=asked, new_execution=lambda *_: LostBefore())
+    outcome = await process.execute(shard, sample)
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    # Three answers without a command, of 3 and 2 tokens each.
+    assert outcome.result.finish_reason == "no_commands"
+    assert outcome.result.usage == TokenUsage(prompt_tokens=109, completion_tokens=26)
+    record = json.loads(outcome.result.body_json)
+    assert record["trajectory"]["final_metrics"]["total_prompt_tokens"] == 9
+    assert record["budget"]["lost"]["tokens"] == 120
