@@ -19,6 +19,7 @@ from proctor.stack.options import DEFAULT_GATEWAY_GRPC
 from proctor.v1 import dataset_service_pb2, run_pb2
 from proctor.values.priority import default_priority
 from proctor.values.rollout import RolloutAgent
+from services.common.process import MIN_SHARD_KEY_LETTERS
 from services.gateway.api.comparisons.routes import CompareRequest
 from services.gateway.api.dataset_runs.requests import DatasetRunRequest
 from services.gateway.api.openai import BatchRequest
@@ -126,7 +127,8 @@ MEANINGS: Mapping[str, str] = {
     "results_address": "unless PROCTOR_RESULTS_LISTEN_ADDRESS is set.",
     "metrics_address": "They are not served unless it is set.",
     "traces_endpoint": "there are none unless it is set.",
-    "shard_key": "Without it any process that can publish to NATS can have outcomes recorded.",
+    "shard_key": f"of {MIN_SHARD_KEY_LETTERS} letters or more.",
+    "sandbox_max_cpus": "0 means all that the machine has.",
 }
 
 
