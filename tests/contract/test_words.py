@@ -242,11 +242,11 @@ def argument_names() -> list[tuple[str, str]]:
     found = []
     for path in python_files():
         for node in ast.walk(parsed(path)):
-            name = node.arg if isinstance(node, ast.keyword) else None
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                name = node.target.id
-            if name:
-                found.append((f"{path.relative_to(ROOT)}:{node.lineno}", name))
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.keyword) and node.arg:
+                found.append((where, node.arg))
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                found.append((where, node.target.id))
     return found
 
 

@@ -77,9 +77,9 @@ def _named(path: tuple[str | int, ...]) -> str:
 
 
 def _price_list(document: YamlDocument) -> PriceList:
-    if document.faults:
-        fault = document.faults[0]
-        raise _Gap(f"{_named(fault.path)} in line {fault.line}: {fault.problem}")
+    if document.problems:
+        first = document.problems[0]
+        raise _Gap(f"{_named(first.path)} in line {first.line}: {first.problem}")
     root = document.root
     if not isinstance(root.content, dict):
         raise _Gap("it must have the keys currency and prices")

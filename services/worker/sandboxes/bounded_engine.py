@@ -29,13 +29,13 @@ class BoundedEngine:
         if limits.memory_bytes > self.max_memory_bytes:
             raise SandboxTooLarge(
                 wanted=f"{limits.memory_bytes // _MIB:,} MiB of memory",
-                most=f"{self.max_memory_bytes // _MIB:,} MiB",
+                maximum=f"{self.max_memory_bytes // _MIB:,} MiB",
                 setting="PROCTOR_WORKER_SANDBOX_MAX_MEMORY_BYTES",
             )
         if limits.cpus > self.max_cpus:
             raise SandboxTooLarge(
                 wanted=f"{limits.cpus:g} CPUs",
-                most=f"{self.max_cpus:g}",
+                maximum=f"{self.max_cpus:g}",
                 setting="PROCTOR_WORKER_SANDBOX_MAX_CPUS",
             )
         return await self.engine.open(spec)

@@ -20,7 +20,7 @@ class SandboxNotOpened(SandboxError):
 
 
 class SandboxTooLarge(SandboxError):
-    """The task asks for {wanted}, and a sandbox here has at most {most} ({setting} of the worker)."""
+    """The task asks for {wanted}, and a sandbox here has at most {maximum} ({setting} of the worker)."""
 
     kind = ErrorKind.INVALID
 
