@@ -1,6 +1,6 @@
 """Results of runs: stored answers, comparisons, the leaderboard and the history."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 from proctor.client.calls import GatewayCalls
 from proctor.v1 import answer_service_pb2 as answer_pb2
@@ -60,10 +60,9 @@ class AnswerClient:
             asked.page_token = page.next_page_token
             asked.page_size = max(0, request.page_size - len(found))
 
-    async def mark(self, run_id: str, answers: Sequence[answer_pb2.AnswerKey], *, is_golden: bool) -> int:
-        """Marks all answers, or none. Returns the number of golden answers of the run."""
-        request = answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden)
-        return (await self._calls.call(self._answers.MarkAnswers, request)).golden_count
+    async def mark(self, request: answer_pb2.MarkAnswersRequest) -> answer_pb2.MarkAnswersResponse:
+        """Marks all answers that are named, or none. Returns how many marks the run has then."""
+        return await self._calls.call(self._answers.MarkAnswers, request)
 
 
 class ComparisonClient:

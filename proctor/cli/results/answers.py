@@ -51,6 +51,7 @@ class AnswerOptions:
         int | None, typer.Option(min=0, max=_INT32_MAX, help="Most characters of an answer.")
     ] = None
     golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
+    wrong: Annotated[bool, typer.Option("--wrong", help="Only answers marked as wrong.")] = False
 
     def message(self) -> results_service_pb2.OutcomeFilter | None:
         """None for a filter that lets everything through: a request without one is cheaper to answer.
@@ -61,6 +62,8 @@ class AnswerOptions:
             raise Refused(f"--min-length {self.min_length} is above --max-length {self.max_length}.")
         if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
             raise Refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
+        if self.golden and self.wrong:
+            raise Refused("--golden and --wrong exclude each other: an answer has one mark at most.")
         chosen = results_service_pb2.OutcomeFilter(
             row_id=self.row_id,
             text=self.text,
@@ -70,6 +73,7 @@ class AnswerOptions:
             min_characters=self.min_length,
             max_characters=self.max_length,
             is_golden=self.golden,
+            is_marked_wrong=self.wrong,
         )
         return chosen if chosen.ListFields() else None
 
@@ -153,13 +157,17 @@ def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:
     outcome = recorded.outcome
     number = f"{outcome.sample}" if not outcome.rollout else f"{outcome.sample} #{outcome.rollout + 1}"
     return (
-        Text(f"{number} golden" if recorded.is_golden else number),
+        Text(f"{number}{_mark(recorded)}"),
         Text(recorded.row_id or recorded.task),
         Text(shortened(recorded.prompt)),
         Text(shortened(recorded.target)),
         _answer(recorded),
         Text(scores_text(recorded)),
     )
+
+
+def _mark(recorded: outcome_pb2.RecordedOutcome) -> str:
+    return " golden" if recorded.is_golden else " marked wrong" if recorded.is_marked_wrong else ""
 
 
 def _answer(recorded: outcome_pb2.RecordedOutcome) -> Text:
@@ -234,7 +242,7 @@ def _print_rows(
         if row.target:
             say(console, Text.assemble(("expected  ", "bold"), quoted(row.target)))
         for letter, answer in zip(ascii_uppercase, row.answers, strict=False):
-            mark = "*" if answer.outcome.is_golden else " "
+            mark = "*" if answer.outcome.is_golden else "x" if answer.outcome.is_marked_wrong else " "
             style = "yellow" if row.is_differing else ""
             say(console, Text.assemble((f"{letter}{mark} ", style), _answer_of_run(answer)))
     if not rows:

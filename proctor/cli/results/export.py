@@ -145,23 +145,39 @@ class MarkedAnswers:
         return [answer_pb2.AnswerKey(sample=int(row), rollout=rollout) for row in self.rows]
 
 
-async def mark(session: Session, answers: MarkedAnswers) -> None:
+async def mark(
+    session: Session,
+    answers: MarkedAnswers,
+    *,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="As wrong instead; scores stay as they are.")
+    ] = False,
+) -> None:
     """Mark answers of a run as golden: all that are named, or none."""
-    await _set_marks(session, answers, is_golden=True)
+    await _set_marks(session, answers, is_golden=not wrong, is_wrong=wrong)
 
 
 async def unmark(session: Session, answers: MarkedAnswers) -> None:
-    """Remove marks: all that are named, or none."""
-    await _set_marks(session, answers, is_golden=False)
+    """Remove marks, also those as wrong: all that are named, or none."""
+    await _set_marks(session, answers)
 
 
-async def _set_marks(session: Session, answers: MarkedAnswers, *, is_golden: bool) -> None:
-    count = await session.client.answers.mark(answers.run_id, answers.keys(), is_golden=is_golden)
-    shown = f"Run {answers.run_id} has {counted(count, 'golden answer')} now."
-    session.terminal.report({"run_id": answers.run_id, "golden_count": count}, shown)
+async def _set_marks(
+    session: Session, answers: MarkedAnswers, *, is_golden: bool = False, is_wrong: bool = False
+) -> None:
+    """Without a mark those of the answers are removed."""
+    request = answer_pb2.MarkAnswersRequest(
+        run_id=answers.run_id, answers=answers.keys(), is_golden=is_golden, is_wrong=is_wrong
+    )
+    marked = await session.client.answers.mark(request)
+    golden, wrong = counted(marked.golden_count, "golden answer"), marked.wrong_count
+    shown = f"Run {answers.run_id} has {golden}{f' and {wrong} marked as wrong' if wrong else ''} now."
+    counts = {"golden_count": marked.golden_count, "wrong_count": wrong}
+    session.terminal.report({"run_id": answers.run_id, **counts}, shown)
 
 
 def golden_group() -> typer.Typer:
     return command_group(
-        {"mark": mark, "unmark": unmark, "export": export_golden}, about="Mark answers, and export them."
+        {"mark": mark, "unmark": unmark, "export": export_golden},
+        about="Mark answers as golden or as wrong, and export golden ones.",
     )

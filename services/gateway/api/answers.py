@@ -86,9 +86,17 @@ class AnswersNamed(RequestBody):
 
     answers: list[AnswerNamed] = Field(max_length=1000)
 
-    def request(self, run_id: str, user: str, *, is_golden: bool) -> answer_pb2.MarkAnswersRequest:
-        answers = [answer.to_proto() for answer in self.answers]
-        return answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden, user=user)
+    def request(
+        self, run_id: str, user: str, *, is_golden: bool = False, is_wrong: bool = False
+    ) -> answer_pb2.MarkAnswersRequest:
+        """Without a mark their marks are removed."""
+        return answer_pb2.MarkAnswersRequest(
+            run_id=run_id,
+            answers=[answer.to_proto() for answer in self.answers],
+            is_golden=is_golden,
+            is_wrong=is_wrong,
+            user=user,
+        )
 
 
 class MarkChangeShown(BaseModel):
@@ -105,9 +113,10 @@ class MarkChangePage(BaseModel):
     next_cursor: str | None
 
 
-class GoldenCount(BaseModel):
+class MarkCount(BaseModel):
     benchmark_id: str
     golden: int = Field(description="Golden answers after the call")
+    wrong: int = Field(description="Answers that are marked as wrong after the call")
 
 
 class AnswerBesideShown(ShownAnswer):
@@ -222,23 +231,32 @@ async def export_golden(
     responses=problems(400, 404, 409, 422, 503),
     summary="Mark answers as golden, all or none",
 )
-async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:
+async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> MarkCount:
     return await _marked(results, run, named.request(run.run_id, user, is_golden=True))
+
+
+@router.put(
+    "/{benchmark_id}/wrong",
+    responses=problems(400, 404, 409, 422, 503),
+    summary="Mark answers as wrong, all or none; scores stay as they are",
+)
+async def mark_wrong(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> MarkCount:
+    return await _marked(results, run, named.request(run.run_id, user, is_wrong=True))
 
 
 @router.delete(
     "/{benchmark_id}/golden",
     responses=problems(400, 404, 409, 422, 503),
-    summary="Remove marks, all or none",
+    summary="Remove marks, also those as wrong, all or none",
 )
-async def unmark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> GoldenCount:
-    return await _marked(results, run, named.request(run.run_id, user, is_golden=False))
+async def unmark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> MarkCount:
+    return await _marked(results, run, named.request(run.run_id, user))
 
 
 @router.get(
     "/{benchmark_id}/golden/changes",
     responses=problems(400, 404, 422, 503),
-    summary="Who marked answers as golden and who removed marks, latest first",
+    summary="Who marked answers and who removed marks, latest first",
 )
 async def list_mark_changes(
     results: ResultsCalls, run: DatasetRun, limit: ChangesPerPage = 100, cursor: Cursor = ""
@@ -249,12 +267,14 @@ async def list_mark_changes(
     return MarkChangePage(changes=changes, next_cursor=page.next_page_token or None)
 
 
-async def _marked(results: Results, run: run_pb2.Run, marks: answer_pb2.MarkAnswersRequest) -> GoldenCount:
+async def _marked(results: Results, run: run_pb2.Run, marks: answer_pb2.MarkAnswersRequest) -> MarkCount:
     try:
         marked = await results.answers.MarkAnswers(marks)
     except RemoteError as error:
         raise _translated(error, [run]) from error
-    return GoldenCount(benchmark_id=benchmark_id(run.run_id), golden=marked.golden_count)
+    return MarkCount(
+        benchmark_id=benchmark_id(run.run_id), golden=marked.golden_count, wrong=marked.wrong_count
+    )
 
 
 def _translated(error: RemoteError, runs: Sequence[run_pb2.Run]) -> Exception:

@@ -20,6 +20,8 @@ _PARAMETERS = {
     "filter.metric": "metric",
     "min_characters": "min_length",
     "max_characters": "max_length",
+    "is_golden": "golden",
+    "is_marked_wrong": "wrong",
     "run_ids": "ids",
     "answers.row_id": "custom_id",
     "row_id": "custom_id",

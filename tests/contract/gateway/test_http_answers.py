@@ -64,6 +64,7 @@ async def test_rows_stand_side_by_side_page_by_page(harness: GatewayHarness) -> 
         "error": None,
         "scores": {},
         "is_golden": True,
+        "is_marked_wrong": False,
         "total_seconds": 0.25,
     }
     assert row["answers"][1]["error"] == {"code": "timeout", "message": "It took too long."}
@@ -149,6 +150,7 @@ async def test_fields_are_named_as_the_caller_wrote_them(
         ("GET", f"{first}/results?text=a", None),
         ("PUT", f"{first}/golden", marks),
         ("DELETE", f"{first}/golden", marks),
+        ("PUT", f"{first}/wrong", marks),
     ):
         status, reported, _ = await call(harness, method, f"{API}/{path}", json=body)
         assert (status, reported["detail"]) == (422, detail), path
@@ -159,14 +161,17 @@ async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(harnes
     path = f"{API}/{shown_id(run)}/golden"
     named: dict[str, Any] = {"answers": [{"sample": 0, "rollout": 2}, {"custom_id": "é-1"}]}
     status, body, _ = await call(harness, "PUT", path, json=named, headers={"X-Proctor-User": "ann"})
-    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden": 2})
+    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden": 2, "wrong": 0})
     status, _, _ = await call(harness, "DELETE", path, json={"answers": [{"sample": 7}]})
     assert status == 200
-    marked, unmarked = harness.results.answers.marked
+    status, body, _ = await call(harness, "PUT", f"{API}/{shown_id(run)}/wrong", json=named)
+    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden": 0, "wrong": 2})
+    marked, unmarked, wrong = harness.results.answers.marked
     keys = [answer_pb2.AnswerKey(sample=0, rollout=2), answer_pb2.AnswerKey(row_id="é-1")]
     assert list(marked.answers) == keys
     assert (marked.run_id, marked.is_golden, marked.user) == (run.run_id, True, "ann")
-    assert (unmarked.is_golden, unmarked.user) == (False, "local")
+    assert (unmarked.is_golden, unmarked.is_wrong, unmarked.user) == (False, False, "local")
+    assert (list(wrong.answers), wrong.is_golden, wrong.is_wrong) == (keys, False, True)
 
 
 async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> None:

@@ -52,6 +52,7 @@ PROMISED = {
     "/admin/benchmarks/{benchmark_id}",
     "/admin/benchmarks/{benchmark_id}/golden",
     "/admin/benchmarks/{benchmark_id}/golden/changes",
+    "/admin/benchmarks/{benchmark_id}/wrong",
     "/admin/benchmarks/{benchmark_id}/results",
     "/admin/benchmarks/{benchmark_id}/export",
     "/admin/benchmarks/{benchmark_id}/cancel",

@@ -70,6 +70,7 @@ async def test_answers_come_page_by_page_in_the_form_of_batch_lines(harness: Gat
         "prediction": "",
         "scores": {},
         "is_golden": False,
+        "is_marked_wrong": False,
         "total_seconds": 0.25,
     }
     _, body, _ = await call(harness, "GET", f"{path}?limit=2&cursor={body['next_cursor']}")
@@ -139,6 +140,8 @@ async def test_filters_reach_results_as_they_are(harness: GatewayHarness) -> Non
     assert (chosen.row_id, chosen.text, chosen.metric) == ("r1", "50%_é", "rouge")
     assert (chosen.HasField("min_score"), chosen.min_score, chosen.max_score) == (True, 0.0, 0.5)
     assert (chosen.min_characters, chosen.max_characters, chosen.is_golden) == (1, 9, True)
+    await call(harness, "GET", f"{API}/{shown_id(run)}/results?wrong=true")
+    assert harness.results.outcomes_asked[-1].filter.is_marked_wrong
     for wrong in ("min_score=nan", "min_length=-1", "limit=1001", "status=lost", "sort=size", "nonsense=1"):
         assert (await call(harness, "GET", f"{API}/{shown_id(run)}/results?{wrong}"))[0] == 422
 

@@ -97,7 +97,7 @@ class FakeRescoring(rescore_grpc.RescoreServiceServicer):
 
 @dataclass
 class FakeAnswers(answer_grpc.AnswerServiceServicer):
-    """Rows come two to a page; a mark makes as many golden answers as it names."""
+    """Rows come two to a page; a mark makes as many answers golden, or wrong, as it names."""
 
     rows: list[answer_pb2.SideBySideRow] = field(default_factory=list)
     listed: list[answer_pb2.ListSideBySideRequest] = field(default_factory=list)
@@ -122,7 +122,10 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
         self.marked.append(request)
         if self.refusal:
             raise self.refusal
-        return answer_pb2.MarkAnswersResponse(golden_count=len(request.answers))
+        count = len(request.answers)
+        if request.is_wrong:
+            return answer_pb2.MarkAnswersResponse(wrong_count=count)
+        return answer_pb2.MarkAnswersResponse(golden_count=count)
 
     async def ListMarkChanges(
         self, request: answer_pb2.ListMarkChangesRequest, context: Any

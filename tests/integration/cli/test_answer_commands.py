@@ -36,6 +36,8 @@ async def test_filters_list_answers_and_fill_their_page(
     await proctor("results", run.run_id, "--outcomes")
     assert not harness.results.outcomes_asked[-1].HasField("filter")
     harness.results.outcomes[run.run_id] = []
+    both = await proctor("results", run.run_id, "--golden", "--wrong")
+    assert (both.code, "exclude each other" in both.err) == (2, True)
     nothing = await proctor("results", run.run_id, "--text", "sorry")
     assert nothing.out.endswith("There are no such answers.\n")
 
@@ -131,15 +133,19 @@ async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proct
     reported = await proctor("golden", "mark", run.run_id, "r1", "7", "--user", "ann")
     assert (reported.code, reported.out) == (0, f"Run {run.run_id} has 2 golden answers now.\n")
     gone = await proctor("golden", "unmark", run.run_id, "7", "--sample", "--rollout", "2", "--json")
-    assert gone.document == {"run_id": run.run_id, "golden_count": 1}
+    assert gone.document == {"run_id": run.run_id, "golden_count": 1, "wrong_count": 0}
     marked, unmarked = harness.results.answers.marked[:2]
     assert [key.row_id for key in marked.answers] == ["r1", "7"]
     assert (marked.user, marked.is_golden, unmarked.is_golden) == ("ann", True, False)
     assert list(unmarked.answers) == [answer_pb2.AnswerKey(sample=7, rollout=1)]
+    wrong = await proctor("golden", "mark", run.run_id, "r1", "--wrong")
+    assert wrong.out == f"Run {run.run_id} has 0 golden answers and 1 marked as wrong now.\n"
+    asked = harness.results.answers.marked[2]
+    assert (asked.is_wrong, asked.is_golden) == (True, False)
     one = await proctor("golden", "unmark", run.run_id, "r1")
     assert one.out == f"Run {run.run_id} has 1 golden answer now.\n"
-    wrong = await proctor("golden", "mark", run.run_id, "r1", "--sample")
-    assert (wrong.code, wrong.err) == (2, "r1 is no number of a sample; without --sample it is an id.\n")
+    typo = await proctor("golden", "mark", run.run_id, "r1", "--sample")
+    assert (typo.code, typo.err) == (2, "r1 is no number of a sample; without --sample it is an id.\n")
     harness.results.answers.refusal = refused(ErrorKind.INVALID, "ROW_NOT_FOUND", "There is no row r9.")
     refusal = await proctor("golden", "mark", run.run_id, "r9")
     assert (refusal.code != 0, refusal.err) == (True, "There is no row r9.\n")

@@ -173,6 +173,7 @@ class AnswerConditions:
     min_length: LengthBound = None
     max_length: LengthBound = None
     golden: Annotated[bool, Query(description="Only golden answers")] = False
+    wrong: Annotated[bool, Query(description="Only answers that are marked as wrong")] = False
 
     @property
     def filter(self) -> results_pb2.OutcomeFilter | None:
@@ -186,6 +187,7 @@ class AnswerConditions:
             min_characters=self.min_length,
             max_characters=self.max_length,
             is_golden=self.golden,
+            is_marked_wrong=self.wrong,
         )
         return chosen if chosen.ListFields() else None
 

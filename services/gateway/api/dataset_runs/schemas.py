@@ -57,6 +57,7 @@ class ShownAnswer(BaseModel):
     error: RowError | None
     scores: dict[str, float]
     is_golden: bool
+    is_marked_wrong: bool = Field(description="By a user; its scores stay as they are")
     total_seconds: float | None = Field(description="To the last token; null for failures and reused answers")
 
 
