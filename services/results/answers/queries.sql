@@ -14,7 +14,8 @@ LIMIT $5::integer;
 
 -- name: sort_outcomes: Return keys of outcomes in the order of a value, with the value ($1 run, $2 first sample, $3 end, exclusive, $4 sample, score, length or time, $5 1, or -1 for the largest first, $6 to $8 value, sample and rollout that they come after, $9 rows, $10 status or null, $11 failure class or null, $12 metric of each task, $13 least score, $14 most, $15 least characters, $16 most, $17 whether golden, $18 whether marked as wrong)
 -- No index: each would make every recorded outcome cost more, for a list that is seldom looked at. All outcomes of the range are
--- read, and the first rows of the order are kept.
+-- read, and the first rows of the order are kept. Each OFFSET 0 keeps the planner from writing an expression out wherever its
+-- value is used: it would be evaluated once for each.
 SELECT sample, rollout, value
 FROM (
     SELECT
@@ -23,26 +24,34 @@ FROM (
         END AS value
     FROM (
         SELECT
-            sample, rollout,
-            CASE
-                WHEN jsonb_typeof(scores -> ($12::text[])[task_index + 1]) = 'number'
-                    THEN (scores ->> ($12::text[])[task_index + 1])::double precision
-            END AS score,
-            CASE
-                WHEN status <> 'failed' OR failure_class = 'scoring'
-                    THEN char_length(CASE WHEN answer_text = '' THEN prediction ELSE answer_text END)
-            END AS characters,
-            CASE WHEN status <> 'failed' AND NOT is_reused THEN total_seconds END AS seconds
-        FROM current_outcomes AS o
-        WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint
-            AND ($10::outcome_status IS NULL OR status = $10::outcome_status)
-            AND ($11::failure_class IS NULL OR failure_class = $11::failure_class)
-            AND (NOT $17::boolean OR EXISTS (
-                SELECT FROM golden_answers AS g WHERE g.run_id = $1::uuid AND g.sample = o.sample AND g.rollout = o.rollout
-            ))
-            AND (NOT $18::boolean OR EXISTS (
-                SELECT FROM wrong_answers AS w WHERE w.run_id = $1::uuid AND w.sample = o.sample AND w.rollout = o.rollout
-            ))
+            sample, rollout, seconds, characters,
+            CASE WHEN jsonb_typeof(scored) = 'number' THEN scored::double precision END AS score
+        FROM (
+            SELECT
+                sample, rollout,
+                CASE
+                    WHEN $4::text = 'score' OR $13::double precision IS NOT NULL OR $14::double precision IS NOT NULL
+                        THEN scores -> ($12::text[])[task_index + 1]
+                END AS scored,
+                CASE
+                    WHEN $4::text <> 'length' AND $15::integer IS NULL AND $16::integer IS NULL THEN NULL
+                    WHEN status <> 'failed' OR failure_class = 'scoring'
+                        THEN char_length(CASE WHEN answer_text = '' THEN prediction ELSE answer_text END)
+                END AS characters,
+                CASE WHEN status <> 'failed' AND NOT is_reused THEN total_seconds END AS seconds
+            FROM current_outcomes AS o
+            WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint
+                AND ($10::outcome_status IS NULL OR status = $10::outcome_status)
+                AND ($11::failure_class IS NULL OR failure_class = $11::failure_class)
+                AND (NOT $17::boolean OR EXISTS (
+                    SELECT FROM golden_answers AS g WHERE g.run_id = $1::uuid AND g.sample = o.sample AND g.rollout = o.rollout
+                ))
+                AND (NOT $18::boolean OR EXISTS (
+                    SELECT FROM wrong_answers AS w WHERE w.run_id = $1::uuid AND w.sample = o.sample AND w.rollout = o.rollout
+                ))
+            OFFSET 0
+        ) AS read
+        OFFSET 0
     ) AS known
     WHERE (
             ($13::double precision IS NULL AND $14::double precision IS NULL)
@@ -52,6 +61,7 @@ FROM (
             ($15::integer IS NULL AND $16::integer IS NULL)
             OR characters BETWEEN coalesce($15::integer, 0) AND coalesce($16::integer, 2147483647)
         )
+    OFFSET 0
 ) AS ranked
 -- Outcomes without the value have a null here.
 WHERE (value, sample, rollout) > ($6::double precision, $7::bigint, $8::integer)

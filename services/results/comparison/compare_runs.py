@@ -15,6 +15,7 @@ from services.common.structured_logs import get_logger
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
 from services.results.comparison.comparison import SUITE, ComparedRun, Comparison, Difference, corrected
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
+from services.results.comparison.kept_differences import ComparisonKey, KeptDifferences
 from services.results.comparison.metric_choice import (
     ComparedMetrics,
     all_metrics,
@@ -86,6 +87,7 @@ class CompareRuns:
     summaries: SummaryStore
     runs_of_models: RunsOfModels
     compare_pair: ComparePair
+    kept: KeptDifferences
 
     async def compare(self, query: CompareQuery) -> Comparison:
         """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
@@ -103,10 +105,16 @@ class CompareRuns:
         if not query.is_forced:
             check_options(plans, choice)
         compared = await asyncio.gather(*(self._compared(record, choice) for record in records))
-        found: list[Difference] = []
-        for first, second in combinations(range(len(records)), 2):
-            runs = records[first], records[second]
-            found += await self.compare_pair.compare(runs, choice, (first, second))
+        key = ComparisonKey(
+            runs=tuple((record.plan.run_id, record.epoch) for record in records),
+            metrics=query.metrics,
+            tasks=query.tasks,
+            is_forced=query.is_forced,
+        )
+        found = self.kept.find(key)
+        if found is None:
+            found = await self._differences(records, choice)
+            self.kept.keep(key, found)
         # Over all pairs at once: correcting each by itself would promise too much.
         differences, corrected_over = corrected(found)
         return Comparison(
@@ -116,6 +124,13 @@ class CompareRuns:
             corrected_over=corrected_over,
             warnings=warnings_of(records, tasks),
         )
+
+    async def _differences(self, records: Sequence[RunRecord], choice: ComparedMetrics) -> list[Difference]:
+        found: list[Difference] = []
+        for first, second in combinations(range(len(records)), 2):
+            runs = records[first], records[second]
+            found += await self.compare_pair.compare(runs, choice, (first, second))
+        return found
 
     async def _run_ids(self, query: CompareQuery) -> Sequence[str]:
         if bool(query.run_ids) == bool(query.models):

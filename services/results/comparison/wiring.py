@@ -3,6 +3,7 @@
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
 from services.results.comparison.grpc_api import GrpcComparisonApi
+from services.results.comparison.kept_differences import KeptDifferences
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.ports import Calls, RunsOfModels
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
@@ -28,6 +29,7 @@ def make_comparison_api(
             summaries=stores.summaries,
             runs_of_models=runs_of_models,
             compare_pair=compare_pair,
+            kept=KeptDifferences(),
         ),
         list_flips=ListFlips(
             records=stores.records, sample_sets=stores.sample_sets, pairs=compare_pair.pairs

@@ -15,6 +15,7 @@ from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns, StoreComparison
 from services.results.comparison.comparison import Comparison, Difference
+from services.results.comparison.kept_differences import KeptDifferences
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
 from services.results.leaderboard.compare_peers import ComparePeers
@@ -87,6 +88,7 @@ class PairedRuns:
             summaries=self.stores.summaries,
             runs_of_models=PostgresLeaderboard(self.session),
             compare_pair=self.compare_pair,
+            kept=KeptDifferences(),
         )
 
     @property
