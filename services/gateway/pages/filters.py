@@ -16,7 +16,10 @@ MAIN_METRICS = ("accuracy", "score")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListView(Generic[Row]):
-    """A page of the list at `path`; `filters` are those of its address, without empty ones."""
+    """A page of the list at `path`; `filters` are those of its address, without empty ones.
+
+    `live_runs` may still change it.
+    """
 
     path: str
     rows: Sequence[Row]
@@ -24,7 +27,7 @@ class ListView(Generic[Row]):
     following: str
     filters: Mapping[str, str]
     now: datetime
-    has_live: bool
+    live_runs: Sequence[str]
     suites: Sequence[str] = ()
 
     def link(self, **changes: str) -> str:
@@ -34,6 +37,16 @@ class ListView(Generic[Row]):
 
     def get(self, name: str) -> str:
         return self.filters.get(name, "")
+
+    @property
+    def address(self) -> str:
+        """The address of this page of the list."""
+        return self.link(after=self.get("after"))
+
+    @property
+    def socket(self) -> str:
+        """The address of the socket that pushes this page, up to its last parameter."""
+        return f"{self.path}/socket?{urlencode(self.filters)}{'&' if self.filters else ''}"
 
     @property
     def is_filtered(self) -> bool:

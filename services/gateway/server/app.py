@@ -41,8 +41,8 @@ from services.gateway.http.parameters import known_parameters
 from services.gateway.http.problem import openai_problems, problems
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
+from services.gateway.pages.live.views import LiveViews
 from services.gateway.pages.problems import PageResponses
-from services.gateway.pages.rollouts.live import LiveGrids
 from services.gateway.pages.routes import ROUTERS as PAGE_ROUTERS
 from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.description import HeadRequests, describe_errors
@@ -88,7 +88,7 @@ class PageParts:
     assets: Assets
     html: Html
     live_runs: LiveRuns
-    live_grids: LiveGrids
+    live_views: LiveViews
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.state.identity, app.state.admission = parts.admission.identity, parts.admission
     app.state.health = parts.health
     app.state.assets, app.state.html = pages.assets, pages.html
-    app.state.live_runs, app.state.live_grids = pages.live_runs, pages.live_grids
+    app.state.live_runs, app.state.live_views = pages.live_runs, pages.live_views
     handle_problems(app)
     describe_errors(app)
     app.router.routes.extend(served_routes())

@@ -24,7 +24,7 @@ from services.gateway.http.paths import (
 )
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.html import Html
-from services.gateway.pages.rollouts.live import LiveGrids
+from services.gateway.pages.live.views import LiveViews
 from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.app import HttpParts, PageParts
 from services.gateway.server.middleware import BodyLimit
@@ -53,7 +53,7 @@ class Topics:
 
     def stops(self) -> Sequence[Callable[[], Awaitable[None]]]:
         """The ends of what follows runs for open pages."""
-        return (self.http.pages.live_runs.stop, self.http.pages.live_grids.stop)
+        return (self.http.pages.live_runs.stop, self.http.pages.live_views.stop)
 
 
 def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
@@ -89,9 +89,8 @@ def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
     html = Html(assets=assets)
     render = html.renderer("runs/live_part")
     live_runs = LiveRuns(scheduler=scheduler, results=results, clock=SystemClock(), render=render)
-    render_grid = html.renderer("rollouts/grid_part")
-    live_grids = LiveGrids(scheduler=scheduler, clock=SystemClock(), render=render_grid)
-    return PageParts(assets=assets, html=html, live_runs=live_runs, live_grids=live_grids)
+    live_views = LiveViews(scheduler=scheduler, clock=SystemClock())
+    return PageParts(assets=assets, html=html, live_runs=live_runs, live_views=live_views)
 
 
 def _call_slots(settings: GatewaySettings) -> CallSlots:

@@ -13,11 +13,13 @@ from services.gateway.http.presentation import interval, optional
 from services.gateway.pages.answer_marks import outcome_mark
 from services.gateway.pages.rollouts.list_view import OrderRow, order_row
 from services.gateway.pages.runs_table import RunRow, run_row
+from services.gateway.pages.text import plain
 
 # Bounds a page, however many models and rollouts there are.
 MAX_SHOWN_ROLLOUTS = 3000
 MAX_TASKS = 50
 SCORE = "reward"
+_MAX_WORD = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,16 @@ class RolloutMark:
     outcome: str
     word: str
     note: str
+
+    @property
+    def name(self) -> str:
+        """What it is called where its mark is not seen."""
+        return plain(f"rollout {self.number}: {self.word}", _MAX_WORD)
+
+    @property
+    def text(self) -> str:
+        """What the cell says beside its mark; a mark for right, wrong or not recorded is enough."""
+        return "" if self.outcome in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +86,11 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A run, its summary (empty before it is planned), and its outcomes of the tasks of the page."""
+    """A run, its summary (empty before it is planned), and outcomes by the indexes of task and rollout."""
 
     run: run_pb2.Run
     summary: summary_pb2.RunSummary
-    outcomes: Sequence[outcome_pb2.RecordedOutcome]
+    outcomes: Mapping[tuple[int, int], outcome_pb2.RecordedOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +110,12 @@ class GridView:
     every: str = ""
 
     @property
+    def live_runs(self) -> Sequence[str]:
+        return [model.run.run_id for model in self.models if model.run.state in LIVE_STATES]
+
+    @property
     def is_live(self) -> bool:
-        return any(model.run.state in LIVE_STATES for model in self.models)
+        return bool(self.live_runs)
 
     @property
     def recorded(self) -> int:
@@ -156,8 +172,7 @@ def grid_view(
 
 
 def _cell(part: RunPart, task: int, rollouts: int) -> Cell:
-    known = {one.outcome.rollout: one for one in part.outcomes if one.doc_id == task}
-    found = [known.get(number) for number in range(rollouts)]
+    found = [part.outcomes.get((task, number)) for number in range(rollouts)]
     scores = [one.scores[SCORE] for one in found if one and SCORE in one.scores]
     return Cell(
         run_id=part.run.run_id,

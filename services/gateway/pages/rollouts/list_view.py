@@ -63,5 +63,5 @@ def order_list_view(
         following=listed.next_page_token,
         filters=given_filters(filters),
         now=now,
-        has_live=any(run.state in LIVE_STATES for row in rows for run in row.runs),
+        live_runs=[run.run_id for row in rows for run in row.runs if run.state in LIVE_STATES],
     )

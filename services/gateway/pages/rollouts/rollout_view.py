@@ -68,6 +68,11 @@ class RolloutView:
             return ""
         return f"{self.grid}/{task}/{rollout}"
 
+    @property
+    def socket(self) -> str:
+        """The address of the socket that pushes it until it is recorded, up to its last parameter."""
+        return f"{self.at(self.key.task, self.key.rollout)}/socket?"
+
     def from_step(self, number: int) -> str:
         query = f"?{urlencode({'step': number})}" if number > 1 else ""
         return f"{self.at(self.key.task, self.key.rollout)}{query}#transcript"

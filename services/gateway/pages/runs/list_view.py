@@ -24,6 +24,6 @@ def run_list_view(
         following=listed.next_page_token,
         filters=given_filters(filters),
         now=now,
-        has_live=any(row.state in LIVE_STATES for row in rows),
+        live_runs=[row.run_id for row in rows if row.state in LIVE_STATES],
         suites=suites,
     )

@@ -53,7 +53,7 @@ def public_methods() -> list[MethodDescriptor]:
 
 @pytest.fixture
 def app() -> FastAPI:
-    parts: Any = SimpleNamespace(assets=None, html=None, live_runs=None, live_grids=None, identity=None)
+    parts: Any = SimpleNamespace(assets=None, html=None, live_runs=None, live_views=None, identity=None)
     return routed_app(HttpParts(*[parts] * 10))
 
 

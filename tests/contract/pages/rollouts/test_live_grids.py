@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 import pytest
 
+from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
-from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
 from tests.contract.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts
 from tests.contract.pages.shown_pages import show
@@ -72,6 +72,40 @@ async def test_one_run_is_pushed_by_itself(
         fragment = await ws.receive_str(timeout=10)
         assert "double" in fragment
         assert FIRST not in fragment
+
+
+async def test_the_list_of_orders_is_pushed_until_nothing_goes(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    async with socket(harness, f"/rollouts/socket?name=mine&{BUILD}") as ws:
+        assert "5 of 8" in await ws.receive_str(timeout=10)
+        assert harness.scheduler.rollouts.listed[-1].name == "mine"
+        order.runs[1].state = run_pb2.RUN_STATE_COMPLETED
+        harness.scheduler.put(order.runs[1])
+        last = ""
+        while (message := await ws.receive(timeout=10)).type is aiohttp.WSMsgType.TEXT:
+            last = message.data
+        # The page loads its list without a socket, with the same filters.
+        assert 'hx-get="/rollouts?name=mine" hx-trigger="load"' in last
+        assert ws.close_code == 1000
+
+
+async def test_one_rollout_is_pushed_until_it_is_recorded(
+    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+) -> None:
+    path = f"/runs/{SECOND}/rollouts/1/2"
+    async with socket(harness, f"{path}/socket?{BUILD}") as ws:
+        assert "not recorded yet" in await ws.receive_str(timeout=10)
+        recorded = outcome_pb2.RecordedOutcome()
+        recorded.CopyFrom(harness.results.outcomes[SECOND][0])
+        recorded.outcome.rollout = 1
+        harness.results.outcomes[SECOND].append(recorded)
+        harness.scheduler.put(order.runs[1])
+        last = ""
+        while (message := await ws.receive(timeout=10)).type is aiohttp.WSMsgType.TEXT:
+            last = message.data
+        assert f'hx-get="{path}" hx-trigger="load"' in last
+        assert ws.close_code == 1000
 
 
 async def test_what_does_not_exist_closes_normally(harness: GatewayHarness) -> None:

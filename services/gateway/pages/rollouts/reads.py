@@ -1,0 +1,192 @@
+"""What pages of rollouts show, read from the scheduler and results: for a response, and for each push."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Query
+
+from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.wire.enums import value_of
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.models import full_model
+from services.gateway.backends.calls import Backends, Results, Scheduler
+from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
+from services.gateway.http.parameters import INT32_MAX, JobId
+from services.gateway.pages.filters import ListView
+from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
+from services.gateway.pages.rollouts.list_view import STATES, OrderRow, order_list_view
+from services.gateway.pages.rollouts.rollout_view import RolloutPosition, RolloutView, rollout_view
+from services.gateway.pages.runs_table import run_row
+
+_PAGE_SIZE = 30
+_OUTCOMES_AT_A_TIME = 1000
+
+
+class OrderFilters:
+    """Filters of the list, as its address has them. Unknown ones are ignored: old links stay valid."""
+
+    def __init__(
+        self,
+        state: str = "",
+        name: Annotated[str, Query(max_length=128)] = "",
+        model: Annotated[str, Query(max_length=512)] = "",
+        after: Annotated[str, Query(max_length=512)] = "",
+    ) -> None:
+        self.state = state if state in STATES else ""
+        self.name, self.model, self.after = name.strip(), model.strip(), after
+
+    def named(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in ("state", "name", "model", "after")}
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutAddress:
+    """A rollout of a run as its address has it; `step` is the first step of the transcript that is shown."""
+
+    job_id: JobId
+    task: str
+    rollout: str
+    step: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"/runs/{self.job_id}/rollouts/{self.task}/{self.rollout}"
+
+
+async def order_list(scheduler: Scheduler, filters: OrderFilters, now: datetime) -> ListView[OrderRow]:
+    """A page of the list."""
+    request = rollouts_pb2.ListRolloutsRequest(
+        page_size=_PAGE_SIZE,
+        page_token=filters.after,
+        state=value_of(run_pb2.RunState, filters.state, unset=""),
+        name=_known_name(filters.name),
+        model=await full_model(scheduler, filters.model),
+    )
+    return order_list_view(await scheduler.rollouts.ListRollouts(request), filters.named(), now)
+
+
+async def order_grid(backends: Backends, order_id: str, index: int, now: datetime) -> GridView:
+    """The page of an order that begins at the task of an index."""
+    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
+    order = (await backends.scheduler.rollouts.GetRollouts(request)).order
+    parts = await _parts(backends, order, order.runs, index)
+    return grid_view(f"/rollouts/{order.order_id}", order, parts, _within(index, order), now)
+
+
+async def run_grid(backends: Backends, run_id: str, index: int, now: datetime) -> GridView:
+    """The same for one run of an order."""
+    run, order = await _run_and_order(backends.scheduler, run_id)
+    parts = await _parts(backends, order, [run], index)
+    return grid_view(f"/runs/{run_id}/rollouts", order, parts, _within(index, order), now)
+
+
+async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> RolloutView:
+    """Raises NoSuchRollout."""
+    run, order = await _run_and_order(backends.scheduler, at.job_id)
+    key, rollouts = (
+        RolloutPosition(whole_number(at.task), whole_number(at.rollout)),
+        max(1, run.order.rollouts),
+    )
+    if not (1 <= key.task <= len(order.task_ids) and 1 <= key.rollout <= rollouts):
+        raise NoSuchRollout(run_id=at.job_id, task=at.task, rollout=at.rollout)
+    recorded = await _recorded(backends.results, at.job_id, key)
+    return rollout_view(run_row(run), order, key, recorded, (rollouts, whole_number(at.step), now))
+
+
+async def _run_and_order(scheduler: Scheduler, run_id: str) -> tuple[run_pb2.Run, rollouts_pb2.RolloutsOrder]:
+    """The order that submitted the run, else its tasks as one without an id. Raises NotOfRollouts."""
+    run, order = await asyncio.gather(scheduler.run(run_id), _order_of(scheduler, run_id))
+    return run, order or await _order_alone(scheduler, run)
+
+
+async def _order_of(scheduler: Scheduler, run_id: str) -> rollouts_pb2.RolloutsOrder | None:
+    """None for a run that was ordered by itself."""
+    try:
+        request = rollouts_pb2.GetRolloutsRequest(run_id=run_id)
+        return (await scheduler.rollouts.GetRollouts(request)).order
+    except DomainError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return None
+
+
+async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
+    """An order of this run only, over the tasks of an order of its suite. Raises NotOfRollouts."""
+    if not run.suite_version:
+        raise NotOfRollouts(run_id=run.run_id)
+    name = f"{run.order.suite}@{run.suite_version}"
+    request = rollouts_pb2.ListRolloutsRequest(name=name, page_size=1)
+    orders = (await scheduler.rollouts.ListRollouts(request)).orders
+    if not orders:
+        raise NotOfRollouts(run_id=run.run_id)
+    alone = rollouts_pb2.RolloutsOrder()
+    alone.CopyFrom(orders[0])
+    alone.order_id, alone.user, alone.rollouts = "", run.user, run.order.rollouts or 1
+    alone.created_at.CopyFrom(run.created_at)
+    return alone
+
+
+async def _parts(
+    backends: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], first: int
+) -> Sequence[RunPart]:
+    first = _within(first, order)
+    tasks = range(first, first + tasks_per_page(order, len(runs)))
+
+    async def part(run: run_pb2.Run) -> RunPart:
+        summary, outcomes = await asyncio.gather(
+            backends.results.summary(run.run_id), _outcomes(backends.results, run.run_id, tasks)
+        )
+        return RunPart(run, summary, outcomes)
+
+    return await asyncio.gather(*(part(run) for run in runs))
+
+
+async def _outcomes(
+    results: Results, run_id: str, tasks: range
+) -> Mapping[tuple[int, int], outcome_pb2.RecordedOutcome]:
+    """Outcomes without their texts. The samples of the run are the tasks in their order."""
+    found: dict[tuple[int, int], outcome_pb2.RecordedOutcome] = {}
+    request = results_pb2.ListOutcomesRequest(
+        run_id=run_id, page_size=_OUTCOMES_AT_A_TIME, first_sample=tasks.start, is_brief=True
+    )
+    while True:
+        listed = await results.recorded_outcomes(request)
+        known = {(one.doc_id, one.outcome.rollout): one for one in listed.outcomes if one.doc_id in tasks}
+        found |= known
+        request.page_token = listed.next_page_token
+        if not request.page_token or len(known) < len(listed.outcomes) or not known:
+            return found
+
+
+async def _recorded(
+    results: Results, run_id: str, key: RolloutPosition
+) -> outcome_pb2.RecordedOutcome | None:
+    """None before it is recorded."""
+    request = results_pb2.ListOutcomesRequest(
+        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.rollout - 1
+    )
+    for one in (await results.recorded_outcomes(request)).outcomes:
+        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.rollout - 1):
+            return one
+    return None
+
+
+def _known_name(name: str) -> str:
+    """The name, without a version that is none: it is still being typed, or an old link has it."""
+    suite, _, version = name.partition("@")
+    return name if version.isascii() and version.isdigit() and len(version) < 9 else suite  # as the scheduler
+
+
+def _within(first: int, order: rollouts_pb2.RolloutsOrder) -> int:
+    """The index of a task that there is."""
+    return min(first, max(0, len(order.task_ids) - 1))
+
+
+def whole_number(text: str) -> int:
+    """0 for what is no number."""
+    return min(int(text), INT32_MAX) if text.isascii() and text.isdigit() and len(text) < 12 else 0
