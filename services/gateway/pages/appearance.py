@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from services.gateway.pages.page import PageOf
+from services.gateway.pages.page import PageOf, is_own_path
 
 # Browsers keep no cookie for longer than 400 days.
 _YEAR_SECONDS = 365 * 24 * 3600
@@ -18,8 +18,7 @@ async def choose(
     page: PageOf, theme: Annotated[str, Form()] = "", back: Annotated[str, Form()] = "/"
 ) -> Response:
     """`theme` is "light", "dark" or, to follow the system, ""."""
-    is_own_path = back.startswith("/") and not back.startswith(("//", "/\\"))
-    response = page.go(back if is_own_path else "/")
+    response = page.go(back if is_own_path(back) else "/")
     if theme in {"light", "dark"}:
         response.set_cookie("theme", theme, max_age=_YEAR_SECONDS, samesite="lax", httponly=True, path="/")
     else:

@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -37,9 +37,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The frame of every whole page around its view."""
+    """The frame of every whole page around its view. `address` shows it again, or the page of its form."""
 
     path: str
+    address: str
     theme: str
     caller: Principal
     notice: Notice | None
@@ -76,7 +77,13 @@ class Page:
         if part and self.is_part:
             return self._sent(self._html.render(part, view=view), status)
         notice = _notice(self._request)
-        layout = Layout(self._request.url.path, theme_of(self._request), _caller(self._request), notice)
+        layout = Layout(
+            path=self._request.url.path,
+            address=_address(self._request),
+            theme=theme_of(self._request),
+            caller=_caller(self._request),
+            notice=notice,
+        )
         response = self._sent(self._html.render(template, view=view, page=layout), status)
         if _NOTICE in self._request.cookies:
             response.delete_cookie(_NOTICE, path="/")
@@ -86,7 +93,8 @@ class Page:
         """Answers an action: another page, which shows the notice."""
         response = RedirectResponse(path, 303)
         if notice:
-            packed = base64.urlsafe_b64encode(json.dumps(asdict(notice)).encode()).decode()
+            short = replace(notice, text=notice.text[:_MAX_NOTICE_LENGTH])
+            packed = base64.urlsafe_b64encode(json.dumps(asdict(short), ensure_ascii=False).encode()).decode()
             flags: dict[str, Any] = {"max_age": _NOTICE_SECONDS, "httponly": True, "samesite": "strict"}
             response.set_cookie(_NOTICE, packed, path="/", **flags)
         return response
@@ -116,6 +124,25 @@ async def _page(request: Request) -> Page:
 PageOf = Annotated[Page, Depends(_page)]
 
 
+def is_own_path(path: str) -> bool:
+    """An address of this site: no other site is reached by it."""
+    return path.startswith("/") and not path.startswith(("//", "/\\"))
+
+
+def _address(request: Request) -> str:
+    """A form that was sent has no page of its own: the page that it is on is meant."""
+    if request.method == "GET":
+        return _local(str(request.url))
+    referer = request.headers.get("referer", "")
+    return _local(referer) if urlsplit(referer).netloc == request.url.netloc else "/"
+
+
+def _local(url: str) -> str:
+    parts = urlsplit(url)
+    path = urlunsplit(("", "", parts.path, parts.query, ""))
+    return path if is_own_path(path) else "/"
+
+
 def _caller(request: Request) -> Principal:
     """The caller; one without a name where a request was refused before its caller was found."""
     caller: Principal | None = request.scope["state"].get("caller")
@@ -133,10 +160,9 @@ def _notice(request: Request) -> Notice | None:
 
 def _checked(given: Mapping[str, Any]) -> Notice:
     notice = Notice(**given)
-    is_own_path = notice.undo.startswith("/") and not notice.undo.startswith(("//", "/\\"))
     return Notice(
         text=str(notice.text)[:_MAX_NOTICE_LENGTH],
         is_problem=bool(notice.is_problem),
-        undo=notice.undo if is_own_path else "",
+        undo=notice.undo if is_own_path(notice.undo) else "",
         undo_name=str(notice.undo_name)[:40],
     )

@@ -1,7 +1,7 @@
-"""The search of everything: an id opens a run or rollouts, the name of a suite or a model lists its runs."""
+"""The search of everything: an id opens what has it, the name of a suite or a model lists its runs."""
 
 import uuid
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -14,6 +14,8 @@ from services.gateway.pages.page import PageOf
 
 # The longest name of a model; nothing that can be found is longer.
 _MAX_LETTERS = 512
+# Ids that say what they are of.
+_PREFIXES = {"ds_": "/datasets/", "batch_": "/batches/"}
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,6 +23,9 @@ router = APIRouter(include_in_schema=False)
 @router.get("/search")
 async def search(page: PageOf, scheduler: SchedulerCalls, q: str = "") -> Response:
     wanted = q.strip()[:_MAX_LETTERS]
+    for prefix, path in _PREFIXES.items():
+        if wanted.startswith(prefix):
+            return page.go(f"{path}{quote(wanted, safe='')}")
     try:
         return page.go(await _page_of(scheduler, str(uuid.UUID(wanted))))
     except ValueError:

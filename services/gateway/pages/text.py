@@ -13,6 +13,8 @@ _SHOWN = 20_000
 _KEPT = "\n\t"
 # Eighteen digits fit into a signed integer of 64 bits.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+# Metrics of results that are in per cent already, with or without the filter of the answer.
+_PER_CENT = re.compile(r"(bleu|rouge[12L])_(max|diff)(,.*)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
 
 
@@ -26,16 +28,22 @@ def percent(share: float | None, digits: int = 1) -> str:
     return _DASH if share is None or not math.isfinite(share) else signless(f"{100 * share:z.{digits}f}")
 
 
-def score(figure: float | None) -> str:
-    """A figure of a metric: shares as percentages, others as they are."""
+def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
+    """A figure of a metric: shares as percentages, others as they are.
+
+    `beside` are figures of the same unit (the ends of its interval, the means that it is the difference of):
+    a small figure beside a large one is no share. Without a metric only they say so.
+    """
     if figure is None or not math.isfinite(figure):
         return _DASH
-    return percent(figure) if abs(figure) <= 1 else number(figure)
+    is_share = all(each is None or abs(each) <= 1 for each in (figure, *beside))
+    return percent(figure) if is_share and not _PER_CENT.fullmatch(metric) else number(figure)
 
 
-def signed(figure: float | None) -> str:
+def signed(figure: float | None, metric: str = "", *beside: float | None) -> str:
     """A difference of two figures as `score` shows it, with its sign."""
-    return f"+{score(figure)}" if figure is not None and figure > 0 else score(figure)
+    shown = score(figure, metric, *beside)
+    return f"+{shown}" if figure is not None and figure > 0 else shown
 
 
 def number(value: float | None) -> str:

@@ -118,15 +118,12 @@ async def test_every_filter_reaches_results_and_its_field(harness: GatewayHarnes
     assert [value for value in selected if value] == ["task_1", "acc", "golden"]
 
 
-@pytest.mark.parametrize(("word", "low", "high"), [("right", 1.0, None), ("wrong", None, 0.0)])
-async def test_right_and_wrong_are_bounds_of_the_score(
-    harness: GatewayHarness, word: str, low: float | None, high: float | None
-) -> None:
+@pytest.mark.parametrize(("word", "score"), [("right", 1.0), ("wrong", 0.0)])
+async def test_right_and_wrong_are_scores(harness: GatewayHarness, word: str, score: float) -> None:
     await show(harness, f"{RESULTS}?status={word}")
     chosen = harness.results.outcomes_asked[0].filter
-    assert chosen.HasField("min_score") == (low is not None)
-    assert chosen.HasField("max_score") == (high is not None)
-    assert (chosen.min_score, chosen.max_score) == (low or 0.0, high or 0.0)
+    assert (chosen.HasField("min_score"), chosen.HasField("max_score")) == (True, True)
+    assert (chosen.min_score, chosen.max_score) == (score, score)
 
 
 async def test_values_that_cannot_be_read_and_unknown_names_are_ignored(harness: GatewayHarness) -> None:
@@ -200,7 +197,7 @@ async def test_failure_has_its_class_and_reason(harness: GatewayHarness) -> None
         assert f">{mark}</span>" in shown.html
     assert shown.html.count("The provider answered 429.") == 2
     assert "★" in shown.html
-    assert "marked wrong" in shown.html
+    assert "marked as wrong" in shown.html
 
 
 async def test_choices_have_their_log_likelihoods(harness: GatewayHarness) -> None:

@@ -70,6 +70,26 @@ async def test_interval_without_zero_that_is_no_verdict_says_why(
     assert "not after the correction" in (await show(harness, RUNS)).html
 
 
+async def test_samples_are_judged_by_the_metric_that_is_counted(harness: GatewayHarness) -> None:
+    """By the task's first metric, not by the first of the alphabet, and by either key of a filter."""
+    for summary in harness.results.summaries.values():
+        del summary.tasks[0].metrics[:]
+        summary.tasks[0].metrics.add(metric="exact_match,strict", mean=0.5)
+        summary.tasks[0].metrics.add(metric="exact_match,flexible", mean=0.5)
+    found = row("one", "two", scores=(0.0, 1.0))
+    for answer, strict in zip(found.answers, (1.0, 0.0), strict=True):
+        flexible = answer.outcome.scores.pop("acc")
+        answer.outcome.scores["exact_match,strict"] = strict
+        answer.outcome.scores["exact_match,flexible"] = flexible
+    harness.results.answers.rows[:] = [found]
+    lost = f"{RUNS}&task=sst2&show=lost"
+    assert "Sample 7" in (await show(harness, lost)).html
+    assert "Sample 7" in (await show(harness, f"{lost}&metric=exact_match")).html
+    assert "Sample 7" not in (await show(harness, f"{lost}&metric=exact_match,flexible")).html
+    part = await show(harness, lost, headers=PART | {"HX-Target": "section#samples"})
+    assert "Sample 7" in part.html
+
+
 async def test_flips_lead_to_their_samples(harness: GatewayHarness) -> None:
     harness.results.answers.rows.append(row("right", "wrong", scores=(1.0, 0.0), number=8))
     shown = await show(harness, RUNS)
@@ -133,22 +153,25 @@ async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) 
 
 
 @pytest.mark.parametrize(
-    ("path", "sentence"),
+    ("path", "sentence", "chosen"),
     [
-        ("/compare", "Two to six runs or models"),
-        (f"/compare?run={RUN_ID}", "choose one more at least"),
-        ("/compare?model=a&model=b", "Models are compared on a suite"),
-        ("/compare?" + "&".join(f"run={number}" for number in range(7)), "at most 6"),
+        ("/compare", "Two to six runs or models", []),
+        (f"/compare?run={RUN_ID}", "choose one more at least", [RUN_ID]),
+        ("/compare?model=a&model=b", "Models are compared on a suite", ["a", "b"]),
+        # Runs that do not exist cannot be chosen.
+        ("/compare?" + "&".join(f"run={number}" for number in range(7)), "at most 6", []),
     ],
 )
-async def test_incomplete_choice_asks_for_the_rest(harness: GatewayHarness, path: str, sentence: str) -> None:
+async def test_incomplete_choice_asks_for_the_rest(
+    harness: GatewayHarness, path: str, sentence: str, chosen: list[str]
+) -> None:
     entry = harness.results.entries.page.entries.add(run_id=RUN_ID, model="vllm/a", suite="glue")
     entry.figure.mean = 0.5
     shown = await show(harness, path)
     assert shown.status == 200
     assert sentence in shown.html
     checked = [a["value"] for tag, a in shown.elements if tag == "input" and "checked" in a]
-    assert checked == ([RUN_ID] if path.endswith(RUN_ID) else [])
+    assert checked == chosen
 
 
 async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) -> None:
@@ -163,6 +186,10 @@ async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) ->
         harness, path, method="POST", headers={**form, **PART}, body="sample=7&name=2&mark=wrong"
     )
     assert part.status == 200
+    # It is said, and the row of a list has its new mark.
+    assert "The answer is marked as wrong" in part.headers["HX-Trigger"]
+    [beside] = [a for _, a in part.elements if a.get("id") == "mark-7-0"]
+    assert (beside["hx-swap-oob"], beside["class"]) == ("true", "wrong-mark")
     assert 'aria-pressed="false" data-press="2"' in part.html
     assert 'value="" aria-pressed="true" data-press="shift 2"' in part.html
     asked = harness.results.answers.marked

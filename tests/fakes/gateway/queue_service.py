@@ -60,6 +60,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
     asked: list[queue_pb2.GetQueueRequest] = field(default_factory=list)
     metadata: list[tuple[str, str | bytes]] = field(default_factory=list)
     is_counting: bool = True
+    changes: list[queue_pb2.SetLimitsRequest] = field(default_factory=list)
 
     def register(self, server: grpc.aio.Server) -> None:
         queue_grpc.add_QueueServiceServicer_to_server(self, server)
@@ -78,6 +79,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
     async def SetLimits(
         self, request: queue_pb2.SetLimitsRequest, context: Any
     ) -> queue_pb2.SetLimitsResponse:
+        self.changes.append(request)
         first = first_limits()
         for known, _ in first.ListFields():
             if known.name in request.reset:

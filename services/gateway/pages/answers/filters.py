@@ -112,10 +112,9 @@ class AnswerFilters:
     def _filter(self) -> results_pb2.OutcomeFilter | None:
         """None where no condition is given: a page without conditions costs results less."""
         low, high = _number(self.min_score), _number(self.max_score)
-        if self.status == _RIGHT:
-            low = max(low or 1.0, 1.0)
-        if self.status == _WRONG:
-            high = min(high or 0.0, 0.0)
+        # As rows are marked: a figure beyond 0 and 1 is neither.
+        if self.status in {_RIGHT, _WRONG}:
+            low = high = float(self.status == _RIGHT)
         chosen = results_pb2.OutcomeFilter(
             row_id=self.row_id.strip(),
             text=self.text,

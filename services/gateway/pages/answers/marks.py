@@ -1,5 +1,6 @@
 """Marks answers as golden or as wrong from a page: a form, and for a script the answer's marks afterwards."""
 
+import json
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form
@@ -46,6 +47,10 @@ async def change_mark(
     await results.answers.MarkAnswers(request)
     if page.is_part:
         view = MarkView(job_id, form.sample, form.rollout, form.mark, form.name)
-        return page.show("answers/marks_part", view, part="answers/marks_part")
+        response = page.show("answers/marked_part", view, part="answers/marked_part")
+        # The form that asked is replaced: the event that shows a notice needs a target that stays.
+        notice = {"target": "#notices", "text": _DONE[form.mark]}
+        response.headers["HX-Trigger"] = json.dumps({"proctor-notice": notice})
+        return response
     is_own = form.back.startswith(("/runs/", "/compare"))
     return page.go(form.back if is_own else f"/runs/{job_id}/results", Notice(_DONE[form.mark]))

@@ -1,5 +1,5 @@
 // What all pages share: keys, dialogs, notices, links to copy, and times in the browser's zone.
-const isTyping = () => document.activeElement?.matches("input:not([type=checkbox]), select, textarea");
+const isTyping = () => document.activeElement?.matches("input:not([type=checkbox], [type=radio], [type=file]), select, textarea");
 const announce = text => { document.getElementById("announced").textContent = text; };
 let leader = -Infinity;
 
@@ -51,15 +51,21 @@ document.addEventListener("click", event => {
   if (at("[data-copies]")) copy(location.href);
 });
 
-const copy = text => navigator.clipboard?.writeText(text).then(() => notify("Link copied."), () => notify("The browser did not allow to copy; the link is in its address bar."));
+const COPY_REFUSED = "The browser did not allow to copy; the link is in its address bar.";
+// Over plain HTTP browsers have no clipboard, except on this machine.
+const copy = text => navigator.clipboard ? navigator.clipboard.writeText(text).then(() => notify("Link copied."), () => notify(COPY_REFUSED)) : notify(COPY_REFUSED);
 
+// In place of the one before: who marks answers by keys reads the last one only.
 export function notify(text) {
   const notice = document.createElement("div");
-  notice.className = "notice"; notice.textContent = text;
+  notice.className = "notice brief"; notice.textContent = text;
+  document.querySelector("#notices > .brief")?.remove();
   document.getElementById("notices").append(notice);
   setTimeout(() => notice.remove(), 4000);
 }
 export { announce };
+// A response that replaces a part of the page says by this what it did.
+document.addEventListener("proctor-notice", event => notify(event.detail.text));
 
 const form = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 function localise() {
@@ -71,6 +77,48 @@ document.addEventListener("htmx:after:swap", localise);
 // On a narrow screen the rail is a row that scrolls.
 document.querySelector(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
+// Live regions speak of changes only: what a page came with is read out after it has loaded.
+const said = document.querySelector("#notices > .notice > span")?.textContent;
+if (said) setTimeout(() => announce(said), 500);
+
+// A page that asks about an action does so as a dialog where it can: the focus is inside, and Escape closes it.
+for (const dialog of document.querySelectorAll("main dialog[open]")) { dialog.close(); dialog.showModal(); }
+
+// A part that renews itself may fail each time: since when is said once, until it comes again.
+let renewedAt = Date.now();
+const renewsItself = ctx => Boolean(ctx?.sourceElement?.getAttribute?.("hx-trigger")?.includes("every"));
+function sayOld() {
+  if (document.getElementById("old")) return;
+  const notice = document.createElement("div");
+  notice.id = "old"; notice.className = "notice problem"; notice.setAttribute("role", "alert");
+  notice.textContent = `This page cannot be renewed now. What you see is from ${new Date(renewedAt).toLocaleTimeString()}.`;
+  document.getElementById("notices").append(notice);
+}
+document.addEventListener("htmx:before:swap", event => {
+  const ctx = event.detail.ctx;
+  if (!ctx?.response || !renewsItself(ctx)) return;
+  if (ctx.response.status < 400) { renewedAt = Date.now(); document.getElementById("old")?.remove(); }
+  else { event.preventDefault(); sayOld(); }
+});
+
+// What was asked for is on its way: its place says so, and the buttons of its form come back whatever came.
+const place = ctx => renewsItself(ctx) ? null : ctx?.target;
+document.addEventListener("htmx:before:request", event => place(event.detail.ctx)?.setAttribute?.("aria-busy", "true"));
+document.addEventListener("htmx:finally:request", event => {
+  const { ctx } = event.detail;
+  place(ctx)?.removeAttribute?.("aria-busy");
+  for (const button of ctx?.sourceElement?.querySelectorAll?.("button:disabled") ?? []) button.disabled = false;
+});
+
+// The element with the focus may be replaced: the next key begins at what came in its place. A table says how much there is.
+document.addEventListener("htmx:after:swap", event => {
+  const { ctx } = event.detail;
+  if (!ctx?.response || renewsItself(ctx) || ctx.response.status >= 400) return;
+  const shown = document.querySelector("main table[data-rows] caption");
+  if (ctx.sourceElement?.matches?.(".filters, .pager a")) announce(shown?.textContent ?? document.querySelector("main .empty")?.textContent.trim() ?? "");
+  if (document.activeElement === document.body) document.querySelector("main [data-rows]")?.closest("[tabindex]")?.focus({ preventScroll: true });
+});
+
 // A form that is sent twice would act twice.
 document.addEventListener("submit", event => {
   const button = event.submitter;
@@ -78,4 +126,4 @@ document.addEventListener("submit", event => {
 });
 addEventListener("pageshow", () => { for (const button of document.querySelectorAll("form[method=post] button:disabled")) button.disabled = false; });
 // htmx reports what did not arrive at all; errors that did arrive are notices already.
-document.addEventListener("htmx:error", () => notify("The gateway does not answer. Try again in a moment."));
+document.addEventListener("htmx:error", event => renewsItself(event.detail.ctx) ? sayOld() : notify("The gateway does not answer. Try again in a moment."));

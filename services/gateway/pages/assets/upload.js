@@ -34,13 +34,14 @@ class UploadForm extends HTMLElement {
     this.request = undefined;
     this.bar.hidden = true;
     if (request.status === 201) { location.assign(request.getResponseHeader("Location")); return; }
+    for (const button of this.form.querySelectorAll("button")) button.disabled = false;
+    // The last byte may have arrived, and only the response not.
+    if (!request.status) { this.say("", 0); notify("The connection was lost. Look into the list before you send the file again."); return; }
     this.say("Nothing was stored.", 0);
-    if (!request.status) { notify("The file did not arrive. Try again in a moment."); return; }
     // From our own server, whose templates escape what is foreign.
     this.querySelector("[data-faults]").innerHTML = request.responseText;
     announce(this.querySelector("[data-faults]").textContent.slice(0, SHOWN));
     await this.quote(file);
-    for (const button of this.form.querySelectorAll("button")) button.disabled = false;
   }
   // The server keeps nothing of a refused file; the browser has it.
   async quote(file) {

@@ -1,17 +1,23 @@
 """View of the page that offers runs and models to compare."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from urllib.parse import urlencode
 
-from proctor.v1 import leaderboard_pb2, run_pb2
+from fastapi import Query
+
+from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
 from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional
 from services.gateway.pages.compare.address import CompareAddress
+from services.gateway.pages.runs_table import run_row
 
 _MODELS = "models"
+_Text = Annotated[str, Query(max_length=512)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,7 @@ class Candidate:
     model: str
     benchmark: str
     state: str
+    metric: str
     score: float | None
     at: datetime | None
     is_chosen: bool
@@ -35,40 +42,73 @@ class ChoiceView:
     candidates: Sequence[Candidate]
     suites: Sequence[str]
     suite: str
+    model: str
     is_by_model: bool
+    following: str
     fault: str
     now: datetime
 
     def link(self, **changes: str) -> str:
+        """The address of the choice with what is chosen; of the other kind nothing is."""
         by = _MODELS if self.is_by_model else ""
-        named = {"by": by, "suite": self.suite, **changes}
-        kept = {name: value for name, value in named.items() if value}
-        return f"/compare?{urlencode(kept)}" if kept else "/compare"
+        named = {"by": by, "suite": self.suite, "q": self.model, **changes}
+        field = "model" if self.is_by_model else "run"
+        chosen = [(field, one.value) for one in self.candidates if one.is_chosen and named["by"] == by]
+        kept = [*chosen, *((name, value) for name, value in named.items() if value)]
+        # With two chosen the address would be that of their comparison.
+        more = [("choose", "1")] if len(chosen) > 1 and "choose" not in changes else []
+        return f"/compare?{urlencode(kept + more)}" if kept else "/compare"
 
 
-def choice_view(
-    entries: Iterable[leaderboard_pb2.LeaderboardEntry],
-    address: CompareAddress,
-    suites: Sequence[str],
-    now: datetime,
-    by: str,
-) -> ChoiceView:
-    """`entries` of closed runs, the newest first."""
-    is_by_model = by == _MODELS or bool(address.models)
-    chosen = set(address.chosen)
-    candidates: dict[str, Candidate] = {}
-    for entry in entries:
+@dataclass(frozen=True, slots=True)
+class ChoiceAddress:
+    """What the page that asks has beside what is chosen.
+
+    `q` is a model, and `choose` the token of a page, or anything to go on choosing.
+    """
+
+    by: _Text = ""
+    q: _Text = ""
+    choose: _Text = ""
+
+    @property
+    def page_token(self) -> str:
+        return "" if self.choose == "1" else self.choose
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A page of closed runs, the newest first, the runs that are chosen, and the names of suites."""
+
+    history: GetHistoryResponse
+    chosen: Sequence[tuple[run_pb2.Run, summary_pb2.RunSummary]]
+    suites: Sequence[str]
+
+
+def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered, now: datetime) -> ChoiceView:
+    """What is chosen comes first, on every page."""
+    is_by_model = asked.by == _MODELS or bool(address.models)
+    chosen = set() if is_by_model and address.runs else set(address.chosen)
+    candidates = {name: _model_alone(name, address.suite) for name in address.models}
+    if not is_by_model:
+        candidates = {run.run_id: _chosen_run(run, summary) for run, summary in offered.chosen}
+    known = set(candidates)
+    for entry in offered.history.entries:
         value = entry.model if is_by_model else entry.run_id
         # A model is compared by its latest complete run of a suite.
         is_candidate = bool(entry.suite) and entry.state == run_pb2.RUN_STATE_COMPLETED
-        if value not in candidates and (is_candidate or not is_by_model):
-            candidates[value] = _candidate(entry, value, is_chosen=value in chosen)
+        if is_candidate or not is_by_model:
+            if value not in candidates or value in known:
+                candidates[value] = _candidate(entry, value, is_chosen=value in chosen)
+            known.discard(value)
     return ChoiceView(
         candidates=list(candidates.values()),
-        suites=suites,
+        suites=offered.suites,
         suite=address.suite,
+        model=asked.q,
         is_by_model=is_by_model,
-        fault=_fault(address),
+        following=offered.history.next_page_token,
+        fault="" if asked.choose else _fault(address),
         now=now,
     )
 
@@ -83,6 +123,29 @@ def _fault(address: CompareAddress) -> str:
     return ""
 
 
+def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Candidate:
+    row = run_row(run)
+    of_suite = [figure for group in summary.groups[-1:] for figure in group.metrics]
+    of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
+    figure = next(iter([*of_suite, *of_tasks]), summary_pb2.MetricFigure())
+    return Candidate(
+        value=run.run_id,
+        run_id=run.run_id,
+        model=row.model,
+        benchmark=row.benchmark,
+        state=row.state,
+        metric=figure.metric,
+        score=optional(figure, "mean"),
+        at=moment(run.finished_at),
+        is_chosen=True,
+    )
+
+
+def _model_alone(name: str, suite: str) -> Candidate:
+    """A model that was chosen and has no run on this page."""
+    return Candidate(name, "", name, suite, "completed", "", None, None, is_chosen=True)
+
+
 def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen: bool) -> Candidate:
     return Candidate(
         value=value,
@@ -90,6 +153,7 @@ def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen
         model=entry.model,
         benchmark=entry.dataset_name or entry.suite,
         state=word_of(run_pb2.RunState, entry.state),
+        metric=entry.figure.metric,
         score=optional(entry.figure, "mean"),
         at=moment(entry.closed_at),
         is_chosen=is_chosen,

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from proctor.v1 import comparison_pb2, leaderboard_pb2, summary_pb2
+from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest
 from services.common.errors import DomainError, ErrorKind
@@ -21,16 +21,19 @@ from services.gateway.backends.calls import (
     Results,
 )
 from services.gateway.pages.compare.address import CompareAddress, compare_address
-from services.gateway.pages.compare.choice import choice_view
-from services.gateway.pages.compare.samples import SamplesView, differing_samples
+from services.gateway.pages.compare.choice import ChoiceAddress, Offered, choice_view
+from services.gateway.pages.compare.samples import SamplesView, compared_metric, differing_samples
 from services.gateway.pages.compare.view import CompareView, ComparisonView, comparison_view
 from services.gateway.pages.page import Page, PageOf
 
 # The id of the element with the samples.
 _SAMPLES = "samples"
+_CHOICE = "choice"
 # As far back as results lists a history.
 _DAYS = 3650
 _OFFERED = 60
+# More than can be compared: what is too many is said with all of them shown.
+_MAX_CHOSEN = 20
 # Conditions that differ and may be ignored.
 _FORCEABLE = frozenset({"scoring_method", "options"})
 _REFUSED = frozenset({ErrorKind.CONFLICT, ErrorKind.INVALID})
@@ -46,10 +49,10 @@ async def show_comparison(
     backends: BackendCalls,
     now: Now,
     address: AddressOf,
-    by: str = "",
+    asked: Annotated[ChoiceAddress, Depends()],
 ) -> Response:
-    if not address.is_complete:
-        return await _show_choice(page, backends, now, address, by)
+    if not address.is_complete or asked.choose or page.target == _CHOICE:
+        return await _show_choice(page, backends, now, address, asked)
     if page.target == _SAMPLES and address.runs:
         # The figures stay as they are on the page.
         view = CompareView(address, *await _names_and_samples(backends, address))
@@ -75,10 +78,11 @@ async def _names_and_samples(
     """The names and the samples, which are none where only models are named."""
     if not address.runs:
         return address.models, SamplesView()
-    runs, samples = await asyncio.gather(
+    runs, summary = await asyncio.gather(
         asyncio.gather(*(backends.scheduler.run(run_id) for run_id in address.runs)),
-        _samples(backends.results, address),
+        backends.results.summary(address.runs[0]),
     )
+    samples = await _samples(backends.results, address, [summary])
     named = [comparison_pb2.ComparedRun(run_id=run.run_id, model=run.order.model) for run in runs]
     return run_names(comparison_pb2.Comparison(runs=named)), samples
 
@@ -105,7 +109,7 @@ async def _figures_and_samples(
     figures = comparison_view(comparison, summaries)
     chosen = _with_task(address, figures.tasks)
     if samples is None or chosen.task != task:
-        samples = await _samples(results, chosen)
+        samples = await _samples(results, chosen, summaries)
     return figures, None, samples
 
 
@@ -129,7 +133,7 @@ async def _beside(
     tasks = [{task.task: None for task in summary.tasks} for summary in summaries]
     shared = [name for name in (tasks[0] if tasks else ()) if all(name in names for names in tasks)]
     chosen = address if address.task else _with_task(address, shared)
-    return summaries, chosen.task, await _samples(results, chosen) if chosen.task else None
+    return summaries, chosen.task, await _samples(results, chosen, summaries) if chosen.task else None
 
 
 def _with_task(address: CompareAddress, tasks: Sequence[str]) -> CompareAddress:
@@ -139,9 +143,13 @@ def _with_task(address: CompareAddress, tasks: Sequence[str]) -> CompareAddress:
     return replace(address, task=tasks[0])
 
 
-async def _samples(results: Results, address: CompareAddress) -> SamplesView:
+async def _samples(
+    results: Results, address: CompareAddress, summaries: Sequence[summary_pb2.RunSummary]
+) -> SamplesView:
+    """`summaries` begin with that of the first run."""
+    metric = compared_metric(summaries[0], address.task, address.metric)
     try:
-        return await differing_samples(results, address.runs, address, address.metric)
+        return await differing_samples(results, address.runs, address, metric)
     except DomainError as error:
         if error.kind not in _REFUSED:
             raise
@@ -149,17 +157,38 @@ async def _samples(results: Results, address: CompareAddress) -> SamplesView:
 
 
 async def _show_choice(
-    page: Page, backends: Backends, now: Now, address: CompareAddress, by: str
+    page: Page, backends: Backends, now: Now, address: CompareAddress, asked: ChoiceAddress
 ) -> Response:
-    """The page that offers the newest runs, or the models that have runs."""
-    wanted = GetHistoryRequest(days=_DAYS, page_size=_OFFERED, suite=address.suite)
-    history, suites = await asyncio.gather(
+    """The page that offers closed runs, or the models that have runs."""
+    wanted = GetHistoryRequest(
+        days=_DAYS,
+        page_size=_OFFERED,
+        page_token=asked.page_token,
+        suite=address.suite,
+        model=await full_model(backends.scheduler, asked.q.strip()),
+    )
+    history, suites, chosen = await asyncio.gather(
         backends.results.leaderboard.GetHistory(wanted),
         backends.scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
+        asyncio.gather(*(_run_and_summary(backends, run_id) for run_id in address.runs[:_MAX_CHOSEN])),
     )
-    entries: list[leaderboard_pb2.LeaderboardEntry] = list(history.entries)
-    view = choice_view(entries, address, [each.suite for each in suites.suites], now, by)
+    found = [each for each in chosen if each]
+    offered = Offered(history, found, [each.suite for each in suites.suites])
+    view = choice_view(address, asked, offered, now)
     response = page.show("compare/choice", view, part="compare/choice_part")
     if page.is_part:
         response.headers["HX-Push-Url"] = view.link()
     return response
+
+
+async def _run_and_summary(
+    backends: Backends, run_id: str
+) -> tuple[run_pb2.Run, summary_pb2.RunSummary] | None:
+    """None for a run that does not exist: an old link may name one."""
+    try:
+        run, summary = await asyncio.gather(backends.scheduler.run(run_id), backends.results.summary(run_id))
+    except DomainError as error:
+        if error.kind not in {ErrorKind.NOT_FOUND, ErrorKind.INVALID}:
+            raise
+        return None
+    return run, summary

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from proctor.v1 import outcome_pb2
+from proctor.v1 import outcome_pb2, summary_pb2
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.backends.calls import Results
 from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_mark
@@ -52,6 +52,18 @@ class SamplesView:
     rows: Sequence[SampleRow] = ()
     following: str = ""
     fault: str = ""
+
+
+def compared_metric(summary: summary_pb2.RunSummary, task: str, wanted: str) -> str:
+    """The key of the scores that a comparison counts: the first metric of the task, or the wanted one.
+
+    Keys have the filter that an answer is read through; who wants a metric may leave it out.
+    """
+    tasks = [each for each in summary.tasks if each.task == task or not task]
+    tasks = [each for each in summary.tasks if each.task == task or not task]
+    keys = [figure.metric for each in tasks for figure in each.metrics]
+    named = [key for key in keys if key == wanted or key.startswith(f"{wanted},")] if wanted else keys
+    return (named or keys or [wanted])[0]
 
 
 async def differing_samples(

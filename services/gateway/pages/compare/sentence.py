@@ -1,4 +1,4 @@
-"""The verdict of a comparison in one sentence, in points of a percent."""
+"""The verdict of a comparison in one sentence, in points of its metric: percents where that is a share."""
 
 from services.gateway.api.comparisons.conclusions import DifferenceShown, Lead, lead_of
 from services.gateway.api.comparisons.routes import ComparisonShown
@@ -26,14 +26,14 @@ def _of_the_gap(lead: Lead, corrected_over: int) -> tuple[str, str]:
     value, _ = gap.seen_from(best)
     evidence = _evidence(gap, best, corrected_over)
     if gap.verdict in _BETTER:
-        return f"{best} is better than {next_one} by {points(abs(value or 0))} points", evidence
+        return f"{best} is better than {next_one} by {points(abs(value or 0), gap)} points", evidence
     return f"{best} and {next_one} cannot be distinguished", evidence
 
 
 def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:
     value, ends = gap.seen_from(best)
-    parts = [f"difference {points(value)}" if value is not None and gap.verdict not in _BETTER else ""]
-    parts.append(f"95 % from {points(ends[0])} to {points(ends[1])}" if ends else "")
+    parts = [f"difference {points(value, gap)}" if value is not None and gap.verdict not in _BETTER else ""]
+    parts.append(f"95 % from {points(ends[0], gap)} to {points(ends[1], gap)}" if ends else "")
     p_value = gap.p_value if gap.adjusted_p_value is None else gap.adjusted_p_value
     if p_value is not None:
         how = f", Holm-corrected over {corrected_over} tests" if corrected_over > 1 else ""
@@ -41,9 +41,9 @@ def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:
     return f"({'; '.join(part for part in parts if part)})" if any(parts) else ""
 
 
-def points(share: float) -> str:
-    """A difference of shares in points of a percent."""
-    return text.percent(share)
+def points(difference: float, of: DifferenceShown) -> str:
+    """A difference of two figures as their metric is shown."""
+    return text.score(difference, of.metric, of.first_mean, of.second_mean)
 
 
 def p_text(p_value: float) -> str:

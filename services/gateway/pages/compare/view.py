@@ -30,12 +30,13 @@ class Side:
 class DifferenceRow:
     """How much the other run is above the baseline, on a task or, without a name, on all.
 
-    `verdict` is the class of its mark.
+    `means` are those of both; `verdict` is the class of its mark.
     """
 
     task: str
     metric: str
     value: float | None
+    means: Sequence[float | None]
     low: float | None
     high: float | None
     p_value: float | None
@@ -78,6 +79,7 @@ class ComparisonView:
     """A comparison, as far as figures go."""
 
     suite: str
+    metric: str
     sides: Sequence[Side]
     sentence: tuple[str, str]
     pairings: Sequence[Pairing]
@@ -108,6 +110,7 @@ def comparison_view(
     rows = [row for pairing in pairings for row in pairing.rows]
     return ComparisonView(
         suite=comparison.suite,
+        metric=shown.metric or "",
         sides=sides,
         sentence=verdict_sentence(shown),
         pairings=pairings,
@@ -153,6 +156,7 @@ def _row(each: comparison_pb2.Difference) -> DifferenceRow:
         task=each.task,
         metric=each.metric,
         value=None if value is None else sign * value,
+        means=(optional(each, "first_mean"), optional(each, "second_mean")),
         low=ends[0] if ends else None,
         high=ends[1] if ends else None,
         p_value=optional(each, "p_value") if corrected is None else corrected,

@@ -36,7 +36,8 @@ async def show_form(
     )
     view = order_view(form, listed, {}, str(uuid.uuid4()), estimate)
     response = page.show("orders/new", view, part="orders/new_part")
-    if page.is_part:
+    # The estimate is renewed after each change, as a part of the whole page.
+    if page.is_part or page.target == "estimate":
         # Replaced and not pushed: "back" would else step through every field that was changed.
         response.headers["HX-Replace-Url"] = form.link()
     return response

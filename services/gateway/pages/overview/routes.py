@@ -9,10 +9,11 @@ from starlette.responses import JSONResponse, Response
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
-from services.gateway.pages.filters import MAIN_METRICS
+from services.gateway.pages.filters import MAIN_METRICS, filter_choices
 from services.gateway.pages.overview.view import OverviewView, Point, points_of
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs_table import run_row
@@ -20,6 +21,8 @@ from services.gateway.pages.runs_table import run_row
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500
 _SHOWN_RUNS = 8
+# Of an export: 50,000 runs.
+_MAX_PAGES = 100
 _DAYS = 30
 _COLUMNS = ("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high")
 
@@ -50,14 +53,10 @@ FiltersOf = Annotated[Filters, Depends()]
 async def show_overview(
     page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, filters: FiltersOf
 ) -> Response:
-    history, runs, suites = await asyncio.gather(
-        _history(results, filters),
+    (history, fault), runs, choices = await asyncio.gather(
+        _found(results, filters),
         scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=_SHOWN_RUNS)),
-        scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
-    )
-    chosen = [each for each in suites.suites if each.suite == filters.suite]
-    metrics = dict.fromkeys(
-        [*MAIN_METRICS, *(name for each in chosen for task in each.tasks for name in task.metrics)]
+        filter_choices(scheduler, filters.named()),
     )
     view = OverviewView(
         points=points_of(history),
@@ -66,13 +65,15 @@ async def show_overview(
         metric=filters.metric or MAIN_METRICS[0],
         runs=[run_row(run) for run in runs.runs],
         total_runs=runs.total,
-        suites=[each.suite for each in suites.suites],
-        metrics=list(metrics),
-        filters=filters.named(),
+        suites=choices.suites,
+        metrics=choices.metrics,
+        filters=choices.filters,
         days=filters.days,
         now=now,
+        fault=fault,
     )
-    response = page.show("overview/overview", view, part="overview/overview_part")
+    status = 422 if fault else 200
+    response = page.show("overview/overview", view, part="overview/overview_part", status=status)
     if page.is_part:
         response.headers["HX-Push-Url"] = view.link()
     return response
@@ -80,7 +81,7 @@ async def show_overview(
 
 @router.get("/export.json")
 async def export_json(results: ResultsCalls, filters: FiltersOf) -> Response:
-    points = points_of(await _history(results, filters))
+    points = await _all_points(results, filters)
     return JSONResponse(
         [_record(point) for point in points],
         headers={"Content-Disposition": 'attachment; filename="runs.json"'},
@@ -89,19 +90,39 @@ async def export_json(results: ResultsCalls, filters: FiltersOf) -> Response:
 
 @router.get("/export.csv")
 async def export_csv(results: ResultsCalls, filters: FiltersOf) -> Response:
-    points = points_of(await _history(results, filters))
+    points = await _all_points(results, filters)
     return csv_file("runs.csv", _COLUMNS, (_record(point).values() for point in points))
 
 
-async def _history(results: Results, filters: Filters) -> GetHistoryResponse:
-    return await results.leaderboard.GetHistory(
-        GetHistoryRequest(
-            suite=filters.suite,
-            days=filters.days,
-            metric=filters.metric,
-            page_size=_MAX_SHOWN,
-            kind=run_pb2.RUN_KIND_UNSPECIFIED if filters.suite else run_pb2.RUN_KIND_SUITE,
-        )
+async def _found(results: Results, filters: Filters) -> tuple[GetHistoryResponse, str]:
+    """The newest runs, or none and why the filters are refused."""
+    try:
+        return await results.leaderboard.GetHistory(_request(filters)), ""
+    except DomainError as error:
+        if error.kind is not ErrorKind.INVALID:
+            raise
+        return GetHistoryResponse(), error.message
+
+
+async def _all_points(results: Results, filters: Filters) -> list[Point]:
+    """All runs that match, up to 50,000."""
+    request, points = _request(filters), list[Point]()
+    for _ in range(_MAX_PAGES):
+        history = await results.leaderboard.GetHistory(request)
+        points += points_of(history)
+        request.page_token = history.next_page_token
+        if not request.page_token:
+            break
+    return points
+
+
+def _request(filters: Filters) -> GetHistoryRequest:
+    return GetHistoryRequest(
+        suite=filters.suite,
+        days=filters.days,
+        metric=filters.metric,
+        page_size=_MAX_SHOWN,
+        kind=run_pb2.RUN_KIND_UNSPECIFIED if filters.suite else run_pb2.RUN_KIND_SUITE,
     )
 
 

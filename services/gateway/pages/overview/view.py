@@ -30,6 +30,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class OverviewView:
+    """`points` are the newest runs with the metric. `fault`: why the filters are refused."""
+
     points: Sequence[Point]
     total: int
     is_whole: bool
@@ -41,6 +43,7 @@ class OverviewView:
     filters: Mapping[str, str]
     days: int
     now: datetime
+    fault: str
 
     def get(self, name: str) -> str:
         return self.filters.get(name, "")
@@ -54,9 +57,15 @@ class OverviewView:
         return f"/export.{form}{self.link()[1:]}"
 
     @property
+    def averaged(self) -> Sequence[Point]:
+        """Of several suites only shares are averaged: other figures have a unit of their suite."""
+        return [each for each in self.points if self.get("suite") or abs(each.score) <= 1]
+
+    @property
     def average(self) -> float | None:
-        """Over the runs that are shown, each counted once."""
-        return sum(each.score for each in self.points) / len(self.points) if self.points else None
+        """Each run counts once."""
+        counted = self.averaged
+        return sum(each.score for each in counted) / len(counted) if counted else None
 
     @property
     def models(self) -> int:

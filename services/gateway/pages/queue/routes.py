@@ -1,6 +1,7 @@
 """The queue: what runs and waits and why, the workers, and the limits, which an operator changes here."""
 
 from collections.abc import Mapping
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from pydantic import ValidationError
@@ -38,13 +39,22 @@ async def show_queue(page: PageOf, scheduler: SchedulerCalls, now: Now) -> Respo
 
 @router.post("/limits")
 async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCalls, now: Now) -> Response:
-    """An empty field is reset to the settings."""
-    form = await request.form()
+    """An empty field is reset to the settings.
+
+    Only what was changed in the form is set: another operator may have changed the rest meanwhile.
+    """
+    form = {**request.query_params, **await request.form()}
     given = {name: str(form[name]).strip() for name in _LIMITS if name in form}
+    before = {name: str(form.get(f"was_{name}", "")) for name in given}
+    changed = {
+        name: value for name, value in given.items() if f"was_{name}" not in form or value != before[name]
+    }
+    if not changed:
+        return page.go("/queue", Notice("No limit was changed."))
     faults: Mapping[str, str]
     try:
         changes = LimitsPatch.model_validate(
-            {name: entered(value) if value else None for name, value in given.items()}
+            {name: entered(value) if value else None for name, value in changed.items()}
         )
         await scheduler.queue.SetLimits(changes.to_proto())
     except ValidationError as error:
@@ -57,6 +67,7 @@ async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCall
             raise
         faults = {"": error.message}
     else:
-        return page.go("/queue", Notice("The limits hold from now on, for all replicas."))
+        undo = f"/queue/limits?{urlencode({name: before[name] for name in changed})}"
+        return page.go("/queue", Notice("The limits hold from now on, for all replicas.", undo=undo))
     queue = await scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
     return page.show("queue/queue", queue_view(queue, now, faults, given), status=422)

@@ -1,4 +1,4 @@
-"""What pages of rollouts show, read from the scheduler and results: for a response, and for each push."""
+"""Pages of rollouts, read from the scheduler and results: for a response, and for each push."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

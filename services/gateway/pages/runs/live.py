@@ -90,7 +90,8 @@ class LiveRuns:
         try:
             feed = _RunFeed(self._scheduler, self._results, run_id)
             await feed.drive(live, self._publish, self._is_left(run_id))
-            code = ENDED
+            # A page that comes while the stream is left is to connect again.
+            code = BROKEN if self._watching[run_id] and not live.is_over and feed.is_known else ENDED
         finally:
             live.end(code)
             del self._runs[run_id], self._tasks[run_id]
@@ -132,6 +133,8 @@ class _RunFeed:
         self._came = asyncio.Event()
         self._renewed = asyncio.Event()
         self._is_fresh = False
+        # False once the scheduler has no such run.
+        self.is_known = True
         self.run = run_pb2.Run()
         self.summary = summary_pb2.RunSummary()
         self.workers: Sequence[WorkerInfo] = ()
@@ -169,6 +172,7 @@ class _RunFeed:
             except DomainError as error:
                 self._is_fresh = False
                 if error.kind is ErrorKind.NOT_FOUND:
+                    self.is_known = False
                     return
                 log.info("run not watched", run_id=self._run_id, reason=error.reason)
             if self.run.state not in FINAL:

@@ -87,7 +87,7 @@ async def list_runs(
     names = [each.suite for each in suites.suites]
     view = run_list_view(listed, filters.named(), names, now)
     response = page.show("runs/list", view, part="runs/list_part")
-    if page.is_part:
+    if page.is_part and not page.is_at(view.link(after=filters.after)):
         response.headers["HX-Push-Url"] = view.link(after=filters.after)
     return response
 

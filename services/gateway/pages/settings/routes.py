@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
+from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Caller, Identity, Member, Now
-from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.paths import KEY_COOKIE
 from services.gateway.http.presentation import moment
@@ -66,6 +67,8 @@ class SettingsView:
     health: Mapping[str, str]
     sources: Sequence[PoolShown]
     aliases: Mapping[str, str]
+    # Why the scheduler lists nothing now.
+    fault: str
     storage: Sequence[Storage]
     versions: Mapping[str, str]
     now: datetime
@@ -77,10 +80,8 @@ async def show_settings(
 ) -> Response:
     health: BackendHealth = request.app.state.health
     identity: Identity = request.app.state.identity
-    listed, stored, states = await asyncio.gather(
-        scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
-        scheduler.storage.GetStorage(storage_pb2.GetStorageRequest()),
-        health.check(),
+    (listed, fault), stored, states = await asyncio.gather(
+        _models(scheduler), _stored(scheduler), health.check()
     )
     counts = {source.pool: 0 for source in listed.sources}
     for model in listed.models:
@@ -99,6 +100,7 @@ async def show_settings(
             for each in listed.sources
         ],
         aliases=dict(sorted(listed.aliases.items())),
+        fault=fault,
         storage=_storage(stored),
         versions={name: version(name) for name in _PACKAGES},
         now=now,
@@ -106,7 +108,29 @@ async def show_settings(
     return page.show("settings/settings", view)
 
 
-def _storage(stored: storage_pb2.GetStorageResponse) -> list[Storage]:
+async def _models(scheduler: Scheduler) -> tuple[scheduler_pb2.ListModelsResponse, str]:
+    """The models and pools, or none and why: which service is away is read on this page."""
+    try:
+        return await scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()), ""
+    except DomainError as error:
+        if error.kind is not ErrorKind.UNAVAILABLE:
+            raise
+        return scheduler_pb2.ListModelsResponse(), error.message
+
+
+async def _stored(scheduler: Scheduler) -> storage_pb2.GetStorageResponse | None:
+    """None while it cannot be read."""
+    try:
+        return await scheduler.storage.GetStorage(storage_pb2.GetStorageRequest())
+    except DomainError as error:
+        if error.kind is not ErrorKind.UNAVAILABLE:
+            raise
+        return None
+
+
+def _storage(stored: storage_pb2.GetStorageResponse | None) -> list[Storage]:
+    if stored is None:
+        return []
     rows = [(_KINDS.get(share.kind, share.kind), share.used) for share in stored.shares]
     rows += [("All", stored.used), ("Limit", stored.limit)]
     return [Storage(name, use.bytes, use.files, use.rows) for name, use in rows]

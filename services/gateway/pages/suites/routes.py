@@ -13,12 +13,14 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import SampleShown, sample_shown
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
+from services.gateway.http.error_handlers import http_status
 from services.gateway.http.errors import NoSuchSuite
 from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (
     EXAMPLE,
     EditorView,
+    Fault,
     SampleChoice,
     SuiteListView,
     SuiteRow,
@@ -81,7 +83,9 @@ async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, documen
         added = await scheduler.suites.AddSuite(request)
     except DomainError as error:
         if error.reason != _FAULTY:
-            raise
+            # The text is nowhere but in the form.
+            view = EditorView(document.text, faults=[Fault("", 0, "", error.message, "")])
+            return page.show("suite/new", view, status=http_status(error.kind, error.reason))
         # The error has the first fault only; the check has all.
         checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
         return page.show("suite/new", editor_view(document.text, checked), status=422)

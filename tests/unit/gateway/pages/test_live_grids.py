@@ -6,8 +6,7 @@ from typing import Any, cast
 
 from services.common.clock import SystemClock
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.pages.rollouts.grid_view import GridView
-from services.gateway.pages.rollouts.live import _MAX_READS, LiveGrids
+from services.gateway.pages.live.views import _MAX_READS, LiveFragment, LiveViews
 from tests.fakes.eventually import eventually
 
 
@@ -18,11 +17,11 @@ class Gone(DomainError):
 
 
 async def test_no_more_than_a_few_grids_are_read_at_a_time() -> None:
-    grids = LiveGrids(scheduler=cast("Any", None), clock=SystemClock(), render=str)
+    grids = LiveViews(scheduler=cast("Any", None), clock=SystemClock())
     reading, most, has_read = 0, 0, 0
     may_end = asyncio.Event()
 
-    async def read() -> GridView:
+    async def read() -> LiveFragment:
         nonlocal reading, most, has_read
         reading += 1
         most = max(most, reading)

@@ -10,6 +10,7 @@ from services.gateway.pages import text
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.orders.fields import fields_of
 from services.gateway.pages.orders.form import OrderForm
+from services.results.scoring.text_metrics import OVERLAP_METRICS
 
 
 def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
@@ -19,6 +20,19 @@ def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
     assert text.percent(-0.0001) == "0.0"
     assert (text.signed(0.0234), text.signed(-0.011), text.signed(0)) == ("+2.3", "\u22121.1", "0.0")
     assert {text.count(None), text.percent(math.nan), text.duration(None), text.size(None)} == {"\u2013"}
+
+
+def test_a_figure_has_the_unit_of_its_metric_and_of_those_beside_it() -> None:
+    # Some metrics are in per cent already; of others a small figure beside a large one is no share.
+    assert text.score(0.8, "bleu_max", 27.3) == "0.8"
+    assert (text.score(-0.6, "rougeL_diff,none"), text.score(0.6, "bleu_acc")) == ("\u22120.6", "60.0")
+    assert (text.score(0.8, "score", 27.3), text.score(0.8, "score", 0.9, None)) == ("0.8", "80.0")
+    assert text.signed(3.2, "bleu_max", 27.3) == "+3.2"
+
+
+def test_metrics_in_per_cent_are_those_of_results() -> None:
+    for name in OVERLAP_METRICS:
+        assert text.score(0.5, name) == ("50.0" if name.endswith("_acc") else "0.5"), name
 
 
 @pytest.mark.parametrize(

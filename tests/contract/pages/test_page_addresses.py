@@ -1,0 +1,123 @@
+"""Addresses of pages: what renews itself is no step back, and what was chosen or entered is not lost."""
+
+import pytest
+
+from proctor.v1 import run_pb2
+from services.common.errors import ErrorKind
+from tests.contract.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.refusals import refused
+
+PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
+
+
+@pytest.fixture(autouse=True)
+def run(harness: GatewayHarness) -> run_pb2.Run:
+    run = running()
+    harness.scheduler.put(run)
+    harness.results.summaries[RUN_ID] = summary_of(run)
+    return run
+
+
+def hidden(shown: Shown, name: str) -> list[str | None]:
+    return [a.get("value") for tag, a in shown.elements if tag == "input" and a.get("name") == name]
+
+
+def checked(shown: Shown) -> list[str | None]:
+    return [a.get("value") for tag, a in shown.elements if tag == "input" and "checked" in a]
+
+
+async def test_runs_that_are_renewed_are_no_step_back(harness: GatewayHarness) -> None:
+    here = PART | {"HX-Current-URL": f"{harness.http}/runs?state=running"}
+    assert "HX-Push-Url" not in (await show(harness, "/runs?state=running", headers=here)).headers
+    assert (await show(harness, "/runs", headers=here)).headers["HX-Push-Url"] == "/runs"
+
+
+async def test_a_run_that_is_renewed_by_requests_loads_its_figures_at_the_end(
+    harness: GatewayHarness, run: run_pb2.Run
+) -> None:
+    path = f"/runs/{RUN_ID}?every=1"
+    assert 'hx-trigger="load"' not in (await show(harness, path, headers=PART)).html
+    run.state = run_pb2.RUN_STATE_COMPLETED
+    harness.scheduler.put(run)
+    assert 'hx-trigger="load" hx-target="#main"' in (await show(harness, path, headers=PART)).html
+    assert 'hx-trigger="load"' not in (await show(harness, path)).html
+
+
+async def test_the_theme_is_changed_on_the_page_with_its_filters(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/history?suite=glue&days=7")
+    assert hidden(shown, "back") == ["/history?suite=glue&days=7"]
+    form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    own = form | {"Referer": f"{harness.http}/queue?x=1"}
+    posted = await show(harness, "/queue/limits", method="POST", headers=own, body="max_running_runs=x")
+    assert (posted.status, hidden(posted, "back")) == (422, ["/queue?x=1"])
+    other = form | {"Referer": "http://evil.example/queue"}
+    posted = await show(harness, "/queue/limits", method="POST", headers=other, body="max_running_runs=x")
+    assert hidden(posted, "back") == ["/"]
+
+
+async def test_an_error_leads_back_to_the_whole_address(harness: GatewayHarness) -> None:
+    harness.scheduler.refusal = refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Away.")
+    shown = await show(harness, "/runs?state=failed")
+    [again] = [a["href"] for tag, a in shown.elements if tag == "a" and a.get("class") == "button"]
+    assert (shown.status, again) == (503, "/runs?state=failed")
+
+
+async def test_signing_in_leads_to_the_page_that_was_asked_for() -> None:
+    async with gateway_harness(api_keys={"alice": "secret-key-of-alice"}) as keyed:
+        refusal = await show(keyed, "/runs?state=failed")
+        assert "/sign-in?next=/runs%3Fstate%3Dfailed" in refusal.html
+        asked = await show(keyed, "/sign-in?next=/runs%3Fstate%3Dfailed")
+        assert hidden(asked, "next") == ["/runs?state=failed"]
+        own = {"Origin": keyed.http, "Content-Type": "application/x-www-form-urlencoded"}
+        for given, followed in (("/runs%3Fstate%3Dfailed", "/runs?state=failed"), ("//evil.example", "/")):
+            body = f"key=secret-key-of-alice&next={given}"
+            done = await show(keyed, "/sign-in", method="POST", headers=own, body=body)
+            assert (done.status, done.headers["Location"]) == (303, followed)
+
+
+async def test_an_order_is_in_the_address_after_every_change(harness: GatewayHarness) -> None:
+    whole = {"HX-Request": "true", "HX-Request-Type": "full", "HX-Target": "section#estimate"}
+    shown = await show(harness, "/runs/new?model=vllm/starter&limit=7", headers=whole)
+    assert shown.headers["HX-Replace-Url"] == "/runs/new?model=vllm%2Fstarter&limit=7"
+
+
+async def test_what_is_chosen_for_a_comparison_stays_chosen_on_every_page(harness: GatewayHarness) -> None:
+    page = harness.results.entries.page
+    page.entries.add(run_id=f"{RUN_ID[:-1]}7", model="vllm/a", suite="glue")
+    page.next_page_token = "older"
+    shown = await show(harness, f"/compare?run={RUN_ID}&q=vllm/a&choose=token")
+    # The run is not among those of this page.
+    assert checked(shown) == [RUN_ID]
+    asked = harness.results.entries.pages_asked[-1]
+    assert (asked.model, asked.page_token) == ("vllm/a", "token")
+    assert 'name="choose" value="older"' in shown.html
+    # A filter of the choice is no comparison, however many are chosen.
+    choosing = PART | {"HX-Target": "form#choice"}
+    other = f"{RUN_ID[:-1]}7"
+    part = await show(harness, f"/compare?run={RUN_ID}&run={other}&suite=glue", headers=choosing)
+    assert (part.status, '<form id="choice"' in part.html) == (200, True)
+
+
+async def test_the_filters_of_the_overview_go_with_its_part_and_its_files(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/?suite=glue&metric=f1&days=7", headers=PART)
+    links = [a.get("href") for tag, a in shown.elements if tag == "a"]
+    assert "/export.csv?suite=glue&metric=f1&days=7" in links
+    selected = [a.get("value") for tag, a in shown.elements if tag == "option" and "selected" in a]
+    assert len(selected) == 2
+    assert ">f1</option>" in shown.html
+
+
+async def test_a_limit_that_was_not_changed_is_not_set(harness: GatewayHarness) -> None:
+    form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    path = "/queue/limits"
+    body = "max_running_runs=3&was_max_running_runs=3&min_run_time_seconds=9&was_min_run_time_seconds=60"
+    done = await show(harness, path, method="POST", headers=form, body=body)
+    assert done.status == 303
+    [asked] = harness.scheduler.queue.changes
+    assert not asked.limits.max_running_runs
+    assert asked.limits.min_run_time.seconds == 9
+    unchanged = await show(
+        harness, path, method="POST", headers=form, body="max_running_runs=3&was_max_running_runs=3"
+    )
+    assert (unchanged.status, len(harness.scheduler.queue.changes)) == (303, 1)
