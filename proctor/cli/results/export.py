@@ -165,7 +165,7 @@ async def unmark(session: Session, answers: MarkedAnswers) -> None:
 async def _set_marks(
     session: Session, answers: MarkedAnswers, *, is_golden: bool = False, is_wrong: bool = False
 ) -> None:
-    """Without a mark those of the answers are removed."""
+    """Sets the mark, or removes those of the answers where none is given."""
     request = answer_pb2.MarkAnswersRequest(
         run_id=answers.run_id, answers=answers.keys(), is_golden=is_golden, is_wrong=is_wrong
     )

@@ -89,7 +89,7 @@ class AnswersNamed(RequestBody):
     def request(
         self, run_id: str, user: str, *, is_golden: bool = False, is_wrong: bool = False
     ) -> answer_pb2.MarkAnswersRequest:
-        """Without a mark their marks are removed."""
+        """The call that sets the mark, or removes marks where none is given."""
         return answer_pb2.MarkAnswersRequest(
             run_id=run_id,
             answers=[answer.to_proto() for answer in self.answers],

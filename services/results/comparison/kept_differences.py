@@ -38,7 +38,7 @@ class KeptDifferences:
         return found
 
     def keep(self, key: ComparisonKey, differences: Sequence[Difference]) -> None:
-        """Without the sums that estimates were made from: they are as large as the runs."""
+        """Keeps no sums that estimates were made from: they are as large as the runs."""
         if key in self._by_key or len(differences) > self.max_kept:
             return
         light = [replace(one, estimate=replace(one.estimate, units=None)) for one in differences]

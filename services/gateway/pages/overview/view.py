@@ -58,7 +58,7 @@ class OverviewView:
 
     @property
     def averaged(self) -> Sequence[Point]:
-        """Of several suites only shares are averaged: other figures have a unit of their suite."""
+        """Runs that the average is over: shares alone where there are several suites, whose units may differ."""
         return [each for each in self.points if self.get("suite") or abs(each.score) <= 1]
 
     @property
