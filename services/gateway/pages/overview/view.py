@@ -58,12 +58,12 @@ class OverviewView:
 
     @property
     def averaged(self) -> Sequence[Point]:
-        """Runs that the average is over: shares alone where there are several suites, whose units may differ."""
+        """Runs that the average is over: shares alone where suites, and so units, may differ."""
         return [each for each in self.points if self.get("suite") or abs(each.score) <= 1]
 
     @property
     def average(self) -> float | None:
-        """Each run counts once."""
+        """The mean score; every run counts once."""
         counted = self.averaged
         return sum(each.score for each in counted) / len(counted) if counted else None
 
