@@ -15,7 +15,7 @@ MAX_KEPT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ComparisonKey:
-    """What the differences follow from. `runs`: ids and epochs in the order of the comparison."""
+    """The inputs that differences follow from. `runs`: ids and epochs in the order of the comparison."""
 
     runs: tuple[tuple[str, int], ...]
     metrics: tuple[str, ...]

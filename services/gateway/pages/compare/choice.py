@@ -62,7 +62,7 @@ class ChoiceView:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAddress:
-    """What the page that asks has beside what is chosen.
+    """The rest of the address of the page that asks, beside what is chosen.
 
     `q` is a model, and `choose` the token of a page, or anything to go on choosing.
     """
@@ -86,7 +86,7 @@ class Offered:
 
 
 def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered, now: datetime) -> ChoiceView:
-    """What is chosen comes first, on every page."""
+    """The page of candidates; chosen ones come first, on every page."""
     is_by_model = asked.by == _MODELS or bool(address.models)
     chosen = set() if is_by_model and address.runs else set(address.chosen)
     candidates = {name: _model_alone(name, address.suite) for name in address.models}

@@ -33,12 +33,12 @@ class RolloutMark:
 
     @property
     def name(self) -> str:
-        """What it is called where its mark is not seen."""
+        """The name of the cell where its mark is not seen."""
         return plain(f"rollout {self.number}: {self.word}", _MAX_WORD)
 
     @property
     def text(self) -> str:
-        """What the cell says beside its mark; a mark for right, wrong or not recorded is enough."""
+        """The word beside the mark; a mark for right, wrong or not recorded is enough."""
         return "" if self.outcome in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
 
 
