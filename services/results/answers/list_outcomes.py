@@ -23,12 +23,13 @@ from services.results.answers.answer_filter import (
 )
 from services.results.answers.errors import TooManyToSort
 from services.results.answers.golden import listed_outcome
+from services.results.answers.kept_orders import KeptOrders, from_the_first, order_key
 from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
 from services.results.runs.ports import RunRecordStore
-from services.results.runs.run_plan import RunPlan
+from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
 
 # The name of the list in its page tokens.
@@ -79,6 +80,7 @@ class ListOutcomes:
     sample_sets: SampleSetStore
     outcomes: OutcomeStore
     answers: AnswerStore
+    kept: KeptOrders
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
@@ -88,7 +90,7 @@ class ListOutcomes:
         for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
             checked_number(name, number, maximum=MAX_NUMBER - 1, default=0)
         if query.sort:
-            ranked, after = await self._sorted(record.plan, query, query.sort, limit)
+            ranked, after = await self._sorted(record, query, query.sort, limit)
         else:
             found, last = await self._found(record.plan, _page(record.plan, query, limit), query.filter)
             ranked, after = [(0.0, key) for key in found], None if last is None else (0.0, last)
@@ -133,12 +135,13 @@ class ListOutcomes:
             window = replace(window, after=last, limit=_next_size(window.limit, matched.judged))
 
     async def _sorted(
-        self, plan: RunPlan, query: OutcomeQuery, sort: AnswerSort, limit: int
+        self, record: RunRecord, query: OutcomeQuery, sort: AnswerSort, limit: int
     ) -> tuple[Sequence[SortedKey], SortedKey | None]:
         """The page in the order of a value, and after which of them the next one begins, as `_found`.
 
         Texts are looked for in the order too: one read of all values gives as many keys as can be judged.
         """
+        plan = record.plan
         samples = _samples(plan, query.task)
         if len(samples) * plan.rollouts > MAX_SORTED:
             raise TooManyToSort(run_id=plan.run_id, limit=MAX_SORTED)
@@ -147,7 +150,7 @@ class ListOutcomes:
         size = MAX_WINDOW if has_texts else limit
         after = read_page_token(_list(sort), query.page_token, _sorted_key) if query.page_token else None
         scan = SortedScan(plan.run_id, samples, sort, after, size)
-        ranked = await self.answers.sorted_keys(scan, wanted)
+        ranked = await self._ranked(record, scan, wanted)
         if not has_texts:
             return ranked, ranked[-1] if len(ranked) == size else None
         keys = [key for _, key in ranked]
@@ -157,6 +160,17 @@ class ListOutcomes:
             return found[:limit], found[limit - 1]
         is_end = len(ranked) < size and matched.judged == len(ranked)
         return found, None if is_end else ranked[matched.judged - 1]
+
+    async def _ranked(self, record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> Sequence[SortedKey]:
+        """The keys of a scan, of a closed run from the beginning of its order, which is kept."""
+        key = order_key(record, scan, wanted)
+        if key is None:
+            return await self.answers.sorted_keys(scan, wanted)
+        found = self.kept.page(key, scan)
+        if found is None and scan.after is None:
+            self.kept.keep(key, await self.answers.sorted_keys(from_the_first(scan), wanted))
+            found = self.kept.page(key, scan)
+        return await self.answers.sorted_keys(scan, wanted) if found is None else found
 
     async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
         """The first outcomes that with their samples make one message: at least one, however large."""

@@ -3,6 +3,7 @@
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.results.answers.grpc_api import GrpcAnswerApi
+from services.results.answers.kept_orders import KeptOrders
 from services.results.answers.list_mark_changes import ListMarkChanges
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
@@ -17,6 +18,7 @@ def make_list_outcomes(session: PostgresSession, stores: Stores, clock: Clock) -
         sample_sets=stores.sample_sets,
         outcomes=stores.outcomes,
         answers=PostgresAnswers(session=session),
+        kept=KeptOrders(),
         clock=clock,
     )
 

@@ -25,7 +25,7 @@ class ComparisonKey:
 
 @dataclass(slots=True)
 class KeptDifferences:
-    """Those that were read last stay. They live in this process: each replica computes for itself."""
+    """The comparisons that were read last. They live in this process: each replica computes for itself."""
 
     max_kept: int = MAX_KEPT
     _by_key: OrderedDict[ComparisonKey, Sequence[Difference]] = field(default_factory=OrderedDict)

@@ -81,6 +81,7 @@ def filters_of(runs: StoredRuns) -> dict[str, str]:
         "golden": f"{path}?marked=golden",
         "task": f"{path}?task=rows",
         "from the middle": f"{path}?from=500000",
+        **{f"sort {order}": f"{path}?sort={order}" for order in ("-time", "score", "-length", "length")},
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 from services.results.answers import list_outcomes
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import GoldenAnswer, latest_marks
+from services.results.answers.kept_orders import KeptOrders
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.side_by_side import (
     MAX_SAME,
@@ -56,7 +57,9 @@ async def listed_in_pages(
     """What all pages hold, none more than was asked for, and how many there were."""
     stores, calls = memory_stores(rows), 0
     found: list[OutcomeKey] = []
-    listing = ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, TickingClock())
+    listing = ListOutcomes(
+        stores.records, stores.sample_sets, stores.outcomes, answers, KeptOrders(), TickingClock()
+    )
     while True:
         page = await listing.list_page(query)
         assert len(page.outcomes) <= query.page_size

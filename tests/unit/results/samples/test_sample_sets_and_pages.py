@@ -9,6 +9,7 @@ from proctor.values.outcome import OutcomeStatus
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
 from services.common.errors import InvalidParameter
+from services.results.answers.kept_orders import KeptOrders
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes import page_bytes
 from services.results.outcomes.list_missing import WINDOW_SAMPLES, ListMissing
@@ -114,7 +115,9 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
 
 
 def listing(stores: Stores, answers: MemoryAnswers) -> ListOutcomes:
-    return ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, SystemClock())
+    return ListOutcomes(
+        stores.records, stores.sample_sets, stores.outcomes, answers, KeptOrders(), SystemClock()
+    )
 
 
 async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:

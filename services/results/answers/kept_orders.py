@@ -1,0 +1,76 @@
+"""The beginnings of sorted lists that were read a short time ago.
+
+Each is made by reading all outcomes of a run. Those of a closed epoch never change, and a retry of the run
+begins another epoch. Marks do change, so lists of marked answers are not kept.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from services.results.answers.answer_filter import AnswerMatch, AnswerSort
+from services.results.answers.ports import SortedKey, SortedScan
+from services.results.runs.run_plan import RunRecord
+
+# Forty pages of fifty: who leafs further has each page read.
+KEPT_KEYS = 2000
+# Some 0.4 MB each.
+MAX_KEPT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """The inputs that an order follows from. `wanted` has its filter and status."""
+
+    run_id: str
+    epoch: int
+    first_sample: int
+    end_sample: int
+    sort: AnswerSort
+    wanted: tuple[object, ...]
+
+
+def order_key(record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> OrderKey | None:
+    """None for a list that may change, or whose conditions are judged beside the texts."""
+    chosen = wanted.filter
+    if not record.is_frozen or chosen.mark is not None or chosen.row_id or chosen.text:
+        return None
+    return OrderKey(
+        run_id=scan.run_id,
+        epoch=record.epoch,
+        first_sample=scan.samples.start,
+        end_sample=scan.samples.stop,
+        sort=scan.sort,
+        wanted=(chosen, tuple(wanted.metrics), wanted.status),
+    )
+
+
+@dataclass(slots=True)
+class KeptOrders:
+    """The orders that were read last. They live in this process: each replica reads for itself."""
+
+    max_kept: int = MAX_KEPT
+    _by_key: OrderedDict[OrderKey, Sequence[SortedKey]] = field(default_factory=OrderedDict)
+
+    def page(self, key: OrderKey, scan: SortedScan) -> Sequence[SortedKey] | None:
+        """The keys of a scan; None where its page reaches beyond what is kept."""
+        ranked = self._by_key.get(key)
+        if ranked is None:
+            return None
+        self._by_key.move_to_end(key)
+        start = bisect_right(ranked, scan.after) if scan.after else 0
+        found = ranked[start : start + scan.limit]
+        is_whole = len(ranked) < KEPT_KEYS
+        return found if is_whole or len(found) == scan.limit else None
+
+    def keep(self, key: OrderKey, ranked: Sequence[SortedKey]) -> None:
+        """Keeps the first keys of an order, which are all where they are fewer than `KEPT_KEYS`."""
+        self._by_key[key] = ranked
+        while len(self._by_key) > self.max_kept:
+            self._by_key.popitem(last=False)
+
+
+def from_the_first(scan: SortedScan) -> SortedScan:
+    """The scan of the beginning of the same order. It takes as long: all outcomes are read anyway."""
+    return replace(scan, after=None, limit=KEPT_KEYS)
