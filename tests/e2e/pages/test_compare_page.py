@@ -61,6 +61,10 @@ async def test_answer_is_marked_golden_or_wrong_by_a_key(site: Site) -> None:
         await opened.open(f"/runs/{site.runs[0]}/results?marked=golden")
         await expect(page.locator("table.answers tbody tr")).to_have_count(1)
         await page.keyboard.press("j")
+        await expect(page.locator("table.answers .golden-mark")).to_have_count(1)
         await page.locator("#detail [aria-pressed='true']").click()
         await expect(page.locator("#detail [aria-pressed='false']")).to_have_count(2)
+        # The row of the list follows, and what was done is said.
+        await expect(page.locator("table.answers .golden-mark")).to_have_count(0)
+        await expect(page.locator("#notices")).to_contain_text("no mark any more")
         assert opened.complaints == []

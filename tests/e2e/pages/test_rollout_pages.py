@@ -40,6 +40,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         await asyncio.gather(*(ended(site.stack, run.run_id) for run in ordered.runs))
         await opened.open(f"/rollouts/{ordered.order_id}")
         await expect(page.locator("#task-1 a.outcome.right")).to_have_count(6)
+        await expect(page.get_by_role("link", name="rollout 1: right").first).to_be_visible()
         await expect(page.locator("#task-2 a.outcome.wrong")).to_have_count(6)
         await expect(page.locator("#task-3 a.outcome.failed")).to_have_count(6)
         await page.locator("#task-1 a.outcome").nth(1).click()
@@ -60,7 +61,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         (f"/runs/{run}/rollouts/3/1", "rollout-failed"),
     ):
         await site.check_in_every_look(path, name)
-    assert "rollout 1:" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
+    assert "mend-a-function" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
     assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/1")
 
 
