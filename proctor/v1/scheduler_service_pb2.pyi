@@ -957,7 +957,7 @@ class ListModelNamesRequest(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The name of a model, with its provider or without."""
+    """The name of a model, with its provider or without; empty for the first 1,000 models."""
     def __init__(
         self,
         *,

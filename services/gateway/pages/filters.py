@@ -7,11 +7,31 @@ from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.api.models import full_model
 from services.gateway.backends.calls import Scheduler
+from services.gateway.http.errors import AmbiguousModel
 
 Row = TypeVar("Row")
 # Names that stand for the main metric of a suite.
 MAIN_METRICS = ("accuracy", "score")
+# Names that a field offers: more would weigh more than the rest of the page.
+_MAX_OFFERED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFilter:
+    """`name` is full; "" for no filter. `fault`: why the given name means no model, with those that have it.
+
+    `offered` are models that runs were ordered of.
+    """
+
+    name: str
+    offered: Sequence[str] = ()
+    fault: str = ""
+    candidates: Sequence[str] = ()
+
+
+ANY_MODEL = ModelFilter("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +49,9 @@ class ListView(Generic[Row]):
     now: datetime
     live_runs: Sequence[str]
     suites: Sequence[str] = ()
+    model: ModelFilter = ANY_MODEL
+    # That of the data set of the filters.
+    dataset_name: str = ""
 
     def link(self, **changes: str) -> str:
         """The address of the list with other filters, from its first page."""
@@ -74,3 +97,17 @@ async def filter_choices(scheduler: Scheduler, filters: Mapping[str, str]) -> Fi
     given = {name: [filters[name]] if name in filters else [] for name in ("suite", "metric")}
     suites = dict.fromkeys([*(each.suite for each in listed), *given["suite"]])
     return FilterChoices(list(suites), list(dict.fromkeys([*MAIN_METRICS, *own, *given["metric"]])), filters)
+
+
+async def ordered_models(scheduler: Scheduler) -> Sequence[str]:
+    """Names that a field offers."""
+    return (await scheduler.runs.ListModelNames(scheduler_pb2.ListModelNamesRequest())).models[:_MAX_OFFERED]
+
+
+async def model_filter(scheduler: Scheduler, given: str) -> ModelFilter:
+    """Several providers may have a model of one name: the page then offers them."""
+    offered = await ordered_models(scheduler)
+    try:
+        return ModelFilter(await full_model(scheduler, given), offered)
+    except AmbiguousModel as error:
+        return ModelFilter("", offered, error.message, str(error.facts["candidates"]).split(", "))

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.gateway.http.error_handlers import MEDIA_TYPE
 from services.gateway.http.paths import is_page
 from services.gateway.pages.html import Html
+from services.gateway.pages.navigation import ENTRIES
 from services.gateway.pages.page import Page
 
 # No inline scripts or styles: text of a model that slipped into a page as it is could not run.
@@ -29,6 +30,8 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+# Lists of things that have a page of their own.
+_LISTS = frozenset({"/runs", "/suites", "/datasets", "/batches", "/rollouts"})
 _TITLES = {
     401: "Sign in first",
     403: "Not allowed",
@@ -52,6 +55,11 @@ class ProblemView:
     hint: str
     status: int
     path: str
+
+    @property
+    def start(self) -> tuple[str, str]:
+        """The address and the name of the list to go on from."""
+        return _list_of(self.path)
 
 
 class PageResponses:
@@ -124,15 +132,18 @@ def problem_view(document: Mapping[str, Any]) -> ProblemView:
     return ProblemView(
         title=_TITLES.get(status, str(document["title"])),
         sentence=sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.",
-        hint=_hint(status, document.get("retry_after")),
+        hint=_hint(status, str(document["instance"]), document.get("retry_after")),
         status=status,
         path=str(document["instance"]),
     )
 
 
-def _hint(status: int, retry_after: int | None) -> str:
+def _hint(status: int, path: str, retry_after: int | None) -> str:
     if status == 404:
-        return "It may have been deleted, or the address is not whole. Search for it, or start at the runs."
+        _, named = _list_of(path)
+        return (
+            f"It may have been deleted, or the address is not whole. Search for it, or start at the {named}."
+        )
     if status in (429, 503) and retry_after:
         return f"Try again in {retry_after} s; what you have entered is still in the form if you go back."
     if status == 500:
@@ -140,6 +151,14 @@ def _hint(status: int, retry_after: int | None) -> str:
             "The log of the gateway says more. Try again; if it stays, give the incident's id to an operator."
         )
     return ""
+
+
+def _list_of(path: str) -> tuple[str, str]:
+    """The address and the name of the list that a page stands in."""
+    return next(
+        ((entry.path, entry.name.lower()) for entry in ENTRIES if entry.path in _LISTS and entry.holds(path)),
+        ("/runs", "runs"),
+    )
 
 
 def _wants_html(scope: Scope) -> bool:

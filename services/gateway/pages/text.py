@@ -25,7 +25,11 @@ def count(number: float | None) -> str:
 
 def percent(share: float | None, digits: int = 1) -> str:
     """A share of one as a percentage, without its sign."""
-    return _DASH if share is None or not math.isfinite(share) else signless(f"{100 * share:z.{digits}f}")
+    if share is None or not math.isfinite(share):
+        return _DASH
+    shown = f"{100 * share:z.{digits}f}"
+    # What is not done yet is not shown as done.
+    return signless(f"{100 - 10**-digits:.{digits}f}" if share < 1 and float(shown) == 100 else shown)
 
 
 def score(figure: float | None, metric: str = "", *beside: float | None) -> str:

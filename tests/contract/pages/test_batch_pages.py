@@ -92,7 +92,10 @@ async def test_files_are_listed_by_purpose_and_deleted_unless_a_batch_uses_them(
     )
     assert "uses this file" in shown.html
     harness.scheduler.files.in_use.clear()
-    await show(harness, path, method="POST", headers=own)
+    form = own | {"Content-Type": "application/x-www-form-urlencoded"}
+    done = await show(harness, path, method="POST", headers=form, body="back=/batches/files?after=x")
+    # The page of the list that it was on.
+    assert done.headers["Location"] == "/batches/files?after=x"
     assert "in.jsonl" not in (await show(harness, "/batches/files")).html
 
 

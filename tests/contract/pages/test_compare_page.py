@@ -174,6 +174,12 @@ async def test_incomplete_choice_asks_for_the_rest(
     assert checked == chosen
 
 
+async def test_form_of_a_mark_leads_back_to_the_comparison(harness: GatewayHarness) -> None:
+    shown = await show(harness, f"{RUNS}&show=all")
+    backs = [a["value"] for tag, a in shown.elements if tag == "input" and a.get("name") == "back"]
+    assert [each for each in backs if str(each).startswith("/compare?run=") and "show=all" in str(each)]
+
+
 async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) -> None:
     own = {"Origin": harness.http, "Sec-Fetch-Site": "same-origin"}
     form = {**own, "Content-Type": "application/x-www-form-urlencoded"}

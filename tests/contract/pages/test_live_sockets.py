@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
+from services.gateway.pages.runs import live
 from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
@@ -71,6 +72,25 @@ async def test_figures_that_take_long_hold_up_no_push(harness: GatewayHarness) -
             while f'value="{completed}" max="16000"' not in await ws.receive_str():
                 pass
     harness.results.summaries_come.set()
+
+
+async def test_scheduler_that_hangs_is_not_shown_as_new(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("_SILENT_SECONDS", 0.5), ("_QUIET_SECONDS", 0.3), ("_FIGURES_SECONDS", 0.1)):
+        monkeypatch.setattr(live, name, seconds)
+    harness.scheduler.workers_come = asyncio.Event()
+    async with socket(harness) as ws:
+        # The pushes stop.
+        for _ in range(50):
+            try:
+                await ws.receive_str(timeout=3)
+            except TimeoutError:
+                break
+        else:
+            pytest.fail("a scheduler that hangs is shown as new")
+        harness.scheduler.workers_come.set()
+        assert "tick" in await ws.receive_str(timeout=10)
 
 
 async def test_ended_run_closes_normally_and_the_page_asks_for_its_figures(

@@ -134,6 +134,8 @@ async def test_name_filters_what_is_shown_and_changes_no_rank(harness: GatewayHa
     found.total_models = 3
     assert text_of(await show(harness, "/leaderboard?q=OpenAI/c"), "num muted rank") == ["2–3"]
     assert "has this name" in (await show(harness, "/leaderboard?q=zzz")).html
+    # A name may be behind the first 25.
+    assert [asked.limit for asked in harness.results.entries.leaderboards_asked] == [100, 100]
 
 
 async def test_unranked_models_have_their_reasons_and_limited_runs_a_link(harness: GatewayHarness) -> None:
@@ -170,12 +172,16 @@ async def test_refused_metric_is_said_on_the_page_with_its_filters(harness: Gate
 
 async def test_ranking_as_a_file_has_what_the_page_has_and_no_formula(harness: GatewayHarness) -> None:
     found = harness.results.entries.leaderboard
-    found.entries.extend([entry("=cmd()", 1, 0.9), entry("vllm/b", 1, 0.875)])
+    found.entries.extend([entry("=cmd()", 1, 0.9, tied_with=["vllm/b"]), entry("vllm/b", 1, 0.875)])
+    found.entries[1].trend.previous_run_id, found.entries[1].trend.difference = RUN_ID, 0.0125
+    found.unranked.append(entry("vllm/c", 0, 0.5, unranked_because=["limit 100", "5 shots"]))
     found.total_models = 2
     shown = await show(harness, "/leaderboard/export.csv?suite=glue")
     assert "leaderboard.csv" in shown.headers["Content-Disposition"]
-    first, second = csv.DictReader(io.StringIO(shown.html))
+    first, second, unranked = csv.DictReader(io.StringIO(shown.html))
     assert (first["rank"], first["model"], second["score"]) == ("1–2", "'=cmd()", "0.875")
+    assert (first["tied_with"], second["change"], second["previous_run_id"]) == ("vllm/b", "0.0125", RUN_ID)
+    assert (unranked["rank"], unranked["unranked_because"]) == ("", "limit 100; 5 shots")
 
 
 @pytest.mark.parametrize(

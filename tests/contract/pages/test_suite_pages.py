@@ -91,6 +91,11 @@ async def test_document_is_checked_line_by_line_while_it_is_written(harness: Gat
 async def test_suite_is_added_once_it_is_right(harness: GatewayHarness) -> None:
     wrong = await written(harness, "/suites", "broken: 1")
     assert (wrong.status, "1 fault" in wrong.html) == (422, True)
+    # A script keeps the text and the files where they are, and goes to the suite itself.
+    part = await written(harness, "/suites", "broken: 1", headers=PART)
+    assert (part.status, "1 fault" in part.html, "<html" in part.html) == (422, True, False)
+    added = await written(harness, "/suites", "suite: mine", headers=PART)
+    assert (added.status, added.headers["HX-Redirect"]) == (200, "/suites/mine")
     done = await written(harness, "/suites", "suite: mine", file="a")
     assert (done.status, done.headers["Location"]) == (303, "/suites/mine")
     assert harness.scheduler.suites.added[0].user == "local"

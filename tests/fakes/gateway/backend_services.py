@@ -79,6 +79,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     traceparents: list[str] = field(default_factory=list)
     watches_open: int = 0
     answers_to_lose: int = 0
+    # Lists of workers are answered once it is set, where there is one.
+    workers_come: asyncio.Event | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, run: run_pb2.Run) -> None:
@@ -130,7 +132,9 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         request: scheduler_pb2.ListModelNamesRequest,
         context: Any,  # the generated method's
     ) -> scheduler_pb2.ListModelNamesResponse:
-        named = [model for model in self.ordered_models if request.model in (model, model.partition("/")[2])]
+        named = [
+            model for model in self.ordered_models if request.model in ("", model, model.partition("/")[2])
+        ]
         return scheduler_pb2.ListModelNamesResponse(models=named)
 
     async def ListRuns(
@@ -253,6 +257,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     async def ListWorkers(
         self, request: scheduler_pb2.ListWorkersRequest, context: Any
     ) -> scheduler_pb2.ListWorkersResponse:
+        if self.workers_come:
+            await self.workers_come.wait()
         worker = scheduler_pb2.WorkerInfo(
             worker_id="w1", pool="local", engine="vllm", state=model_pb2.WORKER_STATE_READY, concurrency=64
         )

@@ -100,6 +100,8 @@ class ModelServer:
     streams: bool = True
     # What a test wants to be answered instead: a whole answer, or the body of a streamed one.
     answer: dict[str, Any] | None = None
+    # The text of every free answer; "" for those that prompts ask for.
+    answer_text: str = ""
     stream_body: bytes | None = None
 
     def next_fault(self) -> Fault | None:
@@ -142,9 +144,11 @@ def usage(prompt: str, answer: str) -> dict[str, Any]:
     }
 
 
-def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
+def chat_answer(body: dict[str, Any], free: str = "") -> dict[str, Any]:
+    """`free` is the text of an answer that no choices constrain; "" for the one that the prompt asks for."""
     prompt = "\n".join(message["content"] for message in body["messages"])
-    text = constrained_reply(body, prompt) or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
+    asked = free or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
+    text = constrained_reply(body, prompt) or asked
     message = shell_message(body["messages"], body.get("tools")) or {"role": "assistant", "content": text}
     text = message["content"]
     finish_reason = "tool_calls" if "tool_calls" in message else "stop"
@@ -155,7 +159,7 @@ def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
 
 def completion_choice(server: ModelServer, index: int, prompt: str, body: dict[str, Any]) -> dict[str, Any]:
     echo = bool(body.get("echo"))
-    text = constrained_reply(body, prompt) or f" {answer_text(prompt)}"
+    text = constrained_reply(body, prompt) or f" {server.answer_text or answer_text(prompt)}"
     # The first model is the one of the reference scores; others are of another mind.
     salt = "" if body["model"] == server.models[0] else body["model"]
     logprobs = echo_logprobs(prompt, server.continuations, salt) if echo else None
@@ -293,7 +297,9 @@ async def limited_answer(
     if refused is not None:
         return refused
     is_chat = request.path.endswith("/chat/completions")
-    answer = server.answer or (chat_answer(body) if is_chat else completion_answer(server, body))
+    answer = server.answer or (
+        chat_answer(body, server.answer_text) if is_chat else completion_answer(server, body)
+    )
     is_streamed = server.streams and body.get("stream") is True
     payload = server.stream_body or openai_body(answer) if is_streamed else orjson.dumps(answer)
     content_type = SSE if is_streamed else "application/json"
@@ -326,6 +332,7 @@ async def control(request: web.Request) -> web.Response:
     server.headers = order.get("headers", server.headers)
     server.latency_seconds = order.get("latency_seconds", server.latency_seconds)
     server.continuations = tuple(order.get("continuations", server.continuations))
+    server.answer_text = order.get("answer_text", server.answer_text)
     if order.get("reset_stats"):
         server.counts.clear()
         server.prompts.clear()

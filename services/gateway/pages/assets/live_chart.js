@@ -1,5 +1,5 @@
 // <live-chart>: a line of the last five minutes; each tick of the page adds a point, at most one a second.
-import { axes, colour, onScheme } from "./chart_theme.js";
+import { axes, colour, follow } from "./chart_theme.js";
 
 const HEIGHT = 120, SPAN = 300;
 const clock = at => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -10,9 +10,9 @@ class LiveChart extends HTMLElement {
     this.points = [x, y];
     this.setAttribute("role", "img");
     this.draw();
-    onScheme(() => this.draw());
-    new ResizeObserver(() => this.plot.setSize({ width: this.clientWidth, height: HEIGHT })).observe(this);
+    this.leave = follow(this, HEIGHT);
   }
+  disconnectedCallback() { this.leave?.(); }
   draw() {
     this.plot?.destroy();
     const axis = axes(this);

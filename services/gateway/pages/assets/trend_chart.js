@@ -1,5 +1,5 @@
 // <trend-chart>: a line per model over days. Its legend and its table are HTML beside it.
-import { axes, colour, onScheme } from "./chart_theme.js";
+import { axes, colour, follow } from "./chart_theme.js";
 
 const HEIGHT = 240, DAY = 86400;
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 2]];
@@ -13,9 +13,9 @@ class TrendChart extends HTMLElement {
     this.tip = document.createElement("div");
     this.tip.className = "tip"; this.tip.hidden = true;
     this.draw();
-    onScheme(() => this.draw());
-    new ResizeObserver(() => this.plot.setSize({ width: this.clientWidth, height: HEIGHT })).observe(this);
+    this.leave = follow(this, HEIGHT);
   }
+  disconnectedCallback() { this.leave?.(); }
   // One row of times for all lines; a line has holes where others have runs.
   table() {
     const times = [...new Set(this.lines.flatMap(line => line.x))].sort((a, b) => a - b);

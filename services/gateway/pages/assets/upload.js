@@ -12,9 +12,14 @@ class UploadForm extends HTMLElement {
     for (const name of ["dragover", "dragleave", "drop"]) this.addEventListener(name, event => {
       event.preventDefault();
       this.form.classList.toggle("over", name === "dragover");
-      if (name === "drop" && event.dataTransfer.files.length) { this.field.files = event.dataTransfer.files; this.send(); }
+      if (name === "drop" && event.dataTransfer.files.length) this.take(event.dataTransfer.files);
     });
     this.form.addEventListener("submit", event => { event.preventDefault(); this.send(); });
+  }
+  take(files) {
+    if (files.length > 1) { this.say("Drop one file at a time: each is a data set of its own.", 0); announce(this.hint.textContent); return; }
+    this.field.files = files;
+    this.send();
   }
   send() {
     const file = this.field.files[0], request = new XMLHttpRequest(), body = new FormData();

@@ -1,8 +1,9 @@
 """Batches and files of the OpenAI protocol: their lists, a batch, and what a user does with them."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Form, Path, Query
 from starlette.responses import Response
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
@@ -22,11 +23,22 @@ from services.gateway.pages.page import Notice, PageOf
 
 _PAGE_SIZE = 50
 _PURPOSES = ("batch", "batch_output")
+_FILES = "/batches/files"
 
 Id = Annotated[str, Path(max_length=255)]
 After = Annotated[str, Query(max_length=255)]
 
 router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuery:
+    """Filters of the files. `file` is the only one to show, and `ask` the one that is to be deleted."""
+
+    purpose: str = ""
+    after: After = ""
+    ask: After = ""
+    file: After = ""
 
 
 @router.get("/batches")
@@ -40,10 +52,14 @@ async def list_batches(page: PageOf, scheduler: SchedulerCalls, now: Now, after:
 
 # Before the batches, whose ids match any word.
 @router.get("/batches/files")
-async def list_files(  # noqa: PLR0913, PLR0917  # dependencies and parameters
-    page: PageOf, scheduler: SchedulerCalls, now: Now, purpose: str = "", after: After = "", ask: After = ""
+async def list_files(
+    page: PageOf, scheduler: SchedulerCalls, now: Now, query: Annotated[FileQuery, Depends()]
 ) -> Response:
-    purpose = purpose if purpose in _PURPOSES else ""
+    purpose, after = query.purpose if query.purpose in _PURPOSES else "", query.after
+    if query.file:
+        found = await scheduler.files.GetFile(file_pb2.GetFileRequest(file_id=query.file))
+        rows = [file_row(found.file)]
+        return page.show("batches/files", FileListView(rows, "", "", "", None, now, is_one=True))
     request = file_pb2.ListFilesRequest(
         page_size=_PAGE_SIZE,
         after_file_id=after,
@@ -56,7 +72,7 @@ async def list_files(  # noqa: PLR0913, PLR0917  # dependencies and parameters
         purpose=purpose,
         after=after,
         following=rows[-1].file_id if rows and listed.has_more else "",
-        asked=next((row for row in rows if row.file_id == ask), None),
+        asked=next((row for row in rows if row.file_id == query.ask), None),
         now=now,
     )
     return page.show("batches/files", view)
@@ -84,11 +100,15 @@ async def cancel(page: PageOf, scheduler: SchedulerCalls, batch_id: Id) -> Respo
 
 
 @router.post("/batches/files/{file_id}/delete")
-async def delete(page: PageOf, scheduler: SchedulerCalls, file_id: Id) -> Response:
+async def delete(
+    page: PageOf, scheduler: SchedulerCalls, file_id: Id, back: Annotated[str, Form(max_length=4096)] = ""
+) -> Response:
+    """`back` is the page of the list that it was deleted from."""
+    path = back if back.startswith(_FILES) else _FILES
     try:
         await scheduler.files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id))
     except DomainError as error:
         if error.kind is not ErrorKind.CONFLICT:
             raise
-        return page.go("/batches/files", Notice(error.message, is_problem=True))
-    return page.go("/batches/files", Notice("The file is deleted."))
+        return page.go(path, Notice(error.message, is_problem=True))
+    return page.go(path, Notice("The file is deleted."))

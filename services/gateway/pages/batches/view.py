@@ -106,7 +106,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class FileListView:
-    """A page of files, newest first; `asked` is the one that the page asks about."""
+    """A page of files, newest first, or one alone; `asked` is the one that the page asks about."""
 
     rows: Sequence[FileRow]
     purpose: str
@@ -114,6 +114,7 @@ class FileListView:
     following: str
     asked: FileRow | None
     now: datetime
+    is_one: bool = False
 
     def link(self, after: str = "", **changes: str) -> str:
         named = {"purpose": self.purpose, "after": after, **changes}

@@ -14,6 +14,7 @@ from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional
 from services.gateway.pages.compare.address import CompareAddress
+from services.gateway.pages.filters import ModelFilter
 from services.gateway.pages.runs_table import run_row
 
 _MODELS = "models"
@@ -43,6 +44,7 @@ class ChoiceView:
     suites: Sequence[str]
     suite: str
     model: str
+    models: Sequence[str]
     is_by_model: bool
     following: str
     fault: str
@@ -83,6 +85,7 @@ class Offered:
     history: GetHistoryResponse
     chosen: Sequence[tuple[run_pb2.Run, summary_pb2.RunSummary]]
     suites: Sequence[str]
+    model: ModelFilter
 
 
 def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered, now: datetime) -> ChoiceView:
@@ -106,9 +109,10 @@ def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered,
         suites=offered.suites,
         suite=address.suite,
         model=asked.q,
+        models=offered.model.offered,
         is_by_model=is_by_model,
         following=offered.history.next_page_token,
-        fault="" if asked.choose else _fault(address),
+        fault=offered.model.fault or ("" if asked.choose else _fault(address)),
         now=now,
     )
 

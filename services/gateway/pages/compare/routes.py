@@ -24,6 +24,7 @@ from services.gateway.pages.compare.address import CompareAddress, compare_addre
 from services.gateway.pages.compare.choice import ChoiceAddress, Offered, choice_view
 from services.gateway.pages.compare.samples import SamplesView, compared_metric, differing_samples
 from services.gateway.pages.compare.view import CompareView, ComparisonView, comparison_view
+from services.gateway.pages.filters import model_filter
 from services.gateway.pages.page import Page, PageOf
 
 # The id of the element with the samples.
@@ -160,12 +161,14 @@ async def _show_choice(
     page: Page, backends: Backends, now: Now, address: CompareAddress, asked: ChoiceAddress
 ) -> Response:
     """The page that offers closed runs, or the models that have runs."""
+    model = await model_filter(backends.scheduler, asked.q.strip())
     wanted = GetHistoryRequest(
         days=_DAYS,
         page_size=_OFFERED,
         page_token=asked.page_token,
         suite=address.suite,
-        model=await full_model(backends.scheduler, asked.q.strip()),
+        # Of several models with the name none is meant: the first page of none of them.
+        model=model.name or asked.q.strip(),
     )
     history, suites, chosen = await asyncio.gather(
         backends.results.leaderboard.GetHistory(wanted),
@@ -173,7 +176,7 @@ async def _show_choice(
         asyncio.gather(*(_run_and_summary(backends, run_id) for run_id in address.runs[:_MAX_CHOSEN])),
     )
     found = [each for each in chosen if each]
-    offered = Offered(history, found, [each.suite for each in suites.suites])
+    offered = Offered(history, found, [each.suite for each in suites.suites], model)
     view = choice_view(address, asked, offered, now)
     response = page.show("compare/choice", view, part="compare/choice_part")
     if page.is_part:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -17,7 +17,7 @@ from services.gateway.api.runs.requests import kind_number
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import Value, csv_file
-from services.gateway.pages.filters import filter_choices
+from services.gateway.pages.filters import filter_choices, ordered_models
 from services.gateway.pages.history.view import DAYS, MAX_DAYS, STATES, history_view, past_run
 from services.gateway.pages.page import PageOf
 
@@ -80,10 +80,10 @@ async def show_history(
     page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, parameters: ParametersOf
 ) -> Response:
     filters = parameters.named()
-    (found, fault), choices = await asyncio.gather(
-        _found(scheduler, results, filters), filter_choices(scheduler, filters)
+    (found, fault), choices, models = await asyncio.gather(
+        _found(scheduler, results, filters), filter_choices(scheduler, filters), ordered_models(scheduler)
     )
-    view = history_view(found, choices, now, fault)
+    view = replace(history_view(found, choices, now, fault), models=models)
     response = page.show("history/history", view, part="history/history_part", status=422 if fault else 200)
     if page.is_part:
         response.headers["HX-Push-Url"] = view.link(after=view.get("after"))

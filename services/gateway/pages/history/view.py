@@ -53,6 +53,8 @@ class HistoryView:
     metrics: Sequence[str]
     filters: Mapping[str, str]
     now: datetime
+    # Names that the field offers.
+    models: Sequence[str] = ()
 
     def get(self, name: str) -> str:
         return self.filters.get(name, "")

@@ -107,22 +107,25 @@ def _points(
     known: Iterable[tuple[LeaderboardRow, float]], position: Callable[[float], float], scale: Scale
 ) -> list[ParetoPoint]:
     """`known` have the cheapest first, and of equally cheap ones the best."""
-    points, most = [], -math.inf
+    points, most, most_at = [], -math.inf, math.inf
     for row, paid in known:
         value = row.value or 0.0
+        # A model that is as good for as much is beaten by none either.
+        is_best = value > most or (value == most and paid == most_at)
         ends = [value if end is None else end for end in (row.low, row.high)]
         points.append(
             ParetoPoint(
                 row=row,
                 paid=paid,
-                is_best=value > most,
+                is_best=is_best,
                 x=position(paid),
                 y=_down(scale, value),
                 low=_down(scale, ends[0]),
                 high=_down(scale, ends[1]),
             )
         )
-        most = max(most, value)
+        if value > most:
+            most, most_at = value, paid
     return points
 
 

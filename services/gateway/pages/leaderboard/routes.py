@@ -1,6 +1,7 @@
 """The leaderboard of a suite: models by rank, with their intervals, and why others have no rank."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
@@ -20,10 +21,10 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import check_known_suite
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
-from services.gateway.pages.csv_file import csv_file
+from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
-from services.gateway.pages.leaderboard.rows import ranked_rows
+from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
 from services.gateway.pages.leaderboard.view import (
     MAX_SHOWN,
     SCORINGS,
@@ -37,7 +38,20 @@ _SUITE = "glue"
 _SUMMARIES_AT_A_TIME = 8
 # Of refused filters, which the page shows with the reason.
 _STATUS = {ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
-_COLUMNS = ("rank", "model", "score", "ci_low", "ci_high", "n", "run_id", "closed_at")
+_COLUMNS = (
+    "rank",
+    "model",
+    "score",
+    "ci_low",
+    "ci_high",
+    "n",
+    "run_id",
+    "closed_at",
+    "change",
+    "previous_run_id",
+    "tied_with",
+    "unranked_because",
+)
 
 router = APIRouter(prefix="/leaderboard", include_in_schema=False)
 
@@ -97,16 +111,13 @@ async def show_leaderboard(
 
 @router.get("/export.csv")
 async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) -> Response:
-    """The ranked models of the page."""
+    """The models of the page: ranked ones, then those without a rank with the reasons."""
     filters = parameters.named(parameters.suite[:128] or await _newest_suite(results))
     name = filters.get("q", "").casefold()
     found = await results.leaderboard.GetLeaderboard(_request(filters))
-    rows = [row for row in ranked_rows(found) if name in row.model.casefold()]
-    records = (
-        (row.rank, row.model, row.value, row.low, row.high, row.n, row.run_id, _text(row.closed_at))
-        for row in rows
-    )
-    return csv_file("leaderboard.csv", _COLUMNS, records)
+    unranked = [entry_row(entry, "") for entry in found.unranked]
+    rows = [row for row in (*ranked_rows(found), *unranked) if name in row.model.casefold()]
+    return csv_file("leaderboard.csv", _COLUMNS, map(_record, rows))
 
 
 async def _pareto(results: Results, against: str, view: LeaderboardView) -> ParetoView:
@@ -149,12 +160,19 @@ def _request(filters: dict[str, str]) -> GetLeaderboardRequest:
     return GetLeaderboardRequest(
         suite=filters["suite"],
         metric=filters.get("metric", ""),
-        limit=int(filters.get("limit", SHOWN)),
+        limit=MAX_SHOWN if "q" in filters else int(filters.get("limit", SHOWN)),
         is_best="best" in filters,
         scoring_method=value_of(run_pb2.ScoringMethod, filters.get("scoring_method", ""), unset=""),
         num_fewshot=int(shots) if shots else None,
         includes_limited="include" in filters,
     )
+
+
+def _record(row: LeaderboardRow) -> Iterable[Value]:
+    figure = (row.value, row.low, row.high, row.n)
+    change = (row.difference, row.previous_run_id)
+    words = ("; ".join(row.tied_with), "; ".join(row.reasons))
+    return (row.rank, row.model, *figure, row.run_id, _text(row.closed_at), *change, *words)
 
 
 def _text(at: datetime | None) -> str:

@@ -93,6 +93,11 @@ class LeaderboardView:
         return int(self.filters.get("limit", SHOWN))
 
     @property
+    def max_listed(self) -> int:
+        """The number that was asked for: a name is looked for among all that can be listed."""
+        return MAX_SHOWN if self.get("q") else self.limit
+
+    @property
     def shown(self) -> int:
         return sum(map(len, self.bands))
 

@@ -12,7 +12,8 @@ from proctor.v1 import leaderboard_service_pb2 as leaderboard_service
 from services.gateway.api.models import full_model
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.pages.models.view import ClosedRun, model_view
+from services.gateway.http.errors import AmbiguousModel
+from services.gateway.pages.models.view import ClosedRun, SeveralModels, model_view
 from services.gateway.pages.page import PageOf
 
 _DAYS = 3650
@@ -32,7 +33,11 @@ async def show_model(
     now: Now,
     model: Annotated[str, Path(max_length=512)],
 ) -> Response:
-    named = await full_model(scheduler, model)
+    try:
+        named = await full_model(scheduler, model)
+    except AmbiguousModel as error:
+        view = SeveralModels(model, str(error.facts["candidates"]).split(", "))
+        return page.show("models/several", view, status=300)
     request = leaderboard_service.GetHistoryRequest(
         model=named, days=_DAYS, metric="score", page_size=_PAGE_SIZE
     )

@@ -37,6 +37,14 @@ class BenchmarkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SeveralModels:
+    """The models of several providers that have the name of an address."""
+
+    given: str
+    candidates: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelView:
     """`tables` are kinds with their rows, without empty ones."""
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
+from proctor.v1.dataset_service_pb2 import GetDatasetRequest, ListDatasetsRequest, ListDatasetsResponse
 from proctor.v1.queue_service_pb2 import GetQueueRequest
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import User
@@ -62,7 +62,10 @@ async def submit(
         faults = faults_of_refusal(error)
     else:
         return page.go(f"/runs/{response.run.run_id}", Notice(_ordered(response)))
-    view = order_view(form, await _listed(scheduler, results, form), faults, request_id)
+    listed, estimate = await asyncio.gather(
+        _listed(scheduler, results, form), _estimate(scheduler, form, user)
+    )
+    view = order_view(form, listed, faults, request_id, estimate)
     return page.show("orders/new", view, status=422)
 
 
@@ -82,18 +85,18 @@ def _ordered(response: scheduler_pb2.SubmitRunResponse) -> str:
 
 
 async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimate | None:
-    """None for an order that is not whole yet, or that would be refused: it says why when it is sent."""
+    """None for an order that is not whole yet. One that would be refused has the sentence why."""
     if not (form.get("model") and form.benchmark):
         return None
     try:
         request = scheduler_pb2.EstimateRunRequest(order=form.to_order(), user=user)
         response = await scheduler.runs.EstimateRun(request)
-    except FormFaults:
-        return None
+    except FormFaults as error:
+        return Estimate(None, None, "", refusal=" ".join(error.faults.values()))
     except DomainError as error:
         if error.kind not in _REFUSALS:
             raise
-        return None
+        return Estimate(None, None, "", refusal=error.message)
     seconds, cost = optional(response, "estimated_seconds"), optional(response, "estimated_cost")
     return Estimate(seconds, cost, response.price.currency)
 
@@ -102,12 +105,29 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Li
     models, suites, datasets, past, queue = await asyncio.gather(
         scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
-        scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MAX_DATASETS)),
+        _datasets(scheduler, form),
         _past(scheduler, results, form),
         # Of the queue only its length is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
     return Listed(models, suites, datasets, past, queue.waiting_total)
+
+
+async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsResponse:
+    """The newest, and the chosen one if it is older."""
+    listed = await scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MAX_DATASETS))
+    chosen = form.benchmark if form.kind == "dataset" else ""
+    if not chosen or chosen in [each.dataset_id for each in listed.datasets]:
+        return listed
+    try:
+        found = await scheduler.datasets.GetDataset(GetDatasetRequest(dataset_id=chosen))
+    except DomainError as error:
+        # The order says that there is none.
+        if error.kind not in {ErrorKind.NOT_FOUND, ErrorKind.INVALID}:
+            raise
+    else:
+        listed.datasets.append(found.dataset)
+    return listed
 
 
 async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> EarlierRun | None:

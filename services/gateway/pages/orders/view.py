@@ -48,11 +48,15 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Time and cost of the order, its wait included; None where nothing is measured."""
+    """Time and cost of the order, its wait included; None where nothing is measured.
+
+    `refusal`: why it would not be taken as it is.
+    """
 
     seconds: float | None
     cost: float | None
     currency: str
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -13,11 +13,10 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.api.models import full_model
 from services.gateway.backends.calls import Backends, Results, Scheduler
 from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import INT32_MAX, JobId
-from services.gateway.pages.filters import ListView
+from services.gateway.pages.filters import ListView, model_filter
 from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.list_view import STATES, OrderRow, order_list_view
 from services.gateway.pages.rollouts.rollout_view import RolloutPosition, RolloutView, rollout_view
@@ -59,15 +58,19 @@ class RolloutAddress:
 
 
 async def order_list(scheduler: Scheduler, filters: OrderFilters, now: datetime) -> ListView[OrderRow]:
-    """A page of the list."""
+    """A page of the list; empty where the name is that of several models."""
+    model = await model_filter(scheduler, filters.model)
     request = rollouts_pb2.ListRolloutsRequest(
         page_size=_PAGE_SIZE,
         page_token=filters.after,
         state=value_of(run_pb2.RunState, filters.state, unset=""),
         name=_known_name(filters.name),
-        model=await full_model(scheduler, filters.model),
+        model=model.name,
     )
-    return order_list_view(await scheduler.rollouts.ListRollouts(request), filters.named(), now)
+    listed = rollouts_pb2.ListRolloutsResponse()
+    if not model.fault:
+        listed = await scheduler.rollouts.ListRollouts(request)
+    return replace(order_list_view(listed, filters.named(), now), model=model)
 
 
 async def order_grid(backends: Backends, order_id: str, index: int, now: datetime) -> GridView:

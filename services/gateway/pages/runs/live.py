@@ -29,6 +29,8 @@ _FIGURES_SECONDS = 3.0
 # How long the first push waits for them: without them the figures of the page would vanish and come back.
 _FIRST_FIGURES_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
+# The scheduler is asked for its workers that often and more: without a response nothing is pushed as new.
+_SILENT_SECONDS = 2 * _FIGURES_SECONDS
 # A page that is loaded again finds the points of its charts.
 _LINGER_SECONDS = 8.0
 # A watch lasts as long as pages are open: the usual timeout of a call would cut it off.
@@ -88,7 +90,7 @@ class LiveRuns:
     async def _follow(self, run_id: str, live: LiveRun) -> None:
         code = BROKEN
         try:
-            feed = _RunFeed(self._scheduler, self._results, run_id)
+            feed = _RunFeed(self._scheduler, self._results, run_id, self._clock)
             await feed.drive(live, self._publish, self._is_left(run_id))
             # A page that comes while the stream is left is to connect again.
             code = BROKEN if self._watching[run_id] and not live.is_over and feed.is_known else ENDED
@@ -126,12 +128,16 @@ class LiveRuns:
 class _RunFeed:
     """The newest that is known of one run."""
 
-    def __init__(self, scheduler: Scheduler, results: Results, run_id: str) -> None:
+    def __init__(self, scheduler: Scheduler, results: Results, run_id: str, clock: Clock) -> None:
         self._scheduler = scheduler
         self._results = results
         self._run_id = run_id
+        self._clock = clock
+        # When the scheduler last responded.
+        self._heard_at = clock.monotonic()
         self._came = asyncio.Event()
         self._renewed = asyncio.Event()
+        self._listed = asyncio.Event()
         self._is_fresh = False
         # False once the scheduler has no such run.
         self.is_known = True
@@ -146,18 +152,24 @@ class _RunFeed:
         receiving = asyncio.create_task(self._receive(), name=f"watch {self._run_id}")
         # Beside the pushes: the figures of a large run take longer than a tick.
         renewing = asyncio.create_task(self._renew_figures(), name=f"figures of {self._run_id}")
+        asking = asyncio.create_task(self._renew_workers(), name=f"workers of {self._run_id}")
         try:
-            await _within(self._renewed.wait(), _FIRST_FIGURES_SECONDS)
+            beginning = asyncio.gather(self._renewed.wait(), self._listed.wait())
+            await _within(beginning, _FIRST_FIGURES_SECONDS)
             while not live.is_over and not is_left() and not (receiving.done() and not self._is_fresh):
-                if self._is_fresh:
+                if self._is_fresh and self._is_heard():
                     publish(live, self)
                 self._came.clear()
                 await asyncio.sleep(_TICK_SECONDS)
                 await _within(self._came.wait(), _QUIET_SECONDS - _TICK_SECONDS)
         finally:
-            for task in (receiving, renewing):
+            for task in (receiving, renewing, asking):
                 task.cancel()
-            await asyncio.gather(receiving, renewing, return_exceptions=True)
+            await asyncio.gather(receiving, renewing, asking, return_exceptions=True)
+
+    def _is_heard(self) -> bool:
+        """A scheduler that hangs sends nothing, as one whose run does not change."""
+        return self._clock.monotonic() - self._heard_at <= _SILENT_SECONDS
 
     async def _receive(self) -> None:
         """Connects again after faults; while the scheduler is away, nothing is published."""
@@ -168,6 +180,7 @@ class _RunFeed:
                 )
                 async for response in watch:
                     self.run, self._is_fresh = response.run, True
+                    self._heard_at = self._clock.monotonic()
                     self._came.set()
             except DomainError as error:
                 self._is_fresh = False
@@ -179,17 +192,25 @@ class _RunFeed:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _renew_figures(self) -> None:
-        """Runs until it is cancelled. While a service is away, the last figures stay."""
+        """Runs until it is cancelled. While results is away, the last figures stay."""
         while True:
             try:
-                self.summary, listed = await asyncio.gather(
-                    self._results.summary(self._run_id),
-                    self._scheduler.runs.ListWorkers(ListWorkersRequest()),
-                )
-                self.workers = listed.workers
+                self.summary = await self._results.summary(self._run_id)
             except DomainError as error:
                 log.info("figures of a live run not renewed", run_id=self._run_id, reason=error.reason)
             self._renewed.set()
+            await asyncio.sleep(_FIGURES_SECONDS)
+
+    async def _renew_workers(self) -> None:
+        """Runs until it is cancelled. The response shows that the scheduler works, too."""
+        while True:
+            try:
+                listed = await self._scheduler.runs.ListWorkers(ListWorkersRequest(), timeout=_SILENT_SECONDS)
+            except DomainError as error:
+                log.info("workers of a live run not renewed", run_id=self._run_id, reason=error.reason)
+            else:
+                self.workers, self._heard_at = listed.workers, self._clock.monotonic()
+            self._listed.set()
             await asyncio.sleep(_FIGURES_SECONDS)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1.dataset_service_pb2 import GetDatasetRequest
 from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
 from proctor.wire.enums import value_of
-from services.common.errors import DomainError
-from services.gateway.api.models import full_model
+from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
+from services.gateway.pages.filters import model_filter
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.list_view import STATES, run_list_view
@@ -73,23 +74,42 @@ class RunFilters:
 async def list_runs(
     page: PageOf, scheduler: SchedulerCalls, now: Now, filters: Annotated[RunFilters, Depends()]
 ) -> Response:
+    suites, model, dataset_name = await asyncio.gather(
+        scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
+        model_filter(scheduler, filters.model),
+        _dataset_name(scheduler, filters.dataset),
+    )
     request = scheduler_pb2.ListRunsRequest(
         page_size=_PAGE_SIZE,
         page_token=filters.after,
         state=value_of(run_pb2.RunState, filters.state, unset=""),
         suite=filters.suite,
         dataset_id=filters.dataset,
-        model=await full_model(scheduler, filters.model),
+        model=model.name,
     )
-    listed, suites = await asyncio.gather(
-        scheduler.runs.ListRuns(request), scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
-    )
+    # A name of several models lists none of them.
+    is_clear = not model.fault
+    listed = await scheduler.runs.ListRuns(request) if is_clear else scheduler_pb2.ListRunsResponse()
     names = [each.suite for each in suites.suites]
     view = run_list_view(listed, filters.named(), names, now)
-    response = page.show("runs/list", view, part="runs/list_part")
+    view = replace(view, model=model, dataset_name=dataset_name)
+    response = page.show("runs/list", view, part="runs/list_part", status=200 if is_clear else 422)
     if page.is_part and not page.is_at(view.link(after=filters.after)):
         response.headers["HX-Push-Url"] = view.link(after=filters.after)
     return response
+
+
+async def _dataset_name(scheduler: Scheduler, dataset_id: str) -> str:
+    """The id where the data set is deleted: its runs are kept."""
+    if not dataset_id:
+        return ""
+    try:
+        found = await scheduler.datasets.GetDataset(GetDatasetRequest(dataset_id=dataset_id))
+    except DomainError as error:
+        if error.kind not in {ErrorKind.NOT_FOUND, ErrorKind.INVALID}:
+            raise
+        return dataset_id
+    return found.dataset.name
 
 
 @dataclass(frozen=True, slots=True)

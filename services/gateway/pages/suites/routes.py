@@ -85,13 +85,20 @@ async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, documen
         if error.reason != _FAULTY:
             # The text is nowhere but in the form.
             view = EditorView(document.text, faults=[Fault("", 0, "", error.message, "")])
-            return page.show("suite/new", view, status=http_status(error.kind, error.reason))
+            status = http_status(error.kind, error.reason)
+            return page.show("suite/new", view, part="suite/checked_part", status=status)
         # The error has the first fault only; the check has all.
         checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
-        return page.show("suite/new", editor_view(document.text, checked), status=422)
+        view = editor_view(document.text, checked)
+        return page.show("suite/new", view, part="suite/checked_part", status=422)
     name, version = added.suite.suite, added.suite.version
     said = f"Version {version} was there before." if added.is_known else f"Version {version} is added."
-    return page.go(f"/suites/{name}", Notice(said))
+    done = page.go(f"/suites/{name}", Notice(said))
+    if page.is_part:
+        # The script of the form goes there: it would otherwise fetch the page in place of the browser.
+        done.status_code = 200
+        done.headers["HX-Redirect"] = f"/suites/{name}"
+    return done
 
 
 @router.get("/{suite}")

@@ -51,7 +51,7 @@ class ListRuns:
         return [self.count_runs.snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in runs]
 
     async def model_names(self, name: str) -> Sequence[str]:
-        """Full names of ordered models that have the name, with their provider or without."""
+        """Full names of ordered models that have the name, with their provider or without; "" for all."""
         return await self.lists.model_names(name)
 
     async def queue(self, size: int) -> QueueView:

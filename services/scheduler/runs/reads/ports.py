@@ -13,7 +13,7 @@ class RunLists(Protocol):
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage: ...
 
     async def model_names(self, name: str) -> Sequence[str]:
-        """Full names of ordered models that have the name, with their provider or without."""
+        """Full names of ordered models that have the name, with their provider or without; "" for all."""
         ...
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:

@@ -17,7 +17,7 @@ WHERE ($1::text IS NULL OR state = $1)
 ORDER BY created_at DESC, run_id DESC
 LIMIT $9;
 
--- name: list_model_names: Return the ordered models that have a name, one step in the key for each model ($1 name, with its provider or without)
+-- name: list_model_names: Return the ordered models that have a name, one step in the key for each model ($1 name, with its provider or without; empty for all)
 WITH RECURSIVE known AS (
     -- DISTINCT would read every run; this makes one index step for each model.
     (SELECT model FROM runs ORDER BY model LIMIT 1)
@@ -26,7 +26,7 @@ WITH RECURSIVE known AS (
     FROM known
     CROSS JOIN LATERAL (SELECT model FROM runs WHERE model > known.model ORDER BY model LIMIT 1) AS next
 )
-SELECT model FROM known WHERE model = $1 OR substr(model, strpos(model, '/') + 1) = $1 ORDER BY model;
+SELECT model FROM known WHERE $1 IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
 
 -- name: count_runs: Count the runs of all pages ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set)
 SELECT count(*)

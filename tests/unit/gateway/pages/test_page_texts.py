@@ -22,6 +22,11 @@ def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
     assert {text.count(None), text.percent(math.nan), text.duration(None), text.size(None)} == {"\u2013"}
 
 
+def test_a_share_that_is_not_whole_is_not_shown_as_whole() -> None:
+    assert [text.percent(share, 0) for share in (0.994, 0.996, 0.99999, 1.0)] == ["99", "99", "99", "100"]
+    assert (text.percent(0.99999), text.percent(0.9999, 2)) == ("99.9", "99.99")
+
+
 def test_a_figure_has_the_unit_of_its_metric_and_of_those_beside_it() -> None:
     # Some metrics are in per cent already; of others a small figure beside a large one is no share.
     assert text.score(0.8, "bleu_max", 27.3) == "0.8"
