@@ -1,8 +1,13 @@
 """Which shards a run still waits for."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from proctor.v1 import run_pb2, work_messages_pb2
 from proctor.values.run import RunId
+from services.common.nats.bucket import BucketEntry
+from services.worker.execution.nats import _apply
 from services.worker.execution.run_states import RunControl, RunStates
 from tests.fakes.worker.held_message import a_shard
 
@@ -49,3 +54,13 @@ def test_a_shard_starts_only_while_its_run_has_a_slot(control: RunControl, *, ma
     assert states.may_start(a_shard(1, epoch=2))
     states.put(RUN, control)
     assert states.may_start(a_shard(1, epoch=2)) is may_start
+
+
+@pytest.mark.parametrize("value", [b"", b'{"type":"io.nats.jetstream.api.v1.stream_info_response"}'])
+def test_what_the_scheduler_did_not_write_leaves_the_state_before(value: bytes) -> None:
+    """NATS can be made to answer into the bucket of states (decision 0026)."""
+    written = work_messages_pb2.RunControl(epoch=2, state=run_pb2.RUN_STATE_CANCELLED).SerializeToString()
+    states = RunStates()
+    for each in (written, value):
+        _apply(BucketEntry(RUN, each, datetime(2026, 1, 1, tzinfo=UTC)), states)
+    assert not states.is_live(a_shard(1, epoch=2))

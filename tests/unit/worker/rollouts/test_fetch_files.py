@@ -67,6 +67,15 @@ async def test_files_that_are_not_those_of_the_task_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.timeout(20)
+async def test_folder_that_others_can_read_is_not_looked_into(tmp_path: Path) -> None:
+    """What another account put there need not be a file."""
+    os.mkfifo(tmp_path / digest_of(CONTENT))
+    tmp_path.chmod(0o755)
+    fetching = FetchFiles(Source({digest_of(CONTENT): CONTENT}), FileBundleCache(tmp_path, 10_000))
+    assert (await fetching.fetch(rollout(bundle(CONTENT)))).task.tests == CONTENT
+
+
 async def test_a_task_with_its_own_files_is_left_as_it_is(tmp_path: Path) -> None:
     task = RolloutTask("a", "Mend it.", VerifierKind.REWARD_FILE, workspace=b"files")
     fetching = FetchFiles(Source({}), FileBundleCache(tmp_path, 0))
