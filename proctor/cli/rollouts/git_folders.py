@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from proctor.client.errors import Refused
 
+DEFAULT_REVISION = "HEAD"
 # As the scheduler bounds a set of tasks.
 MAX_FILES = 50_000
 MAX_BYTES = 512 * 1024 * 1024
@@ -92,8 +93,14 @@ class _Git:
     shown: str
 
     def commit(self, revision: str) -> str:
-        named = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision or 'HEAD'}^{{commit}}")
-        return self._output(named, f"it has no revision {revision or 'HEAD'}").decode().strip()
+        named = (
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{revision or DEFAULT_REVISION}^{{commit}}",
+        )
+        return self._output(named, f"it has no revision {revision or DEFAULT_REVISION}").decode().strip()
 
     def entries(self, commit: str, inner: str) -> Sequence[_Entry]:
         """Raises Refused over the limits, and for what is no regular file."""

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings
 
 from proctor.cli.__main__ import app
 from proctor.cli.gateway import find_gateway, page_address
+from proctor.cli.rollouts.git_folders import DEFAULT_REVISION
 from proctor.cli.runs.order import OrderOptions, order_of
 from proctor.stack.options import DEFAULT_GATEWAY_GRPC
 from proctor.v1 import dataset_service_pb2, run_pb2
@@ -87,6 +88,7 @@ HELP: Mapping[str, tuple[str, bool]] = {
     "open wanted": ("without it the overview", True),
     "rollouts summarize --latest": ("The latest; the default.", True),
     "rollouts eval --latest": ("The latest; the default.", True),
+    "rollouts check --revision": (f"{DEFAULT_REVISION} by default.", True),
     "datasets upload --name": ("default: that of the file", True),
     "datasets upload --format": (
         "default: by the file's name and content.",
