@@ -145,9 +145,11 @@ class Prefetch:
     async def until_room(self, priority: Priority) -> bool:
         """True once there is room and no higher priority brings work; False when it is closed."""
         while not self.closed.is_set():
-            if self.has_room(priority):
+            # Asked once: the depth of the prefetch changes with time.
+            has_space = self._has_space()
+            if has_space and self._may_pull(priority):
                 return True
-            change = self._changed if self._has_space() else self._finished
+            change = self._changed if has_space else self._finished
             # No await between the checks and this: no change is lost.
             change.clear()
             await change.wait()
@@ -159,13 +161,15 @@ class Prefetch:
             await self._changed.wait()
 
     def has_room(self, priority: Priority) -> bool:
-        limits = self._limits
-        if not self._has_space() or self.in_flight >= limits.in_flight:
-            return False
+        return self._has_space() and self._may_pull(priority)
+
+    def _may_pull(self, priority: Priority) -> bool:
+        """Whether neither samples in flight, nor rollouts, nor a higher priority hold it up."""
         # Rollouts of a lower priority do not hold up what is higher.
         rollouts = sum(count for other, count in self._rollouts.items() if other <= priority)
+        is_within = self.in_flight < self._limits.in_flight and rollouts < self._limits.rollouts
         # While a higher priority brings shards, a lower one gets no room at all.
-        return rollouts < limits.rollouts and not any(self._higher[priority])
+        return is_within and not any(self._higher[priority])
 
     def _has_space(self) -> bool:
         """Whether fewer samples are unfinished than the engine and its prefetch take."""

@@ -64,6 +64,6 @@ async def test_deadlines_are_extended_by_the_time_of_the_consumer_that_is_there(
 ) -> None:
     await connections[0].make_consumer(LATER)
     source = NatsShardSource(connections[1], POOL, SystemClock(), 30, always)
-    assert source.extension_seconds() == 10
+    assert source.extension_seconds() == 5, "a pull may meet a consumer with less than the settings say"
     assert await source.pull(None, Priority.HIGH) is None
     assert source.extension_seconds() == 2

@@ -153,3 +153,22 @@ async def test_rollouts_are_pulled_for_free_slots_only_and_hold_up_no_higher_pri
     assert not await has_room(prefetch, Priority.NORMAL)
     prefetch.free_slots(Priority.NORMAL, 1)
     assert await has_room(prefetch, Priority.NORMAL)
+
+
+class SteppingClock(HandClock):
+    """The speed is measured anew at the second look, and at each second one after it."""
+
+    def monotonic(self) -> float:
+        self.at += 0.2
+        return self.at
+
+
+async def test_a_pull_that_waits_for_space_is_woken_by_a_finished_sample() -> None:
+    prefetch = prefetch_of(1, prefetched=8, clock=SteppingClock())
+    prefetch.add(2, 2)
+    prefetch._depth.finish(40)
+    pull = asyncio.ensure_future(prefetch.until_room(Priority.HIGH))
+    await asyncio.sleep(0)
+    assert not pull.done()
+    prefetch.finish(2)
+    assert await asyncio.wait_for(pull, 5)
