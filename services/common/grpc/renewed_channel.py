@@ -21,14 +21,15 @@ class _OneChannel:
         self.certificates = certificates
         self.channel = channel
         self.calls = 0
-        # By form and path: making a method anew for each call would cost as much as a small call.
-        self._methods: dict[tuple[str, str], Any] = {}
+        # Making a method anew for each call would cost as much as a small call.
+        self._methods: dict[tuple[object, ...], Any] = {}
 
     def method(self, form: str, path: str, codec: Mapping[str, Any]) -> Any:
-        """The codec of a path is always the same."""
-        made = self._methods.get((form, path))
+        """The gateway calls a path with messages, and forwards it in bytes: the codec is of the key too."""
+        key = form, path, *codec.items()
+        made = self._methods.get(key)
         if made is None:
-            made = self._methods[form, path] = getattr(self.channel, form)(path, **codec)
+            made = self._methods[key] = getattr(self.channel, form)(path, **codec)
         return made
 
 

@@ -135,3 +135,16 @@ async def test_call_that_is_cancelled_is_counted_no_more(tmp_path: Path) -> None
         call.cancel()
         renewed = cast("RenewedChannel", channel)
         await eventually(lambda: renewed._current.calls == 0, "no call is in progress")
+
+
+@pytest.mark.usefixtures("tracing")
+async def test_one_path_is_called_with_messages_and_forwarded_in_bytes(tmp_path: Path) -> None:
+    authority, service = Authority(tmp_path / "authority"), Service()
+    service.go_on.set()
+    authority.issue(tmp_path / "server", SERVER)
+    authority.issue(tmp_path / "caller", "caller")
+    async with channel_of(service, tmp_path) as channel:
+        as_text = channel.unary_unary("/t.T/OneForOne", str.encode, bytes.decode)
+        assert await as_text("text", timeout=30) == "text"
+        assert await channel.unary_unary("/t.T/OneForOne")(b"bytes", timeout=30) == b"bytes"
+        assert await as_text("text", timeout=30) == "text"
