@@ -59,7 +59,7 @@ WITH open_runs AS (
         old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
         old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
         old.reasoning_tokens AS old_reasoning_tokens,
-        -- A failure of an earlier epoch stays counted there: its tokens were paid for.
+        -- A failure of an earlier epoch is counted no more: its count was taken back when this epoch opened.
         coalesce(old.epoch = new.epoch, false) AS was_counted
 ), changes AS (
     SELECT

@@ -6,3 +6,8 @@ ALTER TABLE rollout_budgets
     ALTER COLUMN completion_tokens SET DEFAULT 0,
     ALTER COLUMN cached_tokens SET DEFAULT 0,
     ALTER COLUMN reasoning_tokens SET DEFAULT 0;
+UPDATE rollout_budgets
+SET usage = jsonb_build_object(
+    'prompt_tokens', prompt_tokens, 'completion_tokens', completion_tokens,
+    'cached_tokens', cached_tokens, 'reasoning_tokens', reasoning_tokens
+);
