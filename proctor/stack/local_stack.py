@@ -152,7 +152,7 @@ class LocalStack:
         started = []
         for spec in specs:
             needs = () if spec.name in ("postgres", "nats") else servers
-            around = Surroundings(self._logs.path(spec.name), self._report, self._note_change, needs)
+            around = Surroundings(self._logs.path(spec.name), self._note, self._note_change, needs)
             self.children[spec.name] = SupervisedChild(spec, around)
             # Only the first readiness: a restart during the start is the supervisor's matter.
             started.append(self.children[spec.name].first_ready)
@@ -163,7 +163,7 @@ class LocalStack:
         try:
             self._write_state()
         except OSError as error:
-            self._report(f"the state file could not be written: {error}")
+            self._note(f"the state file could not be written: {error}")
 
     def _write_state(self) -> None:
         snapshot = StackState(
