@@ -123,7 +123,10 @@ class _Fetch:
                 partial.replace(target)
                 return
             partial.unlink()
-            artifact = await self._listed_again(artifact)
+            again = await self._listed_again(artifact)
+            if again is None:
+                break
+            artifact = again
         raise _ArtifactChanges(f"{artifact.name} of {self.folder} changes while it is read. Call it again.")
 
     async def _parts(self, artifact: artifact_pb2.Artifact, partial: Path) -> bool:
@@ -139,10 +142,12 @@ class _Fetch:
                 file.write(read.content)
             return file.tell() == artifact.size_bytes
 
-    async def _listed_again(self, artifact: artifact_pb2.Artifact) -> artifact_pb2.Artifact:
+    async def _listed_again(self, artifact: artifact_pb2.Artifact) -> artifact_pb2.Artifact | None:
+        """None where it was deleted meanwhile, by a retry or with its run."""
         listed = await self.client.artifacts(self.run_id, self.outcome.sample, self.outcome.rollout)
         return next(
-            each for each in listed if (each.execution, each.name) == (artifact.execution, artifact.name)
+            (each for each in listed if (each.execution, each.name) == (artifact.execution, artifact.name)),
+            None,
         )
 
     def _request(self, artifact: artifact_pb2.Artifact, part: int) -> artifact_pb2.ReadArtifactRequest:

@@ -44,6 +44,11 @@ def check(
 ) -> None:
     """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all 0.0."""
     terminal = Terminal(as_json)
+    if revision and not git:
+        terminal.complain(
+            "--revision names a revision of a repository: give the repository with --git.", "INVALID_ARGUMENT"
+        )
+        raise typer.Exit(ExitCode.REFUSED)
     if not git:
         _check(terminal, tasks, verbose)
     with tempfile.TemporaryDirectory(prefix="proctor-tasks-") as into:

@@ -35,3 +35,11 @@ async def test_a_folder_that_is_no_task_is_refused_in_a_sentence(tmp_path: Path)
     assert "there is no such folder" in refused.err
     (tmp_path / "a").mkdir()
     assert (await run("rollouts", "check", str(tmp_path / "a"))).code == 2
+
+
+async def test_a_revision_without_its_repository_is_refused(tmp_path: Path) -> None:
+    harbor_folder(tmp_path / "a")
+    run = CommandLine("", tmp_path / "state")
+    refused = await run("rollouts", "check", str(tmp_path / "a"), "--revision", "v1")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--git" in refused.err
