@@ -52,7 +52,6 @@ async def status(reader: asyncio.StreamReader) -> int:
     if b"content-length" in headers:
         await reader.readexactly(int(headers[b"content-length"]))
     else:
-        while (await reader.readline()).strip() != b"0":
-            pass
-        await reader.readline()
+        # An end in mid-answer raises.
+        await reader.readuntil(b"\r\n0\r\n\r\n")
     return int(first.split()[1])
