@@ -24,12 +24,11 @@ def count(number: float | None) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share of one as a percentage, without its sign."""
+    """The share that is done as a percentage, without its sign: only a whole one is 100."""
     if share is None or not math.isfinite(share):
         return _DASH
-    shown = f"{100 * share:z.{digits}f}"
-    # What is not done yet is not shown as done.
-    return signless(f"{100 - 10**-digits:.{digits}f}" if share < 1 and float(shown) == 100 else shown)
+    shown = _rounded_percent(share, digits)
+    return f"{100 - 10**-digits:.{digits}f}" if share < 1 and float(shown) == 100 else signless(shown)
 
 
 def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
@@ -41,7 +40,9 @@ def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
     if figure is None or not math.isfinite(figure):
         return _DASH
     is_share = all(each is None or abs(each) <= 1 for each in (figure, *beside))
-    return percent(figure) if is_share and not _PER_CENT.fullmatch(metric) else number(figure)
+    return (
+        signless(_rounded_percent(figure)) if is_share and not _PER_CENT.fullmatch(metric) else number(figure)
+    )
 
 
 def signed(figure: float | None, metric: str = "", *beside: float | None) -> str:
@@ -134,6 +135,10 @@ def entered(given: str) -> int | float | str:
 def signless(figure: str) -> str:
     """A figure with a minus of the width of a plus."""
     return figure.replace("-", _MINUS)
+
+
+def _rounded_percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:z.{digits}f}"
 
 
 def _visible(character: str) -> str:

@@ -17,6 +17,8 @@ def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
     assert text.count(1234567) == "1\u2009234\u2009567"
     assert text.percent(-0.0125) == "\u22121.2"
     assert text.score(0.8234) == "82.3"
+    # Only what is not done yet is not shown as done.
+    assert (text.score(0.9998), text.score(1.0), text.score(-0.9998)) == ("100.0", "100.0", "\u2212100.0")
     assert text.percent(-0.0001) == "0.0"
     assert (text.signed(0.0234), text.signed(-0.011), text.signed(0)) == ("+2.3", "\u22121.1", "0.0")
     assert {text.count(None), text.percent(math.nan), text.duration(None), text.size(None)} == {"\u2013"}
