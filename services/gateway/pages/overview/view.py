@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
 from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.pages.filters import MAIN_METRICS
 from services.gateway.pages.runs_table import RunRow
 
 # As many as there are colours.
@@ -58,8 +59,17 @@ class OverviewView:
 
     @property
     def averaged(self) -> Sequence[Point]:
-        """Runs that the average is over: shares alone where suites, and so units, may differ."""
-        return [each for each in self.points if self.get("suite") or abs(each.score) <= 1]
+        """Runs that the average is over.
+
+        The main metrics of suites may differ in their units: without a suite, shares alone are averaged.
+        """
+        is_mixed = not self.get("suite") and self.metric in MAIN_METRICS
+        return [each for each in self.points if not is_mixed or abs(each.score) <= 1]
+
+    @property
+    def left_out(self) -> int:
+        """Runs in other units than those of the average."""
+        return len(self.points) - len(self.averaged)
 
     @property
     def average(self) -> float | None:
