@@ -23,6 +23,8 @@ _NOTICE = "proctor_notice"
 _MAX_NOTICE_LENGTH = 400
 # The page that shows it follows at once; one that never comes must not show it later.
 _NOTICE_SECONDS = 20
+# In the body of a form each character may take three bytes.
+_MAX_CARRIED = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class Layout:
     theme: str
     caller: Principal
     notice: Notice | None
+
+    @property
+    def back(self) -> str:
+        """The address that a form of the page leads back to."""
+        return carried(self.address)
 
     def may_change(self, owner: str) -> bool:
         """Whether what belongs to `owner` offers its changes. The services decide again."""
@@ -129,12 +136,20 @@ def is_own_path(path: str) -> bool:
     return path.startswith("/") and not path.startswith(("//", "/\\"))
 
 
-def _address(request: Request) -> str:
-    """A form that was sent has no page of its own: the page that it is on is meant."""
-    if request.method == "GET":
-        return _local(str(request.url))
+def carried(address: str) -> str:
+    """The address, or its path alone where a form cannot carry it."""
+    return address if len(address) <= _MAX_CARRIED else urlsplit(address).path[:_MAX_CARRIED]
+
+
+def sent_from(request: Request) -> str:
+    """The address of the page whose form was sent; "/" where the browser does not send it."""
     referer = request.headers.get("referer", "")
     return _local(referer) if urlsplit(referer).netloc == request.url.netloc else "/"
+
+
+def _address(request: Request) -> str:
+    """A form that was sent has no page of its own: the page that it is on is meant."""
+    return _local(str(request.url)) if request.method == "GET" else sent_from(request)
 
 
 def _local(url: str) -> str:

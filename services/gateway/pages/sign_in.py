@@ -10,7 +10,7 @@ from services.common.errors import DomainError
 from services.gateway.auth.admission import Admission
 from services.gateway.http.error_handlers import problem_of
 from services.gateway.http.paths import KEY_COOKIE
-from services.gateway.pages.page import Notice, PageOf, is_own_path
+from services.gateway.pages.page import Notice, PageOf, carried, is_own_path
 
 # A key has no end of its own, so the browser forgets it after a month.
 _KEPT_SECONDS = 30 * 24 * 3600
@@ -28,7 +28,7 @@ class SignInView:
 
 @router.get("/sign-in")
 async def show(page: PageOf, next: str = "/") -> Response:  # noqa: A002  # as the address names it
-    return page.show("sign_in", SignInView("", next))
+    return page.show("sign_in", SignInView("", carried(next)))
 
 
 @router.post("/sign-in")

@@ -31,8 +31,8 @@ from services.gateway.server.middleware import BodyLimit
 from services.gateway.server.trusted_sources import TrustedNames
 from services.gateway.settings import GatewaySettings
 
-# A key, or the name of a theme and a path.
-_PUBLIC_FORM_BYTES = 4 * 1024
+# A key or the name of a theme, and an address.
+_PUBLIC_FORM_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """Addresses of pages: what renews itself is no step back, and what was chosen or entered is not lost."""
 
+from urllib.parse import quote, urlencode
+
 import pytest
 
 from proctor.v1 import run_pb2
@@ -54,6 +56,46 @@ async def test_the_theme_is_changed_on_the_page_with_its_filters(harness: Gatewa
     other = form | {"Referer": "http://evil.example/queue"}
     posted = await show(harness, "/queue/limits", method="POST", headers=other, body="max_running_runs=x")
     assert hidden(posted, "back") == ["/"]
+
+
+@pytest.mark.parametrize(
+    ("referer", "followed"),
+    [
+        # A filter has changed the address since the page was loaded.
+        ("{own}/runs?state=failed", "/runs?state=failed"),
+        # A page that answers a form has the address of the form.
+        ("{own}/queue/limits", "/runs?suite=glue"),
+        ("http://evil.example/runs?state=failed", "/runs?suite=glue"),
+        ("", "/runs?suite=glue"),
+    ],
+)
+async def test_the_theme_leads_back_to_the_address_as_it_is_now(
+    harness: GatewayHarness, referer: str, followed: str
+) -> None:
+    headers = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    headers["Referer"] = referer.format(own=harness.http)
+    body = urlencode({"theme": "dark", "back": "/runs?suite=glue"})
+    done = await show(harness, "/theme", method="POST", headers=headers, body=body)
+    assert (done.status, done.headers["Location"]) == (303, followed)
+
+
+@pytest.mark.parametrize("length", [3000, 20_000])
+async def test_long_addresses_are_carried_by_the_forms_of_a_page(length: int) -> None:
+    custom = quote('{"type":"/"}' * (length // 24), safe=":/")
+    address = f"/runs/new?custom={custom}"
+    expected = address if len(address) <= 4000 else "/runs/new"
+    async with gateway_harness(api_keys={"alice": "secret-key-of-alice"}) as keyed:
+        own = {"Origin": keyed.http, "Content-Type": "application/x-www-form-urlencoded"}
+        asked = await show(keyed, f"/sign-in?next={quote(address)}")
+        assert hidden(asked, "next") == [expected]
+        body = urlencode({"key": "secret-key-of-alice", "next": expected})
+        done = await show(keyed, "/sign-in", method="POST", headers=own, body=body)
+        assert (done.status, done.headers["Location"]) == (303, expected)
+        page = await show(keyed, address, headers={"Cookie": "proctor_key=secret-key-of-alice"})
+        assert hidden(page, "back") == [expected]
+        body = urlencode({"theme": "dark", "back": expected})
+        done = await show(keyed, "/theme", method="POST", headers=own, body=body)
+        assert (done.status, done.headers["Location"]) == (303, expected)
 
 
 async def test_an_error_leads_back_to_the_whole_address(harness: GatewayHarness) -> None:
@@ -121,3 +163,24 @@ async def test_a_limit_that_was_not_changed_is_not_set(harness: GatewayHarness) 
         harness, path, method="POST", headers=form, body="max_running_runs=3&was_max_running_runs=3"
     )
     assert (unchanged.status, len(harness.scheduler.queue.changes)) == (303, 1)
+
+
+async def test_undo_of_a_limit_can_be_undone(harness: GatewayHarness) -> None:
+    queue = harness.scheduler.queue
+    # What the form was filled with is older than what holds: it was changed meanwhile.
+    queue.queue.limits.max_running_runs = 8
+    own = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    path, body = "/queue/limits", "max_running_runs=16&was_max_running_runs=6"
+    for value, undone in ((16, 8), (8, 16), (16, 8)):
+        done = await show(harness, path, method="POST", headers=own, body=body)
+        assert done.status == 303
+        assert queue.changes[-1].limits.max_running_runs == value
+        queue.queue.limits.max_running_runs = value
+        page = await show(harness, "/queue", headers={"Cookie": notice_of(done)})
+        [path] = [a["action"] or "" for tag, a in page.elements if tag == "form" and "limits?" in str(a)]
+        assert path == f"/queue/limits?max_running_runs={undone}"
+        body = ""
+
+
+def notice_of(done: Shown) -> str:
+    return done.headers["Set-Cookie"].partition(";")[0]

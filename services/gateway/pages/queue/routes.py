@@ -44,11 +44,9 @@ async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCall
     Only what was changed in the form is set: another operator may have changed the rest meanwhile.
     """
     form = {**request.query_params, **await request.form()}
+    queue = await scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
     given = {name: str(form[name]).strip() for name in _LIMITS if name in form}
-    before = {name: str(form.get(f"was_{name}", "")) for name in given}
-    changed = {
-        name: value for name, value in given.items() if f"was_{name}" not in form or value != before[name]
-    }
+    changed = {name: value for name, value in given.items() if value != form.get(f"was_{name}")}
     if not changed:
         return page.go("/queue", Notice("No limit was changed."))
     faults: Mapping[str, str]
@@ -67,7 +65,7 @@ async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCall
             raise
         faults = {"": error.message}
     else:
-        undo = f"/queue/limits?{urlencode({name: before[name] for name in changed})}"
+        before = {each.name: each.value for each in queue_view(queue, now).limits if each.name in changed}
+        undo = f"/queue/limits?{urlencode(before)}"
         return page.go("/queue", Notice("The limits hold from now on, for all replicas.", undo=undo))
-    queue = await scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
     return page.show("queue/queue", queue_view(queue, now, faults, given), status=422)

@@ -162,9 +162,9 @@ def form(path: str, length: int) -> bytes:
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/theme"])
 async def test_forms_that_need_no_key_are_small_and_few_at_a_time(path: str) -> None:
     async with gateway_harness(api_keys=KEYS, max_calls=1) as small:
-        assert await status(small, form("/sign-in", 4097)) == 413
-        assert await status(small, form("/theme", 4097)) == 413
-        async with connection(small, form("/sign-in", 4096)):
+        assert await status(small, form("/sign-in", 16_385)) == 413
+        assert await status(small, form("/theme", 16_385)) == 413
+        async with connection(small, form("/sign-in", 16_384)):
 
             async def is_full() -> bool:
                 return await status(small, form(path, 0)) == 503
