@@ -59,7 +59,8 @@ async def list_files(
     if query.file:
         found = await scheduler.files.GetFile(file_pb2.GetFileRequest(file_id=query.file))
         rows = [file_row(found.file)]
-        return page.show("batches/files", FileListView(rows, "", "", "", None, now, is_one=True))
+        asked = rows[0] if query.ask == query.file else None
+        return page.show("batches/files", FileListView(rows, "", "", "", asked, now, is_one=True))
     request = file_pb2.ListFilesRequest(
         page_size=_PAGE_SIZE,
         after_file_id=after,
