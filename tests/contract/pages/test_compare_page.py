@@ -138,6 +138,14 @@ async def test_models_are_compared_by_their_runs(harness: GatewayHarness) -> Non
     assert shown.status == 200
 
 
+async def test_enter_in_a_field_of_the_choice_goes_on_choosing(harness: GatewayHarness) -> None:
+    """A browser presses the first button of the form."""
+    shown = await show(harness, f"/compare?run={RUN_ID}")
+    start = shown.html.index('<form id="choice"')
+    first = shown.html[shown.html.index("<button", start) :].partition(">")[0]
+    assert 'name="choose" value="1"' in first
+
+
 async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) -> None:
     sentence = "Choices were scored by loglikelihood in one run and by generate in another."
     harness.results.comparisons.refusal = refused(

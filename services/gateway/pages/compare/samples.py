@@ -60,7 +60,6 @@ def compared_metric(summary: summary_pb2.RunSummary, task: str, wanted: str) -> 
     Keys have the filter that an answer is read through; who wants a metric may leave it out.
     """
     tasks = [each for each in summary.tasks if each.task == task or not task]
-    tasks = [each for each in summary.tasks if each.task == task or not task]
     keys = [figure.metric for each in tasks for figure in each.metrics]
     named = [key for key in keys if key == wanted or key.startswith(f"{wanted},")] if wanted else keys
     return (named or keys or [wanted])[0]

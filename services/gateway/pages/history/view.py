@@ -1,4 +1,4 @@
-"""Views of the history: closed runs with their figures, and the totals of the runs shown."""
+"""Views of the history: closed runs with their figures, and totals over all pages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
