@@ -29,4 +29,10 @@ function renewed() {
   document.dispatchEvent(new CustomEvent("proctor:tick", { detail: tick }));
 }
 document.addEventListener("htmx:ws:after:message:incoming", renewed);
-document.addEventListener("htmx:after:swap", event => { const live = part(); if (live && (live.contains(event.target) || event.target.contains(live))) renewed(); });
+// A filter beside the part replaces it with another one.
+let shown = part();
+document.addEventListener("htmx:after:swap", event => {
+  const live = part(), isOther = live !== shown;
+  shown = live;
+  if (live && (isOther || live.contains(event.target) || event.target.contains(live))) renewed();
+});

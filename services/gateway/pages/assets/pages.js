@@ -85,7 +85,8 @@ if (said) setTimeout(() => announce(said), 500);
 for (const dialog of document.querySelectorAll("main dialog[open]")) { dialog.close(); dialog.showModal(); }
 
 // A part that renews itself may fail each time: since when is said once, until it comes again.
-let renewedAt = Date.now();
+let renewedAt = Date.now(), isRefused = false;
+const isList = ctx => Boolean(ctx?.sourceElement?.matches?.(".filters, .pager a"));
 const renewsItself = ctx => Boolean(ctx?.sourceElement?.getAttribute?.("hx-trigger")?.includes("every"));
 function sayOld() {
   if (document.getElementById("old")) return;
@@ -95,18 +96,27 @@ function sayOld() {
   document.getElementById("notices").append(notice);
 }
 document.addEventListener("htmx:before:swap", event => {
-  const ctx = event.detail.ctx;
-  if (!ctx?.response || !renewsItself(ctx)) return;
-  if (ctx.response.status < 400) { renewedAt = Date.now(); document.getElementById("old")?.remove(); }
+  const ctx = event.detail.ctx, status = ctx?.response?.status;
+  if (!status || !(renewsItself(ctx) || isList(ctx))) return;
+  if (status < 400) { renewedAt = Date.now(); isRefused = false; document.getElementById("old")?.remove(); }
+  else if (!renewsItself(ctx)) return;
+  // Who is signed out, or looks at what was deleted, reads why, but not each time.
+  else if ((status === 401 || status === 404) && !isRefused) isRefused = true;
   else { event.preventDefault(); sayOld(); }
 });
 
 // What was asked for is on its way: its place says so, and the buttons of its form come back whatever came.
-const place = ctx => renewsItself(ctx) ? null : ctx?.target;
-document.addEventListener("htmx:before:request", event => place(event.detail.ctx)?.setAttribute?.("aria-busy", "true"));
+// A newer request to the same place replaces the one before, whose end comes after the newer one's start.
+const busy = new WeakMap();
+document.addEventListener("htmx:before:request", event => {
+  const { ctx } = event.detail, place = ctx?.target;
+  if (renewsItself(ctx) || !place?.setAttribute) return;
+  busy.set(ctx, place); busy.set(place, ctx);
+  place.setAttribute("aria-busy", "true");
+});
 document.addEventListener("htmx:finally:request", event => {
-  const { ctx } = event.detail;
-  place(ctx)?.removeAttribute?.("aria-busy");
+  const { ctx } = event.detail, place = ctx && busy.get(ctx);
+  if (place && busy.get(place) === ctx) place.removeAttribute("aria-busy");
   for (const button of ctx?.sourceElement?.querySelectorAll?.("button:disabled") ?? []) button.disabled = false;
 });
 
@@ -115,13 +125,17 @@ document.addEventListener("htmx:after:swap", event => {
   const { ctx } = event.detail;
   if (!ctx?.response || renewsItself(ctx) || ctx.response.status >= 400) return;
   const shown = document.querySelector("main table[data-rows] caption");
-  if (ctx.sourceElement?.matches?.(".filters, .pager a")) announce(shown?.textContent ?? document.querySelector("main .empty")?.textContent.trim() ?? "");
-  if (document.activeElement === document.body) document.querySelector("main [data-rows]")?.closest("[tabindex]")?.focus({ preventScroll: true });
+  if (isList(ctx)) announce(shown?.textContent ?? document.querySelector("main .empty")?.textContent.trim() ?? "");
+  if (document.activeElement !== document.body) return;
+  const own = ctx.sourceElement?.matches?.(".marks-form") ? document.getElementById(pressed) : null;
+  (own ?? document.querySelector("main [data-rows]")?.closest("[tabindex]"))?.focus({ preventScroll: true });
 });
 
-// A form that is sent twice would act twice.
+// A form that is sent twice would act twice. A disabled button loses the focus; its id finds the one in its place.
+let pressed = "";
 document.addEventListener("submit", event => {
   const button = event.submitter;
+  pressed = button?.id ?? "";
   if (event.target.method === "post") setTimeout(() => { if (button) button.disabled = true; });
 });
 addEventListener("pageshow", () => { for (const button of document.querySelectorAll("form[method=post] button:disabled")) button.disabled = false; });
