@@ -104,9 +104,12 @@ async def ordered_models(scheduler: Scheduler) -> Sequence[str]:
     return (await scheduler.runs.ListModelNames(scheduler_pb2.ListModelNamesRequest())).models[:_MAX_OFFERED]
 
 
-async def model_filter(scheduler: Scheduler, given: str) -> ModelFilter:
-    """Several providers may have a model of one name: the page then offers them."""
-    offered = await ordered_models(scheduler)
+async def model_filter(scheduler: Scheduler, given: str, *, has_field: bool = True) -> ModelFilter:
+    """Several providers may have a model of one name: the page then offers them.
+
+    A part of a page that has no field for the model offers no names.
+    """
+    offered = await ordered_models(scheduler) if has_field else ()
     try:
         return ModelFilter(await full_model(scheduler, given), offered)
     except AmbiguousModel as error:

@@ -66,6 +66,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     rollouts: FakeRollouts = field(default_factory=FakeRollouts)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
     ordered_models: list[str] = field(default_factory=list)
+    model_names_asked: int = 0
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     estimated: list[scheduler_pb2.EstimateRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
@@ -132,6 +133,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         request: scheduler_pb2.ListModelNamesRequest,
         context: Any,  # the generated method's
     ) -> scheduler_pb2.ListModelNamesResponse:
+        self.model_names_asked += 1
         named = [
             model for model in self.ordered_models if request.model in ("", model, model.partition("/")[2])
         ]

@@ -57,9 +57,11 @@ class RolloutAddress:
         return f"/runs/{self.job_id}/rollouts/{self.task}/{self.rollout}"
 
 
-async def order_list(scheduler: Scheduler, filters: OrderFilters, now: datetime) -> ListView[OrderRow]:
-    """A page of the list; empty where the name is that of several models."""
-    model = await model_filter(scheduler, filters.model)
+async def order_list(
+    scheduler: Scheduler, filters: OrderFilters, now: datetime, *, is_whole: bool = False
+) -> ListView[OrderRow]:
+    """A page of the list; empty where the name is that of several models. Whole, it has the filters."""
+    model = await model_filter(scheduler, filters.model, has_field=is_whole)
     request = rollouts_pb2.ListRolloutsRequest(
         page_size=_PAGE_SIZE,
         page_token=filters.after,

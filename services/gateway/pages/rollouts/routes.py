@@ -30,7 +30,7 @@ router = APIRouter(include_in_schema=False)
 async def list_orders(
     page: PageOf, scheduler: SchedulerCalls, now: Now, filters: Annotated[OrderFilters, Depends()]
 ) -> Response:
-    view = await order_list(scheduler, filters, now)
+    view = await order_list(scheduler, filters, now, is_whole=not page.is_part)
     status = 422 if view.model.fault else 200
     response = page.show("rollouts/list", view, part="rollouts/list_part", status=status)
     if page.is_part and not page.is_at(view.address):

@@ -76,7 +76,7 @@ async def list_runs(
 ) -> Response:
     suites, model, dataset_name = await asyncio.gather(
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
-        model_filter(scheduler, filters.model),
+        model_filter(scheduler, filters.model, has_field=not page.is_part),
         _dataset_name(scheduler, filters.dataset),
     )
     request = scheduler_pb2.ListRunsRequest(

@@ -30,6 +30,14 @@ async def test_models_that_were_ordered_are_offered_by_the_field(harness: Gatewa
     assert [a for tag, a in shown.elements if tag == "input" and a.get("list") == "models"]
 
 
+@pytest.mark.parametrize("path", ["/runs", "/rollouts"])
+async def test_part_that_has_no_field_asks_for_no_models(harness: GatewayHarness, path: str) -> None:
+    await show(harness, path, headers={"HX-Request": "true", "HX-Request-Type": "partial"})
+    assert harness.scheduler.model_names_asked == 0
+    await show(harness, path)
+    assert harness.scheduler.model_names_asked == 1
+
+
 @pytest.mark.parametrize("path", LISTS)
 async def test_part_of_a_name_is_not_looked_for_while_it_is_typed(harness: GatewayHarness, path: str) -> None:
     shown = await show(harness, path)
