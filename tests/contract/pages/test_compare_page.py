@@ -1,5 +1,7 @@
 """A comparison on a page: the verdict, the forest, flips as links, samples side by side, hostile text."""
 
+import re
+
 import pytest
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
@@ -13,6 +15,7 @@ from tests.fakes.refusals import refused
 
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 OTHER_ID = f"{RUN_ID[:-1]}2"
+GONE_ID = f"{RUN_ID[:-1]}9"
 RUNS = f"/compare?run={RUN_ID}&run={OTHER_ID}"
 
 
@@ -141,8 +144,8 @@ async def test_models_are_compared_by_their_runs(harness: GatewayHarness) -> Non
 async def test_enter_in_a_field_of_the_choice_goes_on_choosing(harness: GatewayHarness) -> None:
     """A browser presses the first button of the form."""
     shown = await show(harness, f"/compare?run={RUN_ID}")
-    start = shown.html.index('<form id="choice"')
-    first = shown.html[shown.html.index("<button", start) :].partition(">")[0]
+    form = shown.html.partition('<form id="choice"')[2].partition("</form>")[0]
+    first = re.sub("<noscript>.*?</noscript>", "", form).partition("<button")[2].partition(">")[0]
     assert 'name="choose" value="1"' in first
 
 
@@ -166,8 +169,10 @@ async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) 
         ("/compare", "Two to six runs or models", []),
         (f"/compare?run={RUN_ID}", "choose one more at least", [RUN_ID]),
         ("/compare?model=a&model=b", "Models are compared on a suite", ["a", "b"]),
-        # Runs that do not exist cannot be chosen.
-        ("/compare?" + "&".join(f"run={number}" for number in range(7)), "at most 6", []),
+        # Runs that do not exist cannot be chosen, and are not counted.
+        (f"/compare?run={GONE_ID}", f"Not found, so not chosen: {GONE_ID}.</p>", []),
+        (f"/compare?run={GONE_ID}&run={RUN_ID}&choose=1", f"not chosen: {GONE_ID}.</p>", [RUN_ID]),
+        ("/compare?" + "&".join(f"run={number}" for number in range(7)), "0, 1, 2 and 4 more.</p>", []),
     ],
 )
 async def test_incomplete_choice_asks_for_the_rest(
@@ -204,6 +209,9 @@ async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) ->
     assert "The answer is marked as wrong" in part.headers["HX-Trigger"]
     [beside] = [a for _, a in part.elements if a.get("id") == "mark-7-0"]
     assert (beside["hx-swap-oob"], beside["class"]) == ("true", "wrong-mark")
+    # The focus goes to the same button of the form that comes in its place.
+    ids = [a["id"] for tag, a in part.elements if tag == "button"]
+    assert ids == [f"golden-{RUN_ID}-7-0", f"wrong-{RUN_ID}-7-0"]
     assert 'aria-pressed="false" data-press="2"' in part.html
     assert 'value="" aria-pressed="true" data-press="shift 2"' in part.html
     asked = harness.results.answers.marked

@@ -18,6 +18,8 @@ from services.gateway.pages.filters import ModelFilter
 from services.gateway.pages.runs_table import run_row
 
 _MODELS = "models"
+# Runs that a sentence names.
+_MAX_NAMED = 3
 _Text = Annotated[str, Query(max_length=512)]
 
 
@@ -80,9 +82,13 @@ class ChoiceAddress:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A page of closed runs, the newest first, the runs that are chosen, and the names of suites."""
+    """A page of closed runs, the newest first, the runs that are chosen, and the names of suites.
+
+    `asked` are the ids of runs that were chosen, of which some may not exist.
+    """
 
     history: GetHistoryResponse
+    asked: Sequence[str]
     chosen: Sequence[tuple[run_pb2.Run, summary_pb2.RunSummary]]
     suites: Sequence[str]
     model: ModelFilter
@@ -92,6 +98,8 @@ def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered,
     """The page of candidates; chosen ones come first, on every page."""
     is_by_model = asked.by == _MODELS or bool(address.models)
     chosen = set() if is_by_model and address.runs else set(address.chosen)
+    found = {run.run_id for run, _ in offered.chosen}
+    missing = [] if is_by_model else [each for each in offered.asked if each not in found]
     candidates = {name: _model_alone(name, address.suite) for name in address.models}
     if not is_by_model:
         candidates = {run.run_id: _chosen_run(run, summary) for run, summary in offered.chosen}
@@ -112,15 +120,24 @@ def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered,
         models=offered.model.offered,
         is_by_model=is_by_model,
         following=offered.history.next_page_token,
-        fault=offered.model.fault or ("" if asked.choose else _fault(address)),
+        fault=offered.model.fault or _fault(address, asked, missing),
         now=now,
     )
 
 
-def _fault(address: CompareAddress) -> str:
-    if len(address.chosen) > MAX_COMPARED:
-        return f"{len(address.chosen)} are chosen; at most {MAX_COMPARED} are compared at once."
-    if len(address.chosen) == MIN_COMPARED - 1:
+def _fault(address: CompareAddress, asked: ChoiceAddress, missing: Sequence[str]) -> str:
+    """Runs that do not exist are named, and not counted."""
+    incomplete = "" if asked.choose else _incomplete(address, len(address.chosen) - len(missing))
+    if not missing:
+        return incomplete
+    more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
+    return f"Not found, so not chosen: {', '.join(missing[:_MAX_NAMED])}{more}. {incomplete}".strip()
+
+
+def _incomplete(address: CompareAddress, count: int) -> str:
+    if count > MAX_COMPARED:
+        return f"{count} are chosen; at most {MAX_COMPARED} are compared at once."
+    if count == MIN_COMPARED - 1:
         return "One is chosen; choose one more at least."
     if address.models and not address.suite:
         return "Models are compared on a suite: choose one."

@@ -170,13 +170,14 @@ async def _show_choice(
         # Of several models with the name none is meant: the first page of none of them.
         model=model.name or asked.q.strip(),
     )
+    named = address.runs[:_MAX_CHOSEN]
     history, suites, chosen = await asyncio.gather(
         backends.results.leaderboard.GetHistory(wanted),
         backends.scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
-        asyncio.gather(*(_run_and_summary(backends, run_id) for run_id in address.runs[:_MAX_CHOSEN])),
+        asyncio.gather(*(_run_and_summary(backends, run_id) for run_id in named)),
     )
     found = [each for each in chosen if each]
-    offered = Offered(history, found, [each.suite for each in suites.suites], model)
+    offered = Offered(history, named, found, [each.suite for each in suites.suites], model)
     view = choice_view(address, asked, offered, now)
     response = page.show("compare/choice", view, part="compare/choice_part")
     if page.is_part:
