@@ -36,6 +36,7 @@ class Sandbox(Protocol):
     async def model_port(self, port: int) -> socket.socket:
         """A socket that listens on the sandbox's own loopback, for the worker to serve on.
 
+        Can be repeated for the same port once the socket before is closed.
         Raises CommandRefused where the sandbox was opened with no network at all.
         """
         ...

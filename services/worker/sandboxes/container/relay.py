@@ -21,16 +21,13 @@ class ModelRelay:
     def __init__(self, execution: StartedCommand) -> None:
         self._execution = execution
         self._buffer = bytearray()
-        self._address: tuple[str, int] = ("", 0)
+        self._listening: socket.socket | None = None
         self._writers: dict[int, asyncio.StreamWriter] = {}
         self._answers: dict[int, asyncio.Task[None]] = {}
         self._pump: asyncio.Task[None] | None = None
 
-    async def listen(self, port: int) -> socket.socket:
-        """The worker's own socket, on its loopback: its caller asks those who connect for a token.
-
-        Raises SandboxLost where the relay cannot listen on `port`.
-        """
+    async def open(self, port: int) -> None:
+        """Raises SandboxLost where the relay cannot listen on `port`."""
         await self._execution.write(b"%d\n" % port)
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -40,10 +37,17 @@ class ModelRelay:
         if said != STARTED:
             shown = said.decode("utf-8", "replace").strip()[-200:]
             raise SandboxLost(problem=f"its model port could not be opened ({shown}).")
-        listening = socket.create_server(("127.0.0.1", 0))
-        self._address = listening.getsockname()
         self._pump = asyncio.create_task(self._run(), name="relay a model port")
-        return listening
+
+    def listen(self) -> socket.socket:
+        """The worker's own socket, on its loopback: its caller asks those who connect for a token.
+
+        A later one takes the place of an earlier one, which its caller has closed. Raises SandboxLost.
+        """
+        if self._pump is None or self._pump.done():
+            raise SandboxLost(problem="its model port was closed.")
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        return self._listening
 
     async def close(self) -> None:
         tasks = [task for task in (self._pump, *self._answers.values()) if task]
@@ -74,7 +78,10 @@ class ModelRelay:
             await self._send(number, b"")
 
     async def _connect(self, number: int) -> asyncio.StreamWriter:
-        reader, writer = await asyncio.open_connection(*self._address)
+        # The number of a socket that is closed may be another program's by now.
+        if self._listening is None or self._listening.fileno() < 0:
+            raise ConnectionRefusedError
+        reader, writer = await asyncio.open_connection(*self._listening.getsockname())
         self._writers[number] = writer
         answer = asyncio.create_task(self._answer(number, reader), name="relay an answer")
         self._answers[number] = answer

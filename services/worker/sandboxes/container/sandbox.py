@@ -45,7 +45,7 @@ class ContainerSandbox:
         self._starting = asyncio.Lock()
         self._problem = ""
         self._oom_kills = 0
-        self._relays: list[ModelRelay] = []
+        self._relays: dict[int, ModelRelay] = {}
         self._expiring = asyncio.get_running_loop().call_later(spec.lifetime_seconds, self._expire)
         self._expired: asyncio.Task[None] | None = None
 
@@ -89,9 +89,11 @@ class ContainerSandbox:
         self._check_open()
         if self._spec.network is not Network.MODEL:
             raise CommandRefused(problem="the sandbox was opened without a network.")
-        relay = ModelRelay(await self._container.relay())
-        self._relays.append(relay)
-        return await relay.listen(port)
+        if port not in self._relays:
+            relay = self._relays[port] = ModelRelay(await self._container.relay())
+            await relay.open(port)
+        # The relay stays for the sandbox's life: an engine may have room for one only.
+        return self._relays[port].listen()
 
     async def close(self) -> None:
         self._expiring.cancel()
@@ -99,7 +101,7 @@ class ContainerSandbox:
         self._forget(self)
         try:
             try:
-                for relay in self._relays:
+                for relay in self._relays.values():
                     await relay.close()
             finally:
                 await self._container.remove()

@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -157,23 +158,45 @@ async def test_files_that_do_not_fit_or_have_no_folder_are_refused(sandbox: Sand
         await sandbox.get("/work/nothing-here", io.BytesIO(), TarLimits())
 
 
-async def test_the_model_port_reaches_the_worker_and_nothing_else(sandbox: Sandbox) -> None:
+ASK = (
+    "import socket; s = socket.create_connection(('127.0.0.1', 8080)); s.sendall(b'hi\\n'); print(s.recv(99))"
+)
+
+
+@contextlib.asynccontextmanager
+async def served(sandbox: Sandbox, greeting: bytes) -> AsyncIterator[None]:
+    """Answers a line at the model port by a greeting and the line."""
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"got " + await reader.readline())
+        writer.write(greeting + await reader.readline())
         await writer.drain()
         writer.close()
 
     listening = await sandbox.model_port(8080)
     listening.settimeout(0)
     server = await asyncio.start_server(answer, sock=listening)
-    ask = (
-        "import socket; s = socket.create_connection(('127.0.0.1', 8080)); s.sendall(b'hi\\n'); "
-        "print(s.recv(99))"
-    )
-    assert (await sandbox.run(Command(("python3", "-c", ask)))).text == "b'got hi\\n'\n"
-    assert not (await sandbox.run(Command(("python3", "-c", ask.replace("8080", "8081"))))).is_success
+    yield
     server.close()
-    await server.wait_closed()
+    listening.close()
+
+
+async def asked(sandbox: Sandbox) -> str:
+    return (await sandbox.run(Command(("python3", "-c", ASK), timeout_seconds=20))).text
+
+
+async def test_the_model_port_reaches_the_worker_and_nothing_else(sandbox: Sandbox) -> None:
+    async with served(sandbox, b"got "):
+        assert await asked(sandbox) == "b'got hi\\n'\n"
+        other = Command(("python3", "-c", ASK.replace("8080", "8081")), timeout_seconds=20)
+        assert not (await sandbox.run(other)).is_success
+
+
+async def test_the_model_port_can_be_opened_again_and_reaches_the_latest_server(sandbox: Sandbox) -> None:
+    for number in (b"first ", b"second ", b"third "):
+        async with served(sandbox, number):
+            assert await asked(sandbox) == f"b'{number.decode()}hi\\n'\n"
+        assert number.decode() not in await asked(sandbox)
+        await sandbox.stop_processes()
 
 
 async def test_a_sandbox_without_a_network_has_no_model_port(engine: SandboxEngine) -> None:
