@@ -14,10 +14,12 @@ from services.worker.rollouts.shell.execute_shell import ExecuteShell, shell_com
 from services.worker.rollouts.shell.shell_protocol import observation
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import Command
 from services.worker.verification.bundles import inflated
 
 SOLUTION = "/solution"
 _SOLVE = f"{SOLUTION}/solve.sh"
+_REMOVE = 'rm -rf -- "$1"/* "$1"/.[!.]*'
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class ExecuteAgent:
         return await self.programs.execute(sandbox, work.rollout, work.transcript.model, calls)
 
     async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
+        # That of an earlier step of the task must not be executed again.
+        await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", SOLUTION)))
         await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout.task.solution))
         seconds = rollout.task.limits.agent_seconds
         result = await sandbox.run(shell_command(rollout, ("bash", _SOLVE), seconds))

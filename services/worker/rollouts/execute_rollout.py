@@ -104,25 +104,35 @@ class _OneRollout:
         async with self._opened() as sandbox:
             end = await self._agent(sandbox, task)
             files, problem = await self._files(sandbox)
-        await self._store_diff(files, problem)
+        await self._store_left(files, problem)
         return end, await self._judged(task, files, problem)
 
     async def in_steps(self) -> tuple[StepRecord, ...]:
         """The steps that were judged; one sandbox for all of them. Raises SandboxError."""
         records: list[StepRecord] = []
         steps = await asyncio.to_thread(task_steps, self.work.rollout.task)
-        async with self._opened() as sandbox:
-            for each in steps:
-                await self._prepare(sandbox, each)
-                self.work.budget.begin_task_step(each.step.agent_seconds)
-                end = await self._agent(sandbox, each.task)
-                files, problem = await self._files(sandbox)
-                await self._store_diff(files, problem)
-                result = await self._judged(each.task, files, problem)
-                records.append(StepRecord(each.step.name, end, result))
-                if problem or is_below(dict(result.rewards), each.step.min_rewards):
-                    break
+        left: tuple[bytes, str] | None = None
+        try:
+            async with self._opened() as sandbox:
+                for each in steps:
+                    await self._prepare(sandbox, each)
+                    self.work.budget.begin_task_step(each.step.agent_seconds)
+                    end = await self._agent(sandbox, each.task)
+                    files, problem = left = await self._files(sandbox)
+                    result = await self._judged(each.task, files, problem)
+                    records.append(StepRecord(each.step.name, end, result))
+                    if problem or is_below(dict(result.rewards), each.step.min_rewards):
+                        break
+        except Exception:
+            await self._store_latest(left)
+            raise
+        await self._store_latest(left)
         return tuple(records)
+
+    async def _store_latest(self, left: tuple[bytes, str] | None) -> None:
+        """Once for all steps: a smaller artifact would not replace all parts of one before."""
+        if left is not None:
+            await self._store_left(*left)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
@@ -167,17 +177,18 @@ class _OneRollout:
     async def _files(self, sandbox: Sandbox) -> tuple[bytes, str]:
         """A tar of the agent's files, and why there is none."""
         try:
-            files = await _collected(sandbox, self.work.rollout.task)
-            await self.artifacts.store_files(files)
-            return files, ""
+            return await _collected(sandbox, self.work.rollout.task), ""
         except FilesRefused as refused:
             # The agent left more than is taken out: that is its own doing.
             return b"", str(refused)
 
-    async def _store_diff(self, files: bytes, problem: str) -> None:
-        """Stores the changes before the tests, which may give no result: they are shown all the same."""
+    async def _store_left(self, files: bytes, problem: str) -> None:
+        """Stores files and changes whether or not the tests give a result."""
+        if problem:
+            return
+        await self.artifacts.store_files(files)
         workdir = self.work.rollout.task.workdir
-        self.diff = "" if problem else await asyncio.to_thread(diff_of, self.workspace, files, workdir)
+        self.diff = await asyncio.to_thread(diff_of, self.workspace, files, workdir)
         await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))
 
     async def _judged(self, task: RolloutTask, files: bytes, problem: str) -> VerifierResult:
