@@ -15,6 +15,7 @@ from services.worker.engines.gemini.responses import (
     parse_error,
     read_generated,
     read_model,
+    read_tool_answer,
     signature_of,
 )
 from services.worker.engines.http.ports import Request
@@ -67,10 +68,11 @@ class GeminiApi:
         path = f"/models/{quote(model, safe='')}"
         body = sampling_fields(sampling) | prompt_fields(prompt)
         cut_at = sampling.stop[_MAX_STOPS:]
+        read = read_tool_answer if body.get("tools") else read_generated
         if not sampling.is_streamed or needs_full_response(sampling):
-            return Request(f"{path}:generateContent", body, read_generated, cut_at=cut_at)
+            return Request(f"{path}:generateContent", body, read, cut_at=cut_at)
         streaming = f"{path}:streamGenerateContent?alt=sse"
-        return Request(streaming, body, read_generated, GeminiStream(), cut_at)
+        return Request(streaming, body, read, GeminiStream(), cut_at)
 
     def scoring(self, *_: object) -> Request[ScoredChoices]:
         refuse_scoring(_RULES.name)

@@ -1,5 +1,7 @@
 """Reads responses of generateContent: answers, streams, errors, models."""
 
+from collections.abc import Mapping
+
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import Timing
@@ -28,6 +30,8 @@ from services.worker.engines.tool_calls import ToolCall, new_call, with_calls
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED"})
 _FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
+# Its text is in the answer, its call is not.
+_WRONG_CALLS = {"MALFORMED_FUNCTION_CALL": "stop", "UNEXPECTED_TOOL_CALL": "stop"}
 _BLOCKS = frozenset(
     {
         "SAFETY",
@@ -63,8 +67,14 @@ def _retry_delay(details: list[Json]) -> float | None:
         return None
 
 
-def read_generated(document: Json) -> engine.Generated:
+def read_tool_answer(document: Json) -> engine.Generated:
+    """Reads the answer to a request with tools: a call in the wrong form is the model's own mistake."""
+    return read_generated(document, {**_FINISH_REASONS, **_WRONG_CALLS})
+
+
+def read_generated(document: Json, finish_reasons: Mapping[str, str] | None = None) -> engine.Generated:
     """A stop without a text is an empty answer; a blocked or broken answer is none, even with a text."""
+    known = finish_reasons or _FINISH_REASONS
     blocked = word_of(object_of(document.get("promptFeedback")).get("blockReason"))
     if blocked:
         raise RequestRefused(f"The provider blocked the prompt ({blocked}).")
@@ -74,10 +84,10 @@ def read_generated(document: Json) -> engine.Generated:
         raise ProviderFailed("The server's answer holds no finished candidate.")
     if reason in _BLOCKS:
         raise RequestRefused(f"The provider withheld the answer ({reason}).")
-    if reason not in _FINISH_REASONS:
+    if reason not in known:
         raise ProviderFailed(f"The provider broke off its answer ({reason}).")
     content = object_of(candidates[0].get("content"))
-    generated = engine.Generated(_text(content), _FINISH_REASONS[reason], gemini_usage(document), Timing())
+    generated = engine.Generated(_text(content), known[reason], gemini_usage(document), Timing())
     return with_calls(generated, _calls(content), text_of(document.get("modelVersion")))
 
 

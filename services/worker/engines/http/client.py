@@ -38,9 +38,11 @@ class HttpClient:
         server = self._server
         server.require_key()
         try:
-            return await self._request(path, orjson.dumps(body), stream)
+            return await self._request(path, body, stream)
         except StreamError as error:
-            raise server.failure(error.status, {}, error.body, is_midway=True) from error
+            raise server.failure(
+                error.status, {}, error.body, is_midway=True, had_tools=bool(body.get("tools"))
+            ) from error
         except TimeoutError as error:
             raise server.timed_out() from error
         except aiohttp.ClientPayloadError as error:
@@ -53,8 +55,8 @@ class HttpClient:
     async def close(self) -> None:
         await self._session.close()
 
-    async def _request(self, path: str, payload: bytes, stream: AnswerStream | None) -> HttpResponse:
-        server, sent = self._server, time.monotonic()
+    async def _request(self, path: str, content: Json, stream: AnswerStream | None) -> HttpResponse:
+        server, sent, payload = self._server, time.monotonic(), orjson.dumps(content)
         # A redirect is not followed: it could carry the key to another host.
         async with self._session.post(
             server.base_url + path, data=payload, allow_redirects=False
@@ -68,5 +70,7 @@ class HttpClient:
             body = await read_body(response.content, len(payload))
         seconds = time.monotonic() - sent
         if response.status >= 300:
-            raise server.failure(response.status, response.headers, body)
+            raise server.failure(
+                response.status, response.headers, body, had_tools=bool(content.get("tools"))
+            )
         return HttpResponse(server.read(body), seconds)

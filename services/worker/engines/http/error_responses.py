@@ -38,6 +38,8 @@ _KEY_TEXT = re.compile(
     r"\bkey\b|credential|permission|authori[sz]|access|account|organi[sz]ation|project|region|country|billing",
     re.IGNORECASE,
 )
+_TOOLS_TEXT = re.compile(r"\btools?\b|function[ _-]call", re.IGNORECASE)
+_SUPPORT_TEXT = re.compile(r"requires?\b|support|enable|not (available|allowed|implemented)", re.IGNORECASE)
 _STATUS_TEXT = re.compile(r"[45][0-9]{2}")
 # Limits are per day at the longest; a larger number is a mistake or an attack.
 _MAX_RETRY_AFTER_SECONDS = 86400.0
@@ -77,6 +79,8 @@ class ErrorResponse:
     retry_after_seconds: float | None = None
     # It came in the middle of a stream, so the status is the one that its code stands for.
     is_midway: bool = False
+    # The request offered tools.
+    had_tools: bool = False
 
 
 def failure_of(response: ErrorResponse) -> EngineFailure:
@@ -94,6 +98,8 @@ def failure_of(response: ErrorResponse) -> EngineFailure:
         return RequestTimedOut(sentence, retry_after_seconds=wait)
     if error.meaning is ErrorMeaning.TOO_LONG or status == 413:
         return PromptTooLong(sentence)
+    if response.had_tools and _is_about_tools(status, error.message):
+        return RequestRefused(f"{sentence} (the server takes no tools for this model).")
     if status >= 500:
         return ProviderFailed(sentence, retry_after_seconds=wait)
     if error.meaning is ErrorMeaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(error.message)):
@@ -102,6 +108,12 @@ def failure_of(response: ErrorResponse) -> EngineFailure:
     if not _is_about_model(response):
         return RequestRefused(advised)
     return ModelRefused(advised, is_certain=status != 403 or bool(_KEY_TEXT.search(error.message)))
+
+
+def _is_about_tools(status: int, message: str) -> bool:
+    """OpenRouter refuses tools by 404, llama.cpp by 500. That a server cannot read a call is no refusal."""
+    is_refusal = status == 404 or (status >= 500 and _SUPPORT_TEXT.search(message) is not None)
+    return is_refusal and _TOOLS_TEXT.search(message) is not None
 
 
 def _is_about_model(response: ErrorResponse) -> bool:

@@ -109,12 +109,20 @@ class Server:
         return read_document(self._redactor.redact(body))
 
     def failure(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        is_midway: bool = False,
+        had_tools: bool = False,
     ) -> EngineFailure:
         error = self._dialect.parse_error(self._redactor.redact(body))
         wait = parse_retry_after(headers, time.time())
         variable = self.endpoint.api_key_variable
-        return failure_of(ErrorResponse(status, error, variable, wait, is_midway=is_midway))
+        return failure_of(
+            ErrorResponse(status, error, variable, wait, is_midway=is_midway, had_tools=had_tools)
+        )
 
     def timed_out(self) -> EngineFailure:
         return RequestTimedOut(f"The server at {self._host} did not answer in time.")

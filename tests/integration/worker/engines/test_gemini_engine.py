@@ -115,6 +115,16 @@ async def test_answer_that_the_provider_broke_off_is_none(
         await harness.ask()
 
 
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
+async def test_a_call_in_the_wrong_form_is_an_answer_where_tools_were_offered(
+    harness: NativeStand, reason: str
+) -> None:
+    harness.server.answer = gemini_server.answer("I look.", finish_reason=reason)
+    tool = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+    generated = await harness.ask(sampling=replace(SAMPLING, row_extra={"tools": [tool]}))
+    assert (generated.text, generated.finish_reason, generated.body_json) == ("I look.", "stop", "")
+
+
 async def test_a_word_of_the_provider_is_cut_in_messages(harness: NativeStand) -> None:
     harness.server.answer = gemini_server.answer("", finish_reason="R" * 1_000_000)
     with pytest.raises(ProviderFailed) as caught:

@@ -16,7 +16,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines import engine
 from services.worker.engines.engine import Generated
-from services.worker.engines.errors import RequestRefused
+from services.worker.engines.errors import ModelRefused, ProviderFailed, RequestRefused
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
@@ -26,10 +26,11 @@ from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ToolsRefused
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.shell.answer_form import ToolCalls
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.sandbox import Command, CommandResult
-from tests.fakes.providers.model_server import ModelServer, serving
+from tests.fakes.providers.model_server import Fault, ModelServer, serving
 from tests.fakes.worker.provider_engines import ANTHROPIC, GEMINI, OLLAMA, native_stand
 
 INSTRUCTION = "Mend it.\nDO ls\nDO cat a.py\n"
@@ -81,12 +82,20 @@ async def provider(name: str, *, takes_tools: bool = True) -> AsyncIterator[Aske
             stand.server.models_without_tools = () if takes_tools else ("fake",)
             yield Asker(stand.asked, stand.model)
         return
-    async with serving(ModelServer()) as port:
+    async with openai(ModelServer()) as asker:
+        yield asker
+
+
+@asynccontextmanager
+async def openai(server: ModelServer) -> AsyncIterator[Asker]:
+    async with serving(server) as port:
         asked = HttpEngine(
             OpenAIApi(), Endpoint(f"http://127.0.0.1:{port}/v1", "openai", timeout_seconds=5.0)
         )
-        yield Asker(asked, "openai/fake")
-        await asked.close()
+        try:
+            yield Asker(asked, "openai/fake")
+        finally:
+            await asked.close()
 
 
 async def worked(asker: Any, shell: Shell, **budgets: Any) -> tuple[AgentEnd, dict[str, Any]]:
@@ -125,6 +134,43 @@ async def test_a_provider_that_refuses_tools_is_asked_for_fenced_blocks() -> Non
     assert [step["source"] for step in trajectory["steps"]] == ["system", "user", "agent", "agent", "agent"]
     assert "exactly one command in one fenced block" in trajectory["steps"][0]["message"]
     assert trajectory["steps"][2]["tool_calls"][0]["arguments"] == {"command": "ls"}
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (404, "No endpoints found that support tool use."),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice'),
+        (500, "tools param requires --jinja flag"),
+    ],
+)
+async def test_tools_are_refused_by_other_codes_too(status: int, message: str) -> None:
+    shell, server = Shell(), ModelServer(fault=Fault("status", status, message=message, count=1))
+    async with openai(server) as asker:
+        end, _ = await worked(asker, shell, max_steps=3)
+    assert (end, shell.commands) == (AgentEnd.SUBMITTED, COMMANDS)
+    assert asker.offered == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "raised"),
+    [
+        (404, "The model does not exist.", ModelRefused),
+        (500, "Failed to parse a tool call.", ProviderFailed),
+        (503, "No server is available.", ProviderFailed),
+    ],
+)
+async def test_other_errors_of_a_call_with_tools_mean_what_they_meant(
+    status: int, message: str, raised: type[Exception]
+) -> None:
+    server = ModelServer(fault=Fault("status", status, message=message))
+    async with openai(server) as asker:
+        sampling = engine.Sampling(max_tokens=64, row_extra={"tools": list(ToolCalls.tools)})
+        with pytest.raises(raised) as caught:
+            await asker.asked.generate(
+                "openai/fake", Prompt(messages=(ChatMessage("user", "Mend it."),)), sampling
+            )
+    assert caught.type is raised
 
 
 @dataclass(slots=True)
