@@ -175,6 +175,17 @@ def with_calls(
     return replace(generated, finish_reason=TOOL_CALLS, body_json=body)
 
 
+def with_call_ids(generated: Generated) -> Generated:
+    """The answer with an id for each call that has none: no other call of its conversation has it."""
+    body = object_of(orjson.loads(generated.body_json)) if generated.body_json else {}
+    unnamed = [call for call in _listed_calls(body) if not call.get("id")]
+    if not unnamed:
+        return generated
+    for call in unnamed:
+        call["id"] = f"{_OWN_ID}{uuid.uuid4().hex}"
+    return replace(generated, body_json=orjson.dumps(body).decode())
+
+
 def called_tools(generated: Generated) -> list[ToolCall]:
     """The tools that an answer calls."""
     return calls_in(_message(generated))
@@ -194,6 +205,11 @@ def answered_turn(generated: Generated) -> ChatMessage:
 def result_turn(call_id: str, content: str) -> ChatMessage:
     """The result of a call as the turn of a history."""
     return ChatMessage("tool", content, orjson.dumps({"tool_call_id": call_id}).decode())
+
+
+def _listed_calls(body: Json) -> list[Json]:
+    choices = objects_of(body.get("choices"))
+    return objects_of(object_of(choices[0].get("message")).get("tool_calls")) if choices else []
 
 
 def _message(generated: Generated) -> Json:

@@ -14,6 +14,7 @@ from services.common.structured_logs import get_logger
 from services.worker.engines.engine import Generated, Sampling
 from services.worker.engines.errors import EngineFailure
 from services.worker.engines.row_params import apply_row_params, read_row_params
+from services.worker.engines.tool_calls import with_call_ids
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Outcome, Shard, ShardSample
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
@@ -63,7 +64,7 @@ class _Model:
         if outcome is None:
             raise _LeftToRun
         if isinstance(outcome.result, Generated):
-            return outcome.result
+            return with_call_ids(outcome.result)
         assert isinstance(outcome.result, Failure)
         if outcome.result.failure_class is FailureClass.PROMPT_TOO_LONG:
             raise ContextFull

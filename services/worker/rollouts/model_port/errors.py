@@ -2,6 +2,9 @@
 
 from services.worker.sandboxes.errors import SandboxError
 
+# A code of OpenAI's.
+CONTEXT_FULL = "context_length_exceeded"
+
 
 class CallRefused(Exception):
     """The call gets no answer; the message is one sentence for the program. `code` is as at OpenAI."""

@@ -41,6 +41,8 @@ class ExecuteProgram:
     async def execute(self, sandbox: Sandbox, rollout: Rollout, model: str, calls: PortCalls) -> AgentEnd:
         """Raises what its model raised, ProgramNotStarted, and BudgetLost."""
         token = self.new_token()
+        # A task of several steps has one budget for the programs of all.
+        steps_before = calls.budget.used.steps
         listening = await sandbox.model_port(PORT)
         command = _command(rollout, _values(rollout, model, token))
         async with self.serve(listening, token, calls.answer):
@@ -57,7 +59,7 @@ class ExecuteProgram:
             return calls.end
         if end := calls.budget.time_limit():
             return end
-        if result.exit_code and not calls.budget.used.steps:
+        if result.exit_code and calls.budget.used.steps == steps_before:
             raise ProgramNotStarted(
                 program=command.argv[0], said=said.strip()[-_SAID:] or f"exit code {result.exit_code}"
             )

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from proctor.values.plain import Json
 from services.worker.rollouts.model_port.anthropic_messages import AnthropicMessages
-from services.worker.rollouts.model_port.errors import CallRefused
+from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.gemini_contents import GeminiContents
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.openai_chat import OpenAIChat
@@ -26,6 +26,8 @@ from services.worker.rollouts.model_port.ports import Event, ModelProtocol
 
 # A history with files and images. What is larger is refused before it is read.
 _MAX_BODY_BYTES = 32 * 1024 * 1024
+# From the program's own machine.
+_BODY_SECONDS = 10.0
 # Commas and brackets: each value of a document takes memory that its text does not show.
 _MAX_VALUES = 1_000_000
 # Of one history. A row of a data set has 2,048 at most.
@@ -111,8 +113,9 @@ class _Port:
         try:
             call = await _call(protocol, request)
             return call, await self._answer(call)
-        except CallRefused:
-            self._refused += 1
+        except CallRefused as refused:
+            # Programs shorten a history that is too long, and ask again. The call is a step.
+            self._refused += refused.code != CONTEXT_FULL
             raise
 
 
@@ -137,7 +140,12 @@ async def _call(protocol: ModelProtocol, request: web.Request) -> ModelCall:
 
 
 async def _body(request: web.Request) -> Json:
-    content = await request.read()
+    try:
+        # One body at a time is read, so one that stalls would hold all calls of its rollout.
+        async with asyncio.timeout(_BODY_SECONDS):
+            content = await request.read()
+    except TimeoutError as error:
+        raise CallRefused(408, f"The body did not arrive within {_BODY_SECONDS:g} s.") from error
     if sum(map(content.count, (b",", b"[", b"{"))) > _MAX_VALUES:
         raise CallRefused(413, "The body has too many values.")
     try:

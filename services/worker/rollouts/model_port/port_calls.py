@@ -1,7 +1,7 @@
 """The calls of an agent's program: one at a time, each a step of its budgets and transcript."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -10,11 +10,11 @@ from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
 from services.worker.engines.engine import Generated
-from services.worker.engines.parsed_json import object_of, text_of
-from services.worker.engines.tool_calls import answered_turn, called_tools, calls_in
+from services.worker.engines.parsed_json import object_of, objects_of, text_of
+from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools, calls_in
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ContextFull
-from services.worker.rollouts.model_port.errors import CallRefused
+from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
@@ -38,8 +38,8 @@ class PortCalls:
     error: Exception | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _shown: int = 0
-    # The turns of answers that called tools, by the ids of their calls.
-    _answered: dict[str, Json] = field(default_factory=dict)
+    # The turns of answers that called tools, by their calls: servers may give an id again in a later answer.
+    _answered: dict[bytes, Json] = field(default_factory=dict)
     _began_at: float = 0.0
     _asking_since: float | None = None
     # Of calls, which the program waits for: their time is that of the answers.
@@ -89,12 +89,14 @@ class PortCalls:
             generated = await self.ask(tuple(map(self._with_kept, call.messages)), call.params)
         except ContextFull as error:
             sentence = "The conversation is longer than the model's context."
-            raise CallRefused(400, sentence, "context_length_exceeded") from error
+            raise CallRefused(400, sentence, CONTEXT_FULL) from error
         self.budget.add_answer(generated.usage, generated.timing.total_seconds)
         self.transcript.add_answer(generated.text, generated.usage, self.clock.now())
         answer = _answer_of(generated)
+        if answer.tool_calls:
+            fields = object_of(orjson.loads(answered_turn(generated).fields_json))
+            self._answered[_calls_key(answer.tool_calls)] = fields
         for tool in answer.tool_calls:
-            self._answered[tool.call_id] = object_of(orjson.loads(answered_turn(generated).fields_json))
             self.transcript.add_call(tool.call_id, tool.name, tool.arguments)
         await self.checkpoint(self.transcript)
         return answer
@@ -113,18 +115,31 @@ class PortCalls:
         self._shown = len(call.messages)
 
     def _with_kept(self, message: ChatMessage) -> ChatMessage:
-        """A turn of the model with what its provider needs back, and the program's protocol may drop."""
+        """A turn of the model with what its provider needs back, and the program's protocol may drop.
+
+        The calls stay as the program shows them.
+        """
         fields = object_of(orjson.loads(message.fields_json or "{}"))
         calls = calls_in(fields)
-        known = self._answered.get(calls[0].call_id) if calls else None
-        if known is None or len(calls_in(known)) != len(calls):
+        known = self._answered.get(_calls_key(calls)) if calls else None
+        if known is None:
             return message
-        return replace(message, fields_json=orjson.dumps({**fields, **known}).decode())
+        both = zip(objects_of(fields["tool_calls"]), calls_in(known), strict=True)
+        tool_calls = [{**said, **call.extra} for said, call in both]
+        return replace(
+            message, fields_json=orjson.dumps({**fields, **known, "tool_calls": tool_calls}).decode()
+        )
 
     def _own_seconds(self) -> float:
         now = self.clock.monotonic()
         waits = 0.0 if self._asking_since is None else now - self._asking_since
         return now - self._began_at - self._waited_seconds - waits
+
+
+def _calls_key(calls: Sequence[ToolCall]) -> bytes:
+    """Equal for equal calls, whatever the space in their arguments."""
+    shown = [[each.call_id, each.name, each.arguments_object] for each in calls]
+    return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
 
 
 def _answer_of(generated: Generated) -> ModelAnswer:

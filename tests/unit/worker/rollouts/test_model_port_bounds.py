@@ -12,6 +12,8 @@ import aiohttp
 import pytest
 
 from proctor.values.usage import TokenUsage
+from services.worker.rollouts.model_port import http
+from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.http import _MAX_CONNECTIONS, _MAX_REFUSED, served_model
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.transcript import Transcript
@@ -114,6 +116,41 @@ async def test_program_whose_calls_are_refused_again_and_again_is_heard_no_more(
     assert [await port.post(b"{}") for _ in range(_MAX_REFUSED)] == [400] * _MAX_REFUSED
     assert await port.post(json.dumps(SAID).encode()) == 403
     assert not port.model.calls
+
+
+async def test_body_that_stalls_holds_the_calls_of_its_rollout_for_a_while_only(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_BODY_SECONDS", 0.2)
+    port.model.may_answer.set()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9\r\n\r\n{{"
+    writer.write(head.encode())
+    try:
+        # The stalled call is the first: its refusal comes before the other is answered.
+        async with asyncio.timeout(20):
+            assert b" 408 " in await reader.readline()
+        assert await port.post(json.dumps(SAID).encode()) == 200
+    finally:
+        writer.close()
+
+
+async def test_history_that_is_too_long_is_not_counted_as_a_refused_call() -> None:
+    answered = 0
+
+    async def answer(_: ModelCall) -> ModelAnswer:
+        nonlocal answered
+        answered += 1
+        if answered <= _MAX_REFUSED + 1:
+            raise CallRefused(400, "Too long.", CONTEXT_FULL)
+        return ModelAnswer("Look.", [], TokenUsage(1, 1))
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    number = listening.getsockname()[1]
+    async with served_model(listening, TOKEN, answer):
+        program = Port(number, SlowModel())
+        codes = [await program.post(json.dumps(SAID).encode()) for _ in range(_MAX_REFUSED + 2)]
+    assert codes == [400] * (_MAX_REFUSED + 1) + [200]
 
 
 @pytest.mark.timeout(20)
