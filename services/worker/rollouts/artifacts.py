@@ -47,7 +47,9 @@ class Artifacts:
             await self.store_transcript(transcript)
 
     async def store_transcript(self, transcript: Transcript) -> None:
-        await self.store(TRAJECTORY, json.dumps(transcript.as_json(), ensure_ascii=False).encode())
+        # A model may write half a character, which JSON can hold and UTF-8 cannot.
+        shown = json.dumps(transcript.as_json(), ensure_ascii=False).encode("utf-8", "replace")
+        await self.store(TRAJECTORY, shown)
 
     async def store_files(self, tar: bytes) -> None:
         if self.sink is None or self._is_over:

@@ -69,8 +69,8 @@ class Transcript:
         calls = self.steps[-1].setdefault("tool_calls", [])
         assert isinstance(calls, list)
         try:
-            values = json.loads(arguments)
-        except ValueError:
+            values = json.loads(arguments, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
             values = {"text": arguments}
@@ -139,6 +139,11 @@ def cut(text: str, max_letters: int = _MAX_TEXT_LENGTH) -> str:
         return text
     half = max_letters // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and infinities, which Python reads and JSON does not have."""
+    raise ValueError(name)
 
 
 def _metrics(usage: TokenUsage) -> dict[str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 
 from services.worker.rollouts.artifacts import Artifacts
@@ -122,3 +123,14 @@ async def test_without_a_store_the_record_names_none() -> None:
     artifacts = Artifacts(None, HandClock())
     await artifacts.store_files(b"tar")
     assert artifacts.facts == {}
+
+
+@pytest.mark.parametrize("arguments", ['{"command": "echo \\ud83d"}', '{"seconds": NaN}', "[" * 100_000])
+async def test_a_transcript_is_stored_whatever_a_model_writes_into_a_call(arguments: str) -> None:
+    sink, clock = Sink(), HandClock()
+    transcript = Transcript("session", "agent", "model")
+    transcript.add("agent", "", clock.now())
+    transcript.add_call("call_1", "bash", arguments)
+    await Artifacts(sink, clock).store_transcript(transcript)
+    [step] = orjson.loads(sink.stored["trajectory.json", 0])["steps"]
+    assert step["tool_calls"][0]["tool_call_id"] == "call_1"
