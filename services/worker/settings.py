@@ -57,7 +57,7 @@ class WorkerSettings(NatsServiceSettings):
     sandbox_max_memory_bytes: int = Field(default=16 * 1024**3, gt=0)
     """Memory of one sandbox: a task that asks for more fails. Tasks say themselves what they need."""
     sandbox_max_cpus: float = Field(default=0, ge=0)
-    """CPUs of one sandbox, likewise; 0 means all that the machine has."""
+    """CPUs of one sandbox, likewise; 0 means all that the machine has, and no bound for pods."""
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core."""
     bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{getuid()}"

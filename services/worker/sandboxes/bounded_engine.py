@@ -1,6 +1,6 @@
 """The bound of one sandbox, which the operator sets: tasks are users', and say themselves what they need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.worker.sandboxes.errors import SandboxTooLarge
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
@@ -11,7 +11,7 @@ _MIB = 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedEngine:
-    """An engine that opens no sandbox above its bounds."""
+    """An engine that opens no sandbox above its bounds. `max_cpus` may be infinite."""
 
     engine: SandboxEngine
     max_memory_bytes: int
@@ -26,6 +26,13 @@ class BoundedEngine:
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """Raises `SandboxTooLarge` beside the errors of the engine."""
         limits = spec.limits
+        if spec.can_lower_limits:
+            lowered = replace(
+                limits,
+                cpus=min(limits.cpus, self.max_cpus),
+                memory_bytes=min(limits.memory_bytes, self.max_memory_bytes),
+            )
+            return await self.engine.open(replace(spec, limits=lowered))
         if limits.memory_bytes > self.max_memory_bytes:
             raise SandboxTooLarge(
                 wanted=f"{limits.memory_bytes // _MIB:,} MiB of memory",

@@ -30,7 +30,8 @@ class SandboxLimits:
 class SandboxSpec:
     """`workdir` is a writable folder too. An empty `image` is the engine's own root file system.
 
-    After `lifetime_seconds` the sandbox is closed, whatever runs in it.
+    After `lifetime_seconds` the sandbox is closed, whatever runs in it. `can_lower_limits`: the operator's
+    bound lowers the limits, which no task asked for; otherwise a sandbox above it is refused.
     """
 
     workdir: str = "/work"
@@ -40,6 +41,7 @@ class SandboxSpec:
     network: Network = Network.NONE
     lifetime_seconds: float = 3600.0
     labels: Mapping[str, str] = field(default_factory=dict)
+    can_lower_limits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Makes the engine of sandboxes that the settings name."""
 
 import asyncio
+import math
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,10 +45,13 @@ class AbsentEngine:
 
 def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = True) -> SandboxEngine:
     """`name` is one of ENGINES, and that of the settings where it is empty. `pulls`: absent images."""
+    kind = name or settings.sandbox
+    # Pods run on other machines than their worker.
+    machine_cpus = math.inf if kind == "kubernetes" else os.cpu_count() or 1
     return BoundedEngine(
-        engine=_make_engine(settings, name or settings.sandbox, pulls=pulls),
+        engine=_make_engine(settings, kind, pulls=pulls),
         max_memory_bytes=settings.sandbox_max_memory_bytes,
-        max_cpus=settings.sandbox_max_cpus or os.cpu_count() or 1,
+        max_cpus=settings.sandbox_max_cpus or machine_cpus,
     )
 
 

@@ -19,6 +19,7 @@ _MIB = 1024**2
 OUTPUT_BYTES = 4000
 SPEC = SandboxSpec(
     limits=SandboxLimits(cpus=1.0, memory_bytes=512 * _MIB, disk_bytes=64 * _MIB, processes=32),
+    can_lower_limits=True,
     lifetime_seconds=900.0,
 )
 # 128 + SIGXCPU.

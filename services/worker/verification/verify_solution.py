@@ -82,6 +82,7 @@ class VerifySolution:
             writable=(RUNNER,) if is_inside else (order.tests_folder, RUNNER),
             image=order.image,
             limits=LIMITS,
+            can_lower_limits=True,
             lifetime_seconds=order.timeout_seconds + 120.0,
         )
         sandbox = await self.engine.open(spec)

@@ -1,5 +1,8 @@
 """A task cannot have more of the worker's machine than its operator gives to one sandbox."""
 
+import math
+import os
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -8,8 +11,12 @@ from services.worker.sandboxes.bounded_engine import BoundedEngine
 from services.worker.sandboxes.errors import SandboxError
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import SandboxLimits, SandboxSpec
+from services.worker.sandboxes.tar_files import pack
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
+from services.worker.verification.check_code import SPEC
+from services.worker.verification.solution import PytestOrder
+from services.worker.verification.verify_solution import LIMITS, VerifySolution
 
 GIB = 1024**3
 
@@ -39,9 +46,43 @@ async def test_sandbox_above_a_bound_is_refused_with_the_setting_and_none_is_ope
     assert len(inner.specs) == 1
 
 
-def test_every_engine_of_a_worker_is_bounded() -> None:
-    for name in ("process", "docker", "kubernetes"):
-        engine = make_sandboxes(WorkerSettings(), name)
-        assert isinstance(engine, BoundedEngine)
-        assert engine.max_memory_bytes == 16 * GIB
-        assert engine.max_cpus >= 1
+@pytest.mark.parametrize("limits", [LIMITS, SPEC.limits])
+async def test_sandbox_of_no_task_has_the_bound_as_its_limit_where_it_is_smaller(
+    limits: SandboxLimits,
+) -> None:
+    inner = Opened()
+    engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=GIB // 4, max_cpus=0.5)
+    await engine.open(SandboxSpec(limits=limits, can_lower_limits=True))
+    [opened] = inner.specs
+    assert opened.limits == replace(limits, cpus=0.5, memory_bytes=GIB // 4)
+    assert SPEC.can_lower_limits
+
+
+async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
+    class Refused(Exception):
+        pass
+
+    class Refusing(Opened):
+        async def open(self, spec: SandboxSpec) -> Sandbox:
+            await super().open(spec)
+            raise Refused
+
+    inner = Refusing()
+    engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=16 * GIB, max_cpus=1)
+    order = PytestOrder(files=pack({}), folder="/app", tests=pack({}), tests_folder="/tests")
+    with pytest.raises(Refused):
+        await VerifySolution(engine, lambda: b"", lambda: "word").verify(order)
+    assert [spec.limits.cpus for spec in inner.specs] == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "max_cpus"), [("process", os.cpu_count()), ("docker", os.cpu_count()), ("kubernetes", math.inf)]
+)
+def test_every_engine_of_a_worker_is_bounded(name: str, max_cpus: float) -> None:
+    """Pods run elsewhere, so the cores of the worker's machine are no bound of theirs."""
+    engine = make_sandboxes(WorkerSettings(), name)
+    assert isinstance(engine, BoundedEngine)
+    assert (engine.max_memory_bytes, engine.max_cpus) == (16 * GIB, max_cpus)
+    chosen = make_sandboxes(WorkerSettings(sandbox_max_cpus=3), name)
+    assert isinstance(chosen, BoundedEngine)
+    assert chosen.max_cpus == 3
