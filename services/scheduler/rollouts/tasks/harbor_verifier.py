@@ -17,6 +17,7 @@ _MODES = ("shared", "separate")
 _IMAGE_FILES = ("Dockerfile", "docker-compose.yaml")
 _PUBLISHED = "/logs/artifacts"
 _ADVICE = "Leave the task out."
+_PUBLISHED_ADVICE = "Let the agent write them below its working folder, and name that place."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def _artifacts(config: Fields, workdir: str) -> Iterator[TaskArtifact]:
         if ".." in fields.text("source").split("/"):
             raise fields.problem("source", "it must have no .. in it.")
         if source == _PUBLISHED or source.startswith(f"{_PUBLISHED}/"):
-            continue
+            what = f"{config.file}, artifacts in {_PUBLISHED}"
+            raise UnsupportedTask(task=config.task, what=what, advice=_PUBLISHED_ADVICE)
         if relative_to(source, workdir) is None:
             raise fields.problem("source", f"{source} lies outside of the working folder {workdir}.")
         yield TaskArtifact(source, fields.texts("exclude"))

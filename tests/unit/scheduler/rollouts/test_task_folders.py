@@ -225,6 +225,7 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
             'artifacts = [{ source = "a", service = "db" }]\n[verifier]\nenvironment_mode = "separate"',
             "service",
         ),
+        ('artifacts = ["/logs/artifacts/x"]\n[verifier]\nenvironment_mode = "separate"', "/logs/artifacts"),
         ('artifacts = ["../x"]\n[verifier]\nenvironment_mode = "separate"', "must have no"),
         ("[environment]\ngpus = 1", "gpus"),
         ('[environment]\nos = "windows"', "windows"),
