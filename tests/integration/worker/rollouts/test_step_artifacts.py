@@ -1,4 +1,4 @@
-"""What the steps of a task leave: one set of artifacts, and no solution for the next step."""
+"""Steps of a task leave one set of artifacts, and no solution for the step after them."""
 
 import asyncio
 import io
