@@ -55,7 +55,7 @@ class WorkerSettings(NatsServiceSettings):
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     sandbox_max_memory_bytes: int = Field(default=16 * 1024**3, gt=0)
-    """Memory of one sandbox: a task that asks for more fails. Tasks say themselves what they need."""
+    """Memory of one sandbox: a task that asks for more fails. Each task sets its own need."""
     sandbox_max_cpus: float = Field(default=0, ge=0)
     """CPUs of one sandbox, likewise; 0 means all that the machine has, and no bound for pods."""
     rollout_slots: int = Field(default=0, ge=0)
