@@ -176,6 +176,21 @@ async def test_forms_that_need_no_key_are_small_and_few_at_a_time(path: str) -> 
         assert small.scheduler.queue.requests == {"ann": 1}
 
 
+async def test_one_address_cannot_have_all_forms_that_need_no_key() -> None:
+    async with gateway_harness(api_keys=KEYS, max_calls=4, max_calls_per_user=1) as small:
+        async with connection(small, form("/sign-in", 16_384)):
+
+            async def is_refused() -> bool:
+                return await status(small, form("/theme", 0)) == 429
+
+            await eventually(is_refused, "half a form of this address is in progress")
+            assert (await call(small, "GET", QUEUE, headers={"X-API-Key": KEYS["ann"]}))[0] == 200
+        # However many come, users are served.
+        for _ in range(100):
+            assert await status(small, form("/sign-out", 0)) in {303, 429}
+        assert (await call(small, "GET", QUEUE, headers={"X-API-Key": KEYS["ann"]}))[0] == 200
+
+
 async def test_one_user_cannot_have_all_requests_in_progress() -> None:
     async with gateway_harness(max_calls_per_user=1, max_calls=2) as small:
         datasets = small.scheduler.datasets
