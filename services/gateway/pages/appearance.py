@@ -1,7 +1,6 @@
 """The theme, kept in a cookie: the server renders it, so that no page flashes."""
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
@@ -21,7 +20,7 @@ async def choose(
     """`theme` is "light", "dark" or, to follow the system, "". `back` is the page as it was loaded."""
     # Filters change the address of a page after that.
     now = sent_from(request)
-    if urlsplit(now).path == urlsplit(back).path:
+    if now.partition("?")[0] == back.partition("?")[0]:
         back = now
     response = page.go(back if is_own_path(back) else "/")
     if theme in {"light", "dark"}:

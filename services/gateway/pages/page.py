@@ -138,7 +138,7 @@ def is_own_path(path: str) -> bool:
 
 def carried(address: str) -> str:
     """The address, or its path alone where a form cannot carry it."""
-    return address if len(address) <= _MAX_CARRIED else urlsplit(address).path[:_MAX_CARRIED]
+    return address if len(address) <= _MAX_CARRIED else address.partition("?")[0][:_MAX_CARRIED]
 
 
 def sent_from(request: Request) -> str:

@@ -169,6 +169,7 @@ async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) 
         ("/compare", "Two to six runs or models", []),
         (f"/compare?run={RUN_ID}", "choose one more at least", [RUN_ID]),
         ("/compare?model=a&model=b", "Models are compared on a suite", ["a", "b"]),
+        ("/compare?suite=glue" + "".join(f"&model={name}" for name in "abcdefg"), "at most 6", [*"abcdefg"]),
         # Runs that do not exist cannot be chosen, and are not counted.
         (f"/compare?run={GONE_ID}", f"Not found, so not chosen: {GONE_ID}.</p>", []),
         (f"/compare?run={GONE_ID}&run={RUN_ID}&choose=1", f"not chosen: {GONE_ID}.</p>", [RUN_ID]),

@@ -79,6 +79,14 @@ async def test_the_theme_leads_back_to_the_address_as_it_is_now(
     assert (done.status, done.headers["Location"]) == (303, followed)
 
 
+async def test_an_address_that_is_none_is_not_followed(harness: GatewayHarness) -> None:
+    own = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    body = urlencode({"theme": "dark", "back": "http://[evil"})
+    done = await show(harness, "/theme", method="POST", headers=own, body=body)
+    assert (done.status, done.headers["Location"]) == (303, "/")
+    assert (await show(harness, f"/sign-in?next={quote('http://[' + 5000 * 'x')}")).status == 200
+
+
 @pytest.mark.parametrize("length", [3000, 20_000])
 async def test_long_addresses_are_carried_by_the_forms_of_a_page(length: int) -> None:
     custom = quote('{"type":"/"}' * (length // 24), safe=":/")
