@@ -24,13 +24,13 @@ HOSTILE = (
 )
 
 
-async def tab_to(page: Page, selector: str) -> None:
-    """Presses Tab until the element has the focus."""
+async def tab_to(page: Page, selector: str, key: str = "Tab") -> None:
+    """Presses Tab, or Shift+Tab, until the element has the focus."""
     for _ in range(MAX_TABS):
-        await page.keyboard.press("Tab")
+        await page.keyboard.press(key)
         if await page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
             return
-    raise AssertionError(f"Tab does not reach {selector}")
+    raise AssertionError(f"{key} does not reach {selector}")
 
 
 async def test_a_run_is_watched_from_its_order_to_the_leaderboard(site: Site) -> None:
@@ -80,6 +80,7 @@ async def test_a_run_is_ordered_watched_and_compared_by_keys_alone(site: Site) -
         await page.locator("table.candidates input:checked").wait_for()
         await tab_to(page, "table.candidates input:not(:checked)")
         await keys.press("Space")
+        await tab_to(page, "#choice button.main", "Shift+Tab")
         await keys.press("Enter")
         await page.locator("table.forest").wait_for()
         assert opened.complaints == []
