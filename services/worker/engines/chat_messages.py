@@ -10,8 +10,6 @@ from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines.errors import RequestRefused, UnsupportedRequest
 from services.worker.engines.parsed_json import object_of
 
-# Newer OpenAI models use the second name for the same role.
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _PARTS = {
     "image_url": "an image",
     "input_image": "an image",
@@ -27,23 +25,16 @@ def message_objects(messages: Sequence[ChatMessage]) -> list[Json]:
     return [_object(each) for each in messages]
 
 
-def text_objects(messages: Sequence[ChatMessage], provider: str) -> list[Json]:
-    """Roles and texts only; refuses a message with anything else."""
-    refuse_more_than_text(messages, provider)
-    return [{"role": each.role, "content": each.content} for each in messages]
-
-
-def refuse_more_than_text(messages: Sequence[ChatMessage], provider: str, first: int = 1) -> None:
-    """`first` is the number of the first of these messages in its chat."""
-    for number, message in enumerate(messages, start=first):
-        if not message.fields_json:
-            continue
-        fields = _fields(message)
-        _refuse_parts(number, fields.pop("content", None), provider)
-        if named := next((name for name, value in fields.items() if value), None):
-            raise RequestRefused(
-                f"Message {number} of the line has {named}, which {provider} does not take here."
-            )
+def refuse_more_than_text(message: ChatMessage, number: int, provider: str) -> None:
+    """`number` is that of the message in its chat, from 1."""
+    if not message.fields_json:
+        return
+    fields = _fields(message)
+    _refuse_parts(number, fields.pop("content", None), provider)
+    if named := next((name for name, value in fields.items() if value), None):
+        raise RequestRefused(
+            f"Message {number} of the line has {named}, which {provider} does not take here."
+        )
 
 
 def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json]:
@@ -62,13 +53,6 @@ def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json
                 turn["tool_calls"] = [_with_arguments(call) for call in calls]
         turns.append(turn)
     return turns
-
-
-def split_system(messages: Sequence[ChatMessage]) -> tuple[str, tuple[ChatMessage, ...]]:
-    """The system prompt, which some servers take separately, and the other messages."""
-    # Such servers have room for one system prompt, wherever in the chat it was said.
-    system = "\n\n".join(each.content for each in messages if each.role in _SYSTEM_ROLES)
-    return system, tuple(each for each in messages if each.role not in _SYSTEM_ROLES)
 
 
 def require_chat(prompt: Prompt, provider: str) -> None:

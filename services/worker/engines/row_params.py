@@ -184,7 +184,10 @@ def row_fields(sampling: Sampling) -> dict[str, object]:
 
 def needs_full_response(sampling: Sampling) -> bool:
     fields = sampling.row_extra
-    return any(name in fields and not _is_no_op(name, fields[name]) for name in _MORE_THAN_TEXT)
+    # Looked at first: samples of suites have none, and there are millions of them.
+    return bool(fields) and any(
+        name in fields and not _is_no_op(name, fields[name]) for name in _MORE_THAN_TEXT
+    )
 
 
 def pop_json_schema(fields: dict[str, object]) -> Mapping[str, object] | None:

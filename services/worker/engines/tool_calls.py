@@ -11,7 +11,6 @@ import orjson
 from proctor.values import openai
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
-from services.worker.engines.chat_messages import refuse_more_than_text
 from services.worker.engines.engine import Generated, Sampling
 from services.worker.engines.errors import RequestRefused
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
@@ -21,8 +20,7 @@ TOOL_CALLS = "tool_calls"
 _OWN_ID = "call_proctor_"
 _CALL_FIELDS = frozenset({"id", "type", "function", "index"})
 # What a server needs back beside the calls, unchanged: DeepSeek, OpenRouter, Anthropic.
-_KEPT_FIELDS = ("reasoning_content", "reasoning_details", "thinking_blocks")
-_TURN_FIELDS = frozenset({"tool_calls", "tool_call_id", *_KEPT_FIELDS})
+KEPT_FIELDS = ("reasoning_content", "reasoning_details", "thinking_blocks")
 # Words of the OpenAI protocol.
 ToolChoice = Literal["auto", "none", "required"]
 
@@ -76,18 +74,6 @@ class ToolRequest:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message of a chat. One of the role "tool" is the result of `call_id`, a call of `tool`."""
-
-    role: str
-    content: str
-    calls: tuple[ToolCall, ...] = ()
-    call_id: str = ""
-    tool: str = ""
-    fields: Mapping[str, object] = field(default_factory=dict)
-
-
 def pop_tools(fields: dict[str, object]) -> ToolRequest | None:
     """Removes `tools` and `tool_choice`; None without tools. Raises RequestRefused."""
     listed, chosen = fields.pop("tools", None), fields.get("tool_choice")
@@ -120,26 +106,6 @@ def shown_tools(sampling: Sampling) -> ToolRequest | None:
     """The tools that a model may choose to call. Raises RequestRefused."""
     asked = tools_of(sampling)
     return None if asked is None or asked.choice == "none" else asked
-
-
-def turns_of(messages: Sequence[ChatMessage], provider: str) -> list[Turn]:
-    """Texts, calls of tools and their results; refuses a message with anything else."""
-    turns: list[Turn] = []
-    names: dict[str, str] = {}
-    for number, message in enumerate(messages, start=1):
-        fields = object_of(orjson.loads(message.fields_json)) if message.fields_json else {}
-        rest = {name: value for name, value in fields.items() if name not in _TURN_FIELDS}
-        if message.role == "tool":
-            # Some programs name the tool beside the id of its call.
-            rest.pop("name", None)
-        plain = replace(message, fields_json=orjson.dumps(rest).decode() if rest else "")
-        refuse_more_than_text((plain,), provider, number)
-        calls = tuple(calls_in(fields))
-        names |= {call.call_id: call.name for call in calls}
-        call_id = text_of(fields.get("tool_call_id"))
-        tool = names.get(call_id, text_of(fields.get("name")))
-        turns.append(Turn(message.role, message.content, calls, call_id, tool, fields))
-    return turns
 
 
 def calls_in(message: Mapping[str, object]) -> list[ToolCall]:
@@ -197,7 +163,7 @@ def answered_turn(generated: Generated) -> ChatMessage:
     calls = calls_in(message)
     if not calls:
         return ChatMessage("assistant", generated.text)
-    kept = {name: message[name] for name in _KEPT_FIELDS if message.get(name)}
+    kept = {name: message[name] for name in KEPT_FIELDS if message.get(name)}
     fields = {"tool_calls": [call.as_json() for call in calls], **kept}
     return ChatMessage("assistant", generated.text, orjson.dumps(fields).decode())
 

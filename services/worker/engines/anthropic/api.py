@@ -1,7 +1,7 @@
 """The API of the engine `anthropic`: the Messages API, which only chats and constrains no answer."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from proctor.values.plain import Json
@@ -14,7 +14,8 @@ from services.worker.engines.anthropic.responses import (
     read_generated,
     read_model,
 )
-from services.worker.engines.chat_messages import require_chat, split_system
+from services.worker.engines.chat_messages import require_chat
+from services.worker.engines.chat_turns import Turn, split_system, turns_of, with_results_joined
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
@@ -29,7 +30,7 @@ from services.worker.engines.row_params import (
     refuse_unsupported,
     row_fields,
 )
-from services.worker.engines.tool_calls import ToolRequest, Turn, pop_tools, turns_of
+from services.worker.engines.tool_calls import ToolRequest, pop_tools
 
 _RULES = RULES["anthropic"]
 _API_VERSION = "2026-10-21"
@@ -37,7 +38,6 @@ _API_VERSION = "2026-10-21"
 _MAX_TOKENS = 4096
 # The most that the API returns at a time.
 _PAGE = 1000
-_RESULT = "tool"
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -77,24 +77,21 @@ class AnthropicApi:
 
 
 def prompt_fields(prompt: Prompt) -> Json:
-    system, messages = split_system(prompt.messages)
-    turns: list[Json] = []
-    is_result = False
-    for turn in turns_of(messages, _RULES.name):
-        if turn.role != _RESULT:
-            turns.append({"role": turn.role, "content": _blocks(turn) if turn.calls else turn.content})
-        elif is_result:
-            # The results of one answer are one turn there.
-            turns[-1]["content"] += _blocks(turn)
-        else:
-            turns.append({"role": "user", "content": _blocks(turn)})
-        is_result = turn.role == _RESULT
-    return {"messages": turns} | ({"system": system} if system else {})
+    system, turns = split_system(turns_of(prompt.messages, _RULES.name))
+    messages = [_message(together) for together in with_results_joined(turns)]
+    return {"messages": messages} | ({"system": system} if system else {})
+
+
+def _message(together: Sequence[Turn]) -> Json:
+    turn = together[0]
+    if turn.is_result:
+        return {"role": "user", "content": [block for each in together for block in _blocks(each)]}
+    return {"role": turn.role, "content": _blocks(turn) if turn.calls else turn.content}
 
 
 def _blocks(turn: Turn) -> list[Json]:
     """The thoughts before a call are signed, and needed back unchanged."""
-    if turn.role == _RESULT:
+    if turn.is_result:
         return [{"type": "tool_result", "tool_use_id": _id(turn.call_id), "content": turn.content}]
     blocks = objects_of(turn.fields.get("thinking_blocks"))
     # The API refuses a block of no text.

@@ -7,7 +7,8 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
-from services.worker.engines.chat_messages import require_chat, split_system
+from services.worker.engines.chat_messages import require_chat
+from services.worker.engines.chat_turns import Turn, split_system, turns_of, with_results_joined
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.gemini.responses import (
     GeminiStream,
@@ -30,7 +31,7 @@ from services.worker.engines.row_params import (
     refuse_unsupported,
     row_fields,
 )
-from services.worker.engines.tool_calls import ToolCall, ToolRequest, Turn, pop_tools, tools_of, turns_of
+from services.worker.engines.tool_calls import ToolCall, ToolRequest, pop_tools, tools_of
 
 _RULES = RULES["gemini"]
 # Provider parameters that belong beside the generationConfig.
@@ -45,7 +46,6 @@ _PARAMETERS = {
 # Fields of a row, and Gemini's names for them.
 _ROW_FIELDS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
 _ROLES = {"assistant": "model", "tool": "user"}
-_RESULT = "tool"
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 # The API takes five at most; the answer is cut at the others here.
 _MAX_STOPS = 5
@@ -90,21 +90,19 @@ class GeminiApi:
 
 
 def prompt_fields(prompt: Prompt) -> Json:
-    system, messages = split_system(prompt.messages)
-    contents: list[Json] = []
-    is_result = False
-    for turn in turns_of(messages, _RULES.name):
-        if is_result and turn.role == _RESULT:
-            # The results of one answer are one turn there.
-            contents[-1]["parts"] += _parts(turn)
-        else:
-            contents.append({"role": _ROLES.get(turn.role, turn.role), "parts": _parts(turn)})
-        is_result = turn.role == _RESULT
+    system, turns = split_system(turns_of(prompt.messages, _RULES.name))
+    contents = [
+        {
+            "role": _ROLES.get(together[0].role, together[0].role),
+            "parts": [part for turn in together for part in _parts(turn)],
+        }
+        for together in with_results_joined(turns)
+    ]
     return {"contents": contents} | ({"systemInstruction": {"parts": [{"text": system}]}} if system else {})
 
 
 def _parts(turn: Turn) -> list[Json]:
-    if turn.role == _RESULT:
+    if turn.is_result:
         response = {"name": turn.tool, "response": {"output": turn.content}}
         own = ToolCall(turn.call_id, turn.tool, "").own_id
         return [{"functionResponse": response | ({"id": own} if own else {})}]

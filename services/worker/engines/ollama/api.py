@@ -9,6 +9,7 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
+from services.worker.engines.chat_turns import Turn, turns_of
 from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 from services.worker.engines.errors import EngineFailure, RequestRefused
 from services.worker.engines.http.ports import Request
@@ -29,7 +30,7 @@ from services.worker.engines.row_params import (
     refuse_unsupported,
     row_fields,
 )
-from services.worker.engines.tool_calls import ToolRequest, Turn, pop_tools, turns_of
+from services.worker.engines.tool_calls import ToolRequest, pop_tools
 
 _NAME = RULES["ollama"].name
 # Provider parameters that belong beside the model; all others are options of the model.
@@ -127,7 +128,7 @@ def _message(turn: Turn) -> Json:
         ]
         if thinking := turn.fields.get("reasoning_content"):
             message["thinking"] = thinking
-    return message | ({"tool_name": turn.tool} if turn.role == "tool" else {})
+    return message | ({"tool_name": turn.tool} if turn.is_result else {})
 
 
 def _tools(asked: ToolRequest | None) -> Json:

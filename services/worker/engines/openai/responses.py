@@ -101,8 +101,8 @@ def read_generated(document: Json, *, is_chat: bool, is_kept: bool = False) -> e
         raise ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
-    is_more = len(choices) > 1 or _is_more_than_text(choice)
-    body_json = orjson.dumps(document).decode() if is_kept and is_more else ""
+    is_kept = is_kept and (len(choices) > 1 or _is_more_than_text(choice))
+    body_json = orjson.dumps(document).decode() if is_kept else ""
     return engine.Generated(text, finish_reason, openai_usage(document), Timing(), body_json)
 
 

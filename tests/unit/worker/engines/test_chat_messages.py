@@ -1,18 +1,17 @@
 """Messages with more than a text go on whole, as text, or not at all."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from proctor.values.sample import ChatMessage
-from services.worker.engines.chat_messages import (
-    message_objects,
-    split_system,
-    templated_objects,
-    text_objects,
-)
+from proctor.values.sample import ChatMessage, Prompt
+from services.worker.engines.anthropic import api as anthropic
+from services.worker.engines.chat_messages import message_objects, templated_objects
+from services.worker.engines.chat_turns import Turn, split_system, turns_of, with_results_joined
 from services.worker.engines.errors import RequestRefused
+from services.worker.engines.gemini import api as gemini
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
@@ -36,8 +35,9 @@ def test_protocol_gets_a_message_as_it_came() -> None:
 
 
 def test_parts_of_text_are_one_text_for_others() -> None:
+    (turn,) = turns_of([with_parts(*TEXTS)], "Ollama")
+    assert (turn.role, turn.content) == ("user", "a")
     said = [{"role": "user", "content": "a"}]
-    assert text_objects([with_parts(*TEXTS)], "Ollama") == said
     assert templated_objects([with_parts(*TEXTS)], "the vLLM engine") == said
 
 
@@ -49,7 +49,7 @@ def test_what_is_no_text_is_refused_by_its_name(kind: str, called: str) -> None:
     messages = [ChatMessage("system", "Be brief."), with_parts(TEXTS[0], {"type": kind})]
     said = f"^Message 2 of the line holds {called}, which Gemini cannot read.$"
     with pytest.raises(RequestRefused, match=said):
-        text_objects(messages, "Gemini")
+        turns_of(messages, "Gemini")
     with pytest.raises(RequestRefused, match=called):
         templated_objects(messages, "the vLLM engine")
 
@@ -62,8 +62,8 @@ def test_content_that_is_neither_text_nor_parts_is_refused(content: object) -> N
 
 def test_fields_of_a_message_are_refused_where_only_text_goes() -> None:
     with pytest.raises(RequestRefused, match="Message 1 of the line has name, which Anthropic does not take"):
-        text_objects([message("Hi", name="Ann")], "Anthropic")
-    assert text_objects([message("Hi", refusal=None, tool_calls=[])], "Anthropic")
+        turns_of([message("Hi", name="Ann")], "Anthropic")
+    assert turns_of([message("Hi", refusal=None, tool_calls=[])], "Anthropic")
 
 
 def test_template_gets_the_arguments_of_a_call_as_an_object() -> None:
@@ -76,8 +76,26 @@ def test_template_gets_the_arguments_of_a_call_as_an_object() -> None:
 
 
 def test_developer_messages_are_system_messages() -> None:
-    messages = [ChatMessage("developer", "Be brief."), ChatMessage("user", "Hi")]
-    assert split_system(messages) == ("Be brief.", (messages[1],))
+    turns = [Turn("developer", "Be brief."), Turn("user", "Hi")]
+    assert split_system(turns) == ("Be brief.", (turns[1],))
+
+
+@pytest.mark.parametrize("prompt_fields", [anthropic.prompt_fields, gemini.prompt_fields])
+def test_an_image_beside_the_system_prompt_is_refused_and_not_left_out(
+    prompt_fields: Callable[[Prompt], object],
+) -> None:
+    hidden = ChatMessage("system", "a", json.dumps({"content": [*TEXTS, {"type": "image_url"}]}))
+    with pytest.raises(RequestRefused, match=r"^Message 1 of the line holds an image"):
+        prompt_fields(Prompt(messages=(hidden, ChatMessage("user", "Hi"))))
+    later = (ChatMessage("system", "Be brief."), ChatMessage("user", "Hi"), with_parts({"type": "file"}))
+    with pytest.raises(RequestRefused, match=r"^Message 3 of the line holds a file"):
+        prompt_fields(Prompt(messages=later))
+
+
+def test_results_of_one_answer_are_together() -> None:
+    turns = [Turn(role, str(number)) for number, role in enumerate(("user", "tool", "tool", "user", "tool"))]
+    together = ["".join(turn.content for turn in each) for each in with_results_joined(turns)]
+    assert together == ["0", "12", "3", "4"]
 
 
 def test_no_server_fetches_an_address_for_a_row() -> None:
