@@ -153,7 +153,7 @@ def _key(pool: Pool, run: Run) -> str:
 
 
 def _busy(pool: Pool, worker: Worker) -> float:
-    """What the worker has in flight, as a share of what it takes at a time."""
+    """The share of what the worker takes at a time that is in flight."""
     # One of the release before reports no rollouts.
     of_rollouts = worker.rollouts / worker.rollout_slots if worker.rollout_slots else 0.0
     return max(worker.in_flight - worker.rollouts, 0) / pool.concurrency + of_rollouts
