@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, WebSocket
 from starlette.responses import Response
 
 from proctor.v1 import run_pb2
@@ -18,6 +18,7 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.filters import model_filter
+from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.list_view import STATES, run_list_view
@@ -153,3 +154,13 @@ async def _has_rollouts(scheduler: Scheduler, run: run_pb2.Run) -> bool:
         return False
     request = ListRolloutsRequest(name=f"{run.order.suite}@{run.suite_version}", page_size=1)
     return bool((await scheduler.rollouts.ListRollouts(request)).orders)
+
+
+@router.websocket("/{job_id}/socket")
+async def watch(socket: WebSocket, job_id: JobId, build: str = "") -> None:
+    """Sends the newest fragment of a live run until it has ended.
+
+    `build` is the digest of the files that the page was made with.
+    """
+    live_runs: LiveRuns = socket.app.state.live_runs
+    await push(socket, build, live_runs.watched(job_id))
