@@ -94,7 +94,7 @@ FROM (
                 ($11::integer IS NULL AND $12::integer IS NULL)
                 OR (
                     is_answered
-                    AND char_length(said) BETWEEN coalesce($11::integer, 0) AND coalesce($12::integer, 2147483647)
+                    AND char_length(answer) BETWEEN coalesce($11::integer, 0) AND coalesce($12::integer, 2147483647)
                 )
             )
             AND (NOT $13::boolean OR (
@@ -110,7 +110,7 @@ FROM (
             AND ($6::text = '' OR has_part(row_name(row_id, doc_id), $6::text))
             AND (
                 $7::text = ''
-                OR has_part(said, $7::text)
+                OR has_part(answer, $7::text)
                 OR has_part(prompt_text, $7::text)
                 OR EXISTS (
                     SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, $7::text)
@@ -124,7 +124,7 @@ FROM (
             asked.ordinal, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch,
             o.status <> 'failed' OR o.failure_class = 'scoring' AS is_answered, s.row_id, s.doc_id,
             s.prompt_text, s.prompt_messages, o.body_json,
-            CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,
+            CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS answer,
             CASE
                 WHEN jsonb_typeof(o.scores -> ($8::text[])[o.task_index + 1]) = 'number'
                     THEN (o.scores ->> ($8::text[])[o.task_index + 1])::double precision

@@ -38,7 +38,7 @@ WITH asked AS (
     FROM samples AS s
     -- Equal sets need no digests: their samples are read for nothing.
     JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
-    -- Said twice, so that the planner reads these sets by their index.
+    -- Given twice, so that the planner reads these sets by their index.
     WHERE s.set_id = ANY ($7::uuid[])
 ), second_samples AS (
     SELECT

@@ -186,7 +186,7 @@ def _score(recorded: outcome_pb2.RecordedOutcome, metric: str) -> float | None:
 
 
 def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) -> SampleRow:
-    base = _said(row.answers[0].outcome) if row.answers[0].HasField("outcome") else ""
+    base = _answer_text(row.answers[0].outcome) if row.answers[0].HasField("outcome") else ""
     return SampleRow(
         row_id=row.row_id or str(row.doc_id),
         prompt=row.prompt,
@@ -201,7 +201,7 @@ def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) 
 def _answer(
     recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, base: str, metric: str
 ) -> AnswerBeside:
-    outcome, said = recorded.outcome, _said(recorded)
+    outcome, answer = recorded.outcome, _answer_text(recorded)
     mark, word = outcome_mark(recorded, [metric] if metric else ())
     return AnswerBeside(
         run_id=run_id,
@@ -210,15 +210,15 @@ def _answer(
         sample=outcome.sample,
         outcome=mark,
         word=word,
-        pieces=own_pieces(base[:_MAX_LETTERS], said[:_MAX_LETTERS]) if index else (),
-        text=said,
+        pieces=own_pieces(base[:_MAX_LETTERS], answer[:_MAX_LETTERS]) if index else (),
+        text=answer,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
-        prediction=recorded.prediction if recorded.prediction != said else "",
+        prediction=recorded.prediction if recorded.prediction != answer else "",
         marks=MarkView(run_id, outcome.sample, outcome.rollout, mark_of(recorded), str(index + 1)),
     )
 
 
-def _said(recorded: outcome_pb2.RecordedOutcome) -> str:
+def _answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
     """The text of the answer, or the choice that is one."""
     answer = given_answer(recorded.outcome)
     return (answer.text if answer else "") or recorded.prediction
