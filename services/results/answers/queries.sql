@@ -179,7 +179,7 @@ CROSS JOIN LATERAL (
 ) AS o
 ORDER BY wanted.ordinal;
 
--- name: read_outcomes_briefly: Return some outcomes without the texts of answers, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+-- name: read_brief_outcomes: Return some outcomes without the texts of answers, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
 SELECT
     o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
     left(o.failure_message, 500) AS failure_message, '' AS answer_text, o.finish_reason, '[]' AS choices,
@@ -234,7 +234,7 @@ LEFT JOIN LATERAL (
 ) AS o ON o.digest = f.digest
 ORDER BY f.position;
 
--- name: list_samples_of_digests: Return the positions of some samples in a set ($1 set, $2 digests, $3 rows of each)
+-- name: list_by_digest: Return the positions of some samples in a set ($1 set, $2 digests, $3 rows of each)
 SELECT s.position, asked.digest, s.name
 FROM unnest($2::bytea[]) AS asked (digest)
 CROSS JOIN LATERAL (

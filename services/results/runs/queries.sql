@@ -93,7 +93,7 @@ ON CONFLICT (run_id, name, value) DO NOTHING;
 -- name: count_recorded: Count the final outcomes of a run in its present epoch ($1 run)
 SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;
 
--- name: list_unused_sample_sets: Return committed sets that no run has ($1 last touched before, $2 rows)
+-- name: list_unused_sets: Return committed sets that no run has ($1 last touched before, $2 rows)
 SELECT s.set_id::text AS set_id
 FROM sample_sets AS s
 WHERE s.digest IS NOT NULL
@@ -102,14 +102,14 @@ WHERE s.digest IS NOT NULL
     AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
 LIMIT $2::integer;
 
--- name: hold_untouched_sample_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
+-- name: hold_unused_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
 SELECT set_id
 FROM sample_sets
 WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
 -- A run that is being opened holds the row (hold_sample_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 
--- name: drop_unused_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
+-- name: drop_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
 WITH swept AS (
     DELETE FROM sample_sets AS s
     WHERE s.set_id = $1::uuid

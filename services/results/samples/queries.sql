@@ -25,7 +25,7 @@ WHERE set_id = $1::uuid;
 -- No lock of a row: the set that both would commit may not exist yet.
 SELECT pg_advisory_xact_lock(hashtextextended(encode($1::bytea, 'hex'), 0));
 
--- name: touch_sample_set_of_digest: Return the committed set of a digest, which is not collected for a while ($1 digest)
+-- name: touch_digest: Return the committed set of a digest, which is not collected for a while ($1 digest)
 UPDATE sample_sets SET touched_at = now() WHERE digest = $1::bytea RETURNING set_id::text AS set_id;
 
 -- name: touch_sample_set: Return the digest of a committed set, which is not collected for a while ($1 set)
@@ -51,7 +51,7 @@ SELECT count(*) AS dropped FROM swept;
 -- name: list_deleted_sets: Return sets that are gone and whose samples may still exist ($1 rows)
 SELECT set_id::text AS set_id FROM dropped_sample_sets LIMIT $1::integer;
 
--- name: delete_samples_of_deleted_set: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
+-- name: delete_set_samples: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
 -- Not where the set is being staged again, under the same id.
 WITH chunk AS (
     SELECT s.position
@@ -66,7 +66,7 @@ WITH chunk AS (
 )
 SELECT max(position) AS position FROM chunk;
 
--- name: delete_note_of_deleted_set: Delete the note of a dropped set whose samples are gone as well ($1 set)
+-- name: forget_deleted_set: Delete the note of a dropped set whose samples are gone as well ($1 set)
 DELETE FROM dropped_sample_sets WHERE set_id = $1::uuid;
 
 -- name: read_samples: Return samples of a committed set by position ($1 set, $2 positions)

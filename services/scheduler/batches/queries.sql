@@ -12,7 +12,7 @@ INSERT INTO batches (
 VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10::jsonb, $11, $12)
 ON CONFLICT DO NOTHING;
 
--- name: get_batch: Return a batch with its run ($1 batch)
+-- name: read_batch: Return a batch with its run ($1 batch)
 SELECT * FROM batch_rows WHERE batch_id = $1;
 
 -- name: find_submitted_batch: Return the batch of an earlier call ($1 request)
@@ -25,7 +25,7 @@ WHERE (batch_created_at, batch_id) < ($1::timestamptz, $2::text)
 ORDER BY batch_created_at DESC, batch_id DESC
 LIMIT $3;
 
--- name: batches_to_finalize: Return batches whose runs are closed and whose files are not written, earliest first ($1 batches to leave out, $2 most)
+-- name: list_batches_to_finalize: Return batches whose runs are closed and whose files are not written, earliest first ($1 batches to leave out, $2 most)
 SELECT batch_id
 FROM batches
 JOIN runs USING (run_id)
@@ -46,7 +46,7 @@ WITH written AS (
 )
 SELECT batch_id FROM written;
 
--- name: batch_using_file: Return a batch over a file whose own files are not written ($1 file)
+-- name: find_batch_using_file: Return a batch over a file whose own files are not written ($1 file)
 SELECT batch_id
 FROM batches
 WHERE input_file_id = $1 AND run_id IS NOT NULL AND finalized_at IS NULL

@@ -152,7 +152,7 @@ class PostgresClock:
     async def sync(self) -> None:
         async def read(transaction: PostgresTransaction) -> tuple[datetime, float]:
             asked_at = self._machine.monotonic()
-            time: datetime = await transaction.fetchval("current_time")
+            time: datetime = await transaction.fetchval("read_time")
             # Postgres read its clock between asking and answer; the middle halves the error.
             return time, (asked_at + self._machine.monotonic()) / 2
 

@@ -1,4 +1,4 @@
--- name: get_limits: Return the changed limits; null stands for the value of the settings ()
+-- name: read_limits: Return the changed limits; null stands for the value of the settings ()
 SELECT
     max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
     min_run_time_seconds, max_stored_bytes_per_user, max_stored_files_per_user, max_stored_rows_per_user,
@@ -45,5 +45,5 @@ SET requests = CASE WHEN counted.minute < excluded.minute THEN 1 ELSE counted.re
     minute = greatest(counted.minute, excluded.minute)
 RETURNING requests, (SELECT max_requests_per_minute FROM limits) AS changed_limit;
 
--- name: delete_old_request_counts: Delete the counts of earlier minutes ($1 time)
+-- name: forget_requests: Delete the counts of earlier minutes ($1 time)
 DELETE FROM request_counts WHERE minute < $1;

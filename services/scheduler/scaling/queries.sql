@@ -1,4 +1,4 @@
--- name: pool_demands: Return what each pool needs and when that was computed ()
+-- name: list_pool_demands: Return what each pool needs and when that was computed ()
 SELECT pool, workers, samples, speeds, load_seconds, computed_at
 FROM pool_demands;
 
