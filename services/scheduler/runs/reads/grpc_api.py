@@ -31,8 +31,7 @@ from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.forecast_run import ForecastRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
-from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.runs.reads.watch_run import WatchRun
+from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.workers.proto import WORKER
 from services.scheduler.workers.worker import Worker
 
