@@ -22,7 +22,7 @@ from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, 
 from services.results.scoring.text_metrics import ReadText
 
 
-class Reading(Protocol):
+class ReadAnswer(Protocol):
     """An answer read by one filter. `prediction`: None where it found nothing."""
 
     @property
@@ -70,7 +70,7 @@ def score_generated_choice(
     return _score(scoring, read)
 
 
-def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
+def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer]) -> Score:
     """Unparsed where no filter leaves text that each metric can read; the first that does predicts."""
     readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
     predictions: dict[str, list[str | None]] = {name: [] for name in readings}
