@@ -9,7 +9,7 @@ INSERT INTO batches (
     batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
     output_expires_after_seconds, request_id
 )
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10::jsonb, $11, $12)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT DO NOTHING;
 
 -- name: read_batch: Return a batch with its run ($1 batch)
@@ -21,7 +21,7 @@ SELECT batch_id FROM batches WHERE request_id = $1;
 -- name: list_batches: Return a page of batches with their runs, newest first ($1 time and $2 batch that it begins after, $3 size)
 SELECT *
 FROM batch_rows
-WHERE (batch_created_at, batch_id) < ($1::timestamptz, $2::text)
+WHERE (batch_created_at, batch_id) < ($1, $2)
 ORDER BY batch_created_at DESC, batch_id DESC
 LIMIT $3;
 
@@ -30,7 +30,7 @@ SELECT batch_id
 FROM batches
 JOIN runs USING (run_id)
 WHERE finalized_at IS NULL AND run_id IS NOT NULL AND is_closed AND state IN ('completed', 'failed', 'cancelled')
-    AND batch_id <> ALL ($1::text[])
+    AND batch_id <> ALL ($1)
 ORDER BY finished_at
 LIMIT $2;
 

@@ -11,7 +11,7 @@ SELECT is_only FROM limits FOR SHARE;
 
 -- name: change_limits: Set the limits that are given and reset those that are named ($1 running runs, $2 pending runs of a user, $3 requests in a minute, $4 seconds that a run may take, $5 seconds before preemption, $6 names to reset, $7 bytes, $8 files and $9 rows that a user may store)
 UPDATE limits
-SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6::text[]) THEN max_running_runs END),
+SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6) THEN max_running_runs END),
     max_pending_runs_per_user = coalesce(
         $2, CASE WHEN 'max_pending_runs_per_user' <> ALL ($6) THEN max_pending_runs_per_user END
     ),

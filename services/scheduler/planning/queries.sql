@@ -17,7 +17,7 @@ ON CONFLICT (run_id, shard) DO NOTHING;
 
 -- name: mark_planned: Make the stored shards of an epoch valid ($1 run, $2 epoch, $3 total, $4 environment, $5 reused answers)
 UPDATE runs
-SET planned_epoch = $2, total = $3, environment = $4::jsonb, reused_answers = $5, step = ''
+SET planned_epoch = $2, total = $3, environment = $4, reused_answers = $5, step = ''
 WHERE run_id = $1 AND epoch = $2 AND state = 'running'
 RETURNING run_id;
 
@@ -29,7 +29,7 @@ INSERT INTO tasks (
     run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot,
     is_stand_in, dataset, dataset_revision, generation
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb);
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- name: list_planned_shards: Return shards that wait to be dispatched, in order ($1 run, $2 epoch, $3 number before, $4 limit)
 SELECT shard, task_index, rollout, samples, size, attempt
@@ -56,7 +56,7 @@ WITH leader AS (
 ), done AS (
     UPDATE shards SET state = 'done'
     FROM live
-    WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4::integer[])
+    WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4)
         AND shards.state = 'dispatched'
 ), dispatched AS (
     UPDATE shards SET state = 'dispatched', attempt = going.attempt

@@ -4,7 +4,7 @@
 INSERT INTO rollouts_orders (
     order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 )
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (order_id) DO UPDATE
 SET username = excluded.username, project_id = excluded.project_id, suite = excluded.suite,
     suite_version = excluded.suite_version, agent = excluded.agent, rollouts = excluded.rollouts,
@@ -20,7 +20,7 @@ WHERE order_id = $1 AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
 -- name: read_order_of_run: Return the order that submitted a run ($1 run)
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
-WHERE run_ids @> ARRAY[$1::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = $1::uuid);
+WHERE run_ids @> ARRAY[$1::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = $1);
 
 -- name: list_rollouts_orders: Return a page of orders that still have a run, newest first ($1 suite, $2 version, $3 model, $4 project, $5 state of a run, $6 time and $7 order that it begins after, $8 size)
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
@@ -30,7 +30,7 @@ WHERE ($1::text IS NULL OR suite = $1)
     AND ($3::text IS NULL OR $3 = ANY (models))
     AND ($4::bigint IS NULL OR project_id = $4)
     AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5))
-    AND (created_at, order_id) < ($6::timestamptz, $7::uuid)
+    AND (created_at, order_id) < ($6, $7)
 ORDER BY created_at DESC, order_id DESC
 LIMIT $8;
 
@@ -44,7 +44,7 @@ WHERE ($1::text IS NULL OR suite = $1)
     AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5));
 
 -- name: list_runs_of_orders: Return the runs that are left of some ($1 runs)
-SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);
+SELECT * FROM run_rows WHERE run_id = ANY ($1);
 
 -- name: read_run_owner: Return the user of a run ($1 run)
 SELECT username FROM runs WHERE run_id = $1;
@@ -109,7 +109,7 @@ recorded AS (
     INSERT INTO rollout_budgets AS present (
         run_id, epoch, sample, rollout, execution, began_at, steps, usage, seconds
     )
-    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8::jsonb, $9
+    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8, $9
     FROM runs
     WHERE run_id = $1 AND epoch = $2 AND state IN ('pending', 'running', 'paused')
         AND (SELECT count(*) FROM others) < $10

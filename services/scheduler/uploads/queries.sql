@@ -32,7 +32,7 @@ SELECT * FROM dataset_rows WHERE request_id = $1;
 -- name: list_datasets: Return a page of data sets, newest first ($1 time and $2 data set that it begins after, $3 size)
 SELECT *
 FROM dataset_rows
-WHERE (uploaded_at, dataset_id) < ($1::timestamptz, $2::text)
+WHERE (uploaded_at, dataset_id) < ($1, $2)
 ORDER BY uploaded_at DESC, dataset_id DESC
 LIMIT $3;
 
@@ -75,7 +75,7 @@ INSERT INTO files (
     file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix, digest, format, faults, fault_count,
     request_id
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::jsonb, $12, $13)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT DO NOTHING;
 
 -- name: read_file: Return a file with its faults, and with its content if it has one ($1 file)
@@ -88,7 +88,7 @@ SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE files
 SELECT *, '[]' AS faults
 FROM file_rows
 WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now())
-    AND (created_at, file_id) < ($2::timestamptz, $3::text)
+    AND (created_at, file_id) < ($2, $3)
 ORDER BY created_at DESC, file_id DESC
 LIMIT $4;
 
@@ -96,7 +96,7 @@ LIMIT $4;
 SELECT *, '[]' AS faults
 FROM file_rows
 WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now())
-    AND (created_at, file_id) > ($2::timestamptz, $3::text)
+    AND (created_at, file_id) > ($2, $3)
 ORDER BY created_at, file_id
 LIMIT $4;
 

@@ -102,7 +102,7 @@ SELECT lpad(to_hex(number), 32, '0')::uuid, 'ann', 1, 'mine', 1, '{}', 1, '{one}
        timestamptz '2026-01-01' + number * interval '1 minute'
   FROM generate_series(1, 20000) AS number;
 """
-SMALL_TABLES = {"leadership", "limits", "list_pool_demands", "user_admissions"}
+SMALL_TABLES = {"leadership", "limits", "pool_demands", "user_admissions"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

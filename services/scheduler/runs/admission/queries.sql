@@ -45,7 +45,7 @@ LIMIT $2;
 UPDATE runs
 SET state = 'pending', queued_at = $2, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::double precision, 0)
-WHERE run_id = ANY ($1::uuid[]) AND state = 'running'
+WHERE run_id = ANY ($1) AND state = 'running'
 RETURNING run_id;
 
 -- name: start_runs: Give slots to pending runs, each until its completion window ends or its time is used up ($1 runs, $2 time, $3 seconds that a run may take)
@@ -55,11 +55,11 @@ WITH admitted AS (
         -- Time in earlier slots counts: a run that is preempted again and again still ends.
         deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
     -- Its user may have paused or cancelled it since it was read.
-    WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+    WHERE run_id = ANY ($1) AND state = 'pending'
     RETURNING run_id, username, priority, queued_at
 ), noted AS (
     INSERT INTO user_admissions (username, admitted_at)
-    SELECT DISTINCT username, $2::timestamptz FROM admitted
+    SELECT DISTINCT username, $2 FROM admitted
     ON CONFLICT (username) DO UPDATE SET admitted_at = excluded.admitted_at
 )
 SELECT run_id, priority, greatest(extract(epoch FROM $2 - queued_at)::double precision, 0) AS waited_seconds
@@ -84,8 +84,8 @@ SELECT * FROM run_rows WHERE state = 'running' ORDER BY admitted_at, run_id;
 -- name: list_waiting_runs: Return those of some runs that are pending, in the given order ($1 runs)
 SELECT *
 FROM run_rows
-WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
-ORDER BY array_position($1::uuid[], run_id);
+WHERE run_id = ANY ($1) AND state = 'pending'
+ORDER BY array_position($1, run_id);
 
 -- name: list_paused_runs: Return the paused runs, latest first ($1 most)
 SELECT * FROM run_rows WHERE state = 'paused' ORDER BY queued_at DESC, run_id DESC LIMIT $1;

@@ -29,8 +29,8 @@ INSERT INTO runs (
     created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at
 )
 VALUES (
-    $1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1,
-    $11, $11, $12::jsonb, nullif($13, 0), $14::jsonb, $15, $16, $17
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1,
+    $11, $11, $12, nullif($13, 0), $14, $15, $16, $17
 );
 
 -- name: read_run: Return a run ($1 run)
@@ -41,7 +41,7 @@ UPDATE runs
 SET state = 'cancelled', finished_at = $3, is_closing = false
 WHERE run_id = $1
     -- The same time means the same call: its first commit was not answered.
-    AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
+    AND (state = ANY ($2) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id;
 
 -- name: requeue_run: Make a closed run pending in a new epoch, with a new completion window if it had one; repeatable with the same time ($1 run, $2 states, $3 time)
@@ -52,7 +52,7 @@ SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at 
     error_reason = NULL, error_message = NULL, final_counts = NULL,
     expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::double precision)
 WHERE run_id = $1
-    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
+    AND ((state = ANY ($2) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id;
 
 -- name: pause_run: Take a run out of the queue or its slot; its outcomes stay ($1 run, $2 states, $3 time)
@@ -60,7 +60,7 @@ UPDATE runs
 SET state = 'paused', queued_at = $3, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::double precision, 0), 0)
 -- A run that is being summed up needs nothing more from workers: there is nothing to pause.
-WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND is_closing)
+WHERE run_id = $1 AND state = ANY ($2) AND NOT (state = 'running' AND is_closing)
 RETURNING run_id;
 
 -- name: resume_run: Make a paused run pending in the same epoch; repeatable with the same time ($1 run, $2 time)
@@ -121,7 +121,7 @@ SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND 
 -- name: list_live_runs: Return those of some runs that are not over ($1 runs)
 SELECT run_id
 FROM runs
-WHERE run_id = ANY ($1::uuid[]) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
+WHERE run_id = ANY ($1) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
 
 -- name: set_step: Record the current step of a running run, and whether it only waits for its figures ($1 run, $2 epoch, $3 step, $4 whether it is closing)
 UPDATE runs SET step = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
@@ -130,13 +130,13 @@ UPDATE runs SET step = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND 
 UPDATE runs
 -- One statement: state and counts appear together, so no reader sees a completed run without its summary.
 SET state = $3, step = '', is_closing = false, finished_at = $5, error_reason = $6, error_message = $7,
-    final_counts = $8::jsonb, is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
-WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4::text[])
+    final_counts = $8::jsonb, is_closed = $8 IS NOT NULL, environment = environment || $9
+WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4)
 RETURNING run_id;
 
 -- name: close_run: Record that results has closed a run that had ended ($1 run, $2 epoch, $3 counts, $4 environment)
 UPDATE runs
-SET is_closed = true, final_counts = $3::jsonb, environment = environment || $4::jsonb
+SET is_closed = true, final_counts = $3, environment = environment || $4
 WHERE run_id = $1 AND epoch = $2 AND state IN ('completed', 'failed', 'cancelled');
 
 -- name: add_run_trace: Store the trace that a run was ordered in ($1 run, $2 traceparent)
