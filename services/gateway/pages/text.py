@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 from datetime import UTC, datetime
+from decimal import Decimal
 
 _THIN_SPACE = "\u2009"
 _MINUS = "\u2212"
@@ -55,7 +56,8 @@ def number(value: float | None) -> str:
     """Three significant digits, whole thousands."""
     if value is None or not math.isfinite(value):
         return _DASH
-    return count(value) if abs(value) >= 1000 else signless(f"{value:.3g}")
+    # What rounds to a thousand would be written as a power of ten, as would small numbers.
+    return count(value) if abs(value) >= 999.5 else signless(f"{Decimal(f'{value:.3g}'):f}")
 
 
 def money(amount: float | None, currency: str = "") -> str:

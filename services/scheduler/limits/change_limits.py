@@ -52,7 +52,7 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
     )
     for field, time, least, bound in times:
         if time is not None and not least <= time <= _MAX_SECONDS:
-            seconds = f"{time.total_seconds():g} s"
+            seconds = f"{time.total_seconds():.15g} s"
             yield Problem(field, f"{field} is {seconds}, but must be {bound} and at most a year.")
     yield from _priority_problems(changes)
 

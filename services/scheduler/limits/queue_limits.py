@@ -85,7 +85,7 @@ def changed_text(changes: LimitChanges) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, timedelta):
-        return f"{value.total_seconds():g} s"
+        return f"{value.total_seconds():.15g} s"
     if isinstance(value, Mapping):
         return " ".join(f"{user}:{priority}" for user, priority in value.items())
     return str(value)

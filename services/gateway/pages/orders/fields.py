@@ -63,4 +63,4 @@ def _in_words(limits: Range | None) -> str:
     if limits is None:
         return ""
     low = f"{limits.lowest:g}"
-    return f"from {low}" if math.isinf(limits.highest) else f"{low} to {limits.highest:g}"
+    return f"from {low}" if math.isinf(limits.highest) else f"{low} to {limits.highest:.10g}"

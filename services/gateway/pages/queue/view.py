@@ -137,14 +137,14 @@ def _limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
         Limit(
             "run_time_limit_seconds",
             "Time limit of a run",
-            f"{run_time:g}",
+            f"{run_time:.15g}",
             "seconds that it may be running",
             "0",
         ),
         Limit(
             "min_run_time_seconds",
             "Time before preemption",
-            f"{kept:g}",
+            f"{kept:.15g}",
             "seconds that a run keeps its slot",
             "0",
         ),

@@ -24,6 +24,19 @@ def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
     assert {text.count(None), text.percent(math.nan), text.duration(None), text.size(None)} == {"\u2013"}
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (3.14159, "3.14"),
+        (999.7, "1\u2009000"),
+        (1_234_567, "1\u2009234\u2009567"),
+        (-0.0000123, "\u22120.0000123"),
+    ],
+)
+def test_no_figure_is_written_as_a_power_of_ten(value: float, shown: str) -> None:
+    assert text.number(value) == shown
+
+
 def test_a_share_that_is_not_whole_is_not_shown_as_whole() -> None:
     assert [text.percent(share, 0) for share in (0.994, 0.996, 0.99999, 1.0)] == ["99", "99", "99", "100"]
     assert (text.percent(0.99999), text.percent(0.9999, 2)) == ("99.9", "99.99")
