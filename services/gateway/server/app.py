@@ -19,12 +19,13 @@ from services.gateway.api import (
     changes,
     exports,
     leaderboard,
+    me,
     models,
     queue,
     rescoring,
     rollout_tasks,
     rollouts,
-    users,
+    storage,
 )
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
@@ -58,8 +59,9 @@ _ROUTERS = (
     exports.router,
     rescoring.router,
     queue.router,
-    users.router,
+    me.router,
     changes.router,
+    storage.router,
     suites.router,
     models.router,
     datasets.router,

@@ -15,15 +15,7 @@ WORKER = Codec(
     Worker,
     scheduler_service_pb2.WorkerInfo,
     names={"sent_at": "seen_at"},
-    unpaired={
-        "models",
-        "refusals",
-        "environment",
-        "throttled_servers",
-        "pod",
-        "rollouts",
-        "rollout_slots",
-    },
+    unpaired={"models", "refusals", "environment", "throttled_servers", "pod"},
 )
 
 

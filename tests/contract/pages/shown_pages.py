@@ -1,6 +1,7 @@
 """Pages of a gateway as a browser asks for them, and runs to show on them."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
@@ -40,6 +41,19 @@ class _Elements(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
+
+
+@asynccontextmanager
+async def socket(
+    harness: GatewayHarness, path: str, **headers: str
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """As a page of the gateway opens it."""
+    given = {"Origin": harness.http, **headers}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(harness.http + path, headers=given) as ws,
+    ):
+        yield ws
 
 
 async def show(

@@ -29,17 +29,11 @@ def links(shown: Shown) -> list[str]:
     return [attributes.get("href") or "" for tag, attributes in shown.elements if tag == "a"]
 
 
-async def test_batches_have_their_state_and_counts_and_are_renewed_while_one_goes(
-    harness: GatewayHarness, batch: batch_pb2.Batch
-) -> None:
+async def test_batches_have_their_state_and_counts(harness: GatewayHarness, batch: batch_pb2.Batch) -> None:
+    assert batch.total == 1200
     shown = await show(harness, "/batches")
     assert "in progress" in shown.html
     assert "1\u2009000 of 1\u2009200, 7 failed" in shown.html
-    assert 'hx-trigger="every 5s"' in shown.html
-    batch.state = batch_pb2.BATCH_STATE_COMPLETED
-    part = await show(harness, "/batches", headers=PART)
-    assert "hx-trigger" not in part.html
-    assert "<html" not in part.html
 
 
 async def test_batch_leads_to_its_run_and_its_files(harness: GatewayHarness, batch: batch_pb2.Batch) -> None:

@@ -1,8 +1,7 @@
 """Sockets of live pages: one stream per run for all who watch, small fragments, limits, who may listen."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
@@ -11,24 +10,12 @@ from structlog.testing import capture_logs
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.runs import live
-from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
+from tests.contract.pages.shown_pages import RUN_ID, running, socket, summary_of
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
 SOCKET = f"/runs/{RUN_ID}/socket?build={Assets.load().digest}"
 MAX_BYTES = 4000
-
-
-@asynccontextmanager
-async def socket(
-    harness: GatewayHarness, path: str = SOCKET, **headers: str
-) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    given = {"Origin": harness.http, **headers}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(harness.http + path, headers=given) as ws,
-    ):
-        yield ws
 
 
 @pytest.fixture(autouse=True)
@@ -41,14 +28,14 @@ def run(harness: GatewayHarness) -> run_pb2.Run:
 
 async def test_all_who_watch_share_one_stream_and_get_the_same_fragment(harness: GatewayHarness) -> None:
     async with AsyncExitStack() as opened:
-        sockets = [await opened.enter_async_context(socket(harness)) for _ in range(20)]
+        sockets = [await opened.enter_async_context(socket(harness, SOCKET)) for _ in range(20)]
         fragments = {(await each.receive_str())[:80] for each in sockets}
         assert harness.scheduler.watches_open == 1
         assert all("tick" in fragment for fragment in fragments)
 
 
 async def test_fragment_of_a_suite_of_eight_tasks_is_small(harness: GatewayHarness) -> None:
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         fragment = await ws.receive_str()
         assert "task_7" in fragment
         assert len(fragment.encode()) < MAX_BYTES
@@ -57,14 +44,14 @@ async def test_fragment_of_a_suite_of_eight_tasks_is_small(harness: GatewayHarne
 async def test_push_comes_while_nothing_changes_so_that_the_page_is_not_stale(
     harness: GatewayHarness,
 ) -> None:
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         for _ in range(3):
             assert "tick" in await ws.receive_str(timeout=4)
 
 
 async def test_figures_that_take_long_hold_up_no_push(harness: GatewayHarness) -> None:
     harness.results.summaries_come = asyncio.Event()
-    async with socket(harness) as ws, asyncio.timeout(20):
+    async with socket(harness, SOCKET) as ws, asyncio.timeout(20):
         for completed in (1, 2, 3):
             changed = running()
             changed.progress.completed = completed
@@ -80,7 +67,7 @@ async def test_scheduler_that_hangs_is_not_shown_as_new(
     for name, seconds in (("_SILENT_SECONDS", 0.5), ("_QUIET_SECONDS", 0.3), ("_FIGURES_SECONDS", 0.1)):
         monkeypatch.setattr(live, name, seconds)
     harness.scheduler.workers_come = asyncio.Event()
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         # The pushes stop.
         for _ in range(50):
             try:
@@ -96,7 +83,7 @@ async def test_scheduler_that_hangs_is_not_shown_as_new(
 async def test_ended_run_closes_normally_and_the_page_asks_for_its_figures(
     harness: GatewayHarness, run: run_pb2.Run
 ) -> None:
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         await ws.receive_str()
         run.state = run_pb2.RUN_STATE_COMPLETED
         harness.scheduler.put(run)
@@ -106,7 +93,7 @@ async def test_ended_run_closes_normally_and_the_page_asks_for_its_figures(
 
 
 async def test_stream_ends_some_time_after_the_last_page_has_gone(harness: GatewayHarness) -> None:
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         await ws.receive_str()
     await eventually(lambda: harness.scheduler.watches_open == 0, "the stream is closed", 40)
 
@@ -138,21 +125,21 @@ async def test_page_of_another_site_cannot_listen(harness: GatewayHarness, heade
 async def test_sockets_have_limits_of_their_own() -> None:
     async with gateway_harness(max_live_pages=3, max_live_pages_per_user=2) as full:
         full.scheduler.put(running())
-        async with socket(full), socket(full):
+        async with socket(full, SOCKET), socket(full, SOCKET):
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-                async with socket(full):
+                async with socket(full, SOCKET):
                     pass
             assert refused.value.status == 429
-            async with socket(full, **{"X-Proctor-User": "other"}):
+            async with socket(full, SOCKET, **{"X-Proctor-User": "other"}):
                 with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-                    async with socket(full, **{"X-Proctor-User": "third"}):
+                    async with socket(full, SOCKET, **{"X-Proctor-User": "third"}):
                         pass
                 assert refused.value.status == 503
 
 
 async def test_socket_has_one_line_in_the_log_with_its_user(harness: GatewayHarness) -> None:
     with capture_logs() as lines:
-        async with socket(harness, **{"X-Proctor-User": "alice"}) as ws:
+        async with socket(harness, SOCKET, **{"X-Proctor-User": "alice"}) as ws:
             await ws.receive_str()
 
         def logged() -> list[tuple[str, int]]:
@@ -162,16 +149,16 @@ async def test_socket_has_one_line_in_the_log_with_its_user(harness: GatewayHarn
 
 
 async def test_message_that_is_too_long_ends_the_socket_only(harness: GatewayHarness) -> None:
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         await ws.send_str("x" * 100_000)
         messages = [message async for message in ws]
         assert ws.close_code == 1009, messages
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         assert "tick" in await ws.receive_str()
 
 
 async def test_stopped_gateway_closes_sockets_at_once(harness: GatewayHarness) -> None:
-    async with socket(harness) as ws:
+    async with socket(harness, SOCKET) as ws:
         await ws.receive_str()
         assert harness.gateway
         async with asyncio.timeout(5):

@@ -1,9 +1,10 @@
 """Batches and files of the OpenAI protocol: their lists, a batch, and what a user does with them."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, Path, Query
+from fastapi import APIRouter, Depends, Form, Path, Query, WebSocket
 from starlette.responses import Response
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
@@ -11,7 +12,7 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
-from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.pages.batches.view import (
     BatchListView,
     FileListView,
@@ -19,6 +20,7 @@ from services.gateway.pages.batches.view import (
     batch_view,
     file_row,
 )
+from services.gateway.pages.live.socket import PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 
 _PAGE_SIZE = 50
@@ -43,11 +45,27 @@ class FileQuery:
 
 @router.get("/batches")
 async def list_batches(page: PageOf, scheduler: SchedulerCalls, now: Now, after: After = "") -> Response:
+    return page.show("batches/list", await _batches(scheduler, now, after))
+
+
+@router.websocket("/batches/socket")
+async def watch_batches(socket: WebSocket, after: After = "", build: str = "") -> None:
+    """`build`, here and below, is the digest of the files that the page was made with."""
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        view = await _batches(state.scheduler, state.clock.now(), after)
+        return PushedView(view, [row.run_id for row in view.rows if row.run_id and not row.is_final])
+
+    await push_view(socket, build, "batches/list_part", read)
+
+
+async def _batches(scheduler: Scheduler, now: datetime, after: str) -> BatchListView:
     request = batch_pb2.ListBatchesRequest(page_size=_PAGE_SIZE, after_batch_id=after)
     listed = await scheduler.batches.ListBatches(request)
     rows = [batch_row(batch) for batch in listed.batches]
     following = rows[-1].batch_id if rows and listed.has_more else ""
-    return page.show("batches/list", BatchListView(rows, after, following, now), part="batches/list_part")
+    return BatchListView(rows, after, following, now)
 
 
 # Before the batches, whose ids match any word.
@@ -84,7 +102,20 @@ async def show_batch(
     page: PageOf, scheduler: SchedulerCalls, now: Now, batch_id: Id, ask: str = ""
 ) -> Response:
     found = await scheduler.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))
-    return page.show("batches/batch", batch_view(found.batch, now, ask), part="batches/batch_part")
+    return page.show("batches/batch", batch_view(found.batch, now, ask))
+
+
+@router.websocket("/batches/{batch_id}/socket")
+async def watch_batch(socket: WebSocket, batch_id: Id, build: str = "") -> None:
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        found = await state.scheduler.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))
+        view = batch_view(found.batch, state.clock.now(), "")
+        live_runs = [view.batch.run_id] if view.batch.run_id else []
+        return PushedView(view, live_runs, is_over=view.batch.is_final)
+
+    await push_view(socket, build, "batches/batch_part", read)
 
 
 @router.post("/batches/{batch_id}/cancel")

@@ -65,12 +65,9 @@ class BatchListView:
     now: datetime
 
     @property
-    def address(self) -> str:
-        return f"/batches?{urlencode({'after': self.after})}" if self.after else "/batches"
-
-    @property
-    def has_live(self) -> bool:
-        return any(not row.is_final for row in self.rows)
+    def socket(self) -> str:
+        """The address of the socket that pushes this page, up to its last parameter."""
+        return f"/batches/socket?{urlencode({'after': self.after})}&"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,8 +109,9 @@ class DatasetRunsView:
     now: datetime
 
     @property
-    def address(self) -> str:
-        return f"/datasets/runs?{urlencode({'after': self.after})}" if self.after else "/datasets/runs"
+    def socket(self) -> str:
+        """The address of the socket that pushes this page, up to its last parameter."""
+        return f"/datasets/runs/socket?{urlencode({'after': self.after})}&"
 
 
 def dataset_row(dataset: dataset_pb2.Dataset) -> DatasetRow:

@@ -30,10 +30,11 @@ _MAX_WATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class LiveFragment:
-    """A part as it is now. `live_runs` may still change it; without any nothing follows."""
+    """A part as it is now. `live_runs` may change it at any time; once it `is_over` nothing does."""
 
     html: str
-    live_runs: Sequence[str]
+    live_runs: Sequence[str] = ()
+    is_over: bool = False
 
 
 Read = Callable[[], Awaitable[LiveFragment]]
@@ -87,7 +88,7 @@ class LiveViews:
             while not watched.part.is_over and not self._is_left(watched):
                 view = await self._newest(address, read)
                 if view:
-                    watched.part.put(view.html, is_over=not view.live_runs)
+                    watched.part.put(view.html, is_over=view.is_over)
                     self._watch(watches, view.live_runs[:_MAX_WATCHES], changed)
                 await asyncio.sleep(_TICK_SECONDS)
                 await _within(changed, _QUIET_SECONDS - _TICK_SECONDS)

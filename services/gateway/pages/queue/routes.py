@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, WebSocket
 from pydantic import ValidationError
 from starlette.responses import Response
 
@@ -12,6 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.queue import LimitsPatch
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.pages.live.socket import PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.queue.view import queue_view
 from services.gateway.pages.text import entered
@@ -34,7 +35,20 @@ router = APIRouter(prefix="/queue", include_in_schema=False)
 @router.get("")
 async def show_queue(page: PageOf, scheduler: SchedulerCalls, now: Now) -> Response:
     queue = await scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
-    return page.show("queue/queue", queue_view(queue, now), part="queue/queue_part")
+    return page.show("queue/queue", queue_view(queue, now))
+
+
+@router.websocket("/socket")
+async def watch_queue(socket: WebSocket, build: str = "") -> None:
+    """`build` is the digest of the files that the page was made with."""
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        queue = await state.scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
+        view = queue_view(queue, state.clock.now())
+        return PushedView(view, [run.run_id for run in (*view.running, *view.waiting)])
+
+    await push_view(socket, build, "queue/queue_part", read)
 
 
 @router.post("/limits")

@@ -17,7 +17,7 @@ _ENDED = frozenset({"exited", "dead"})
 _STARTING_SECONDS = 120.0
 
 
-class ListedContainer(Protocol):
+class Listed(Protocol):
     """A container as the engine lists it."""
 
     def __getitem__(self, key: str, /) -> Any: ...
@@ -27,7 +27,7 @@ def labels(own: Mapping[str, str]) -> dict[str, str]:
     return {**own, LABEL: "1", _OWNER: f"{_machine()}/{os.getpid()}/{_start(os.getpid())}"}
 
 
-def is_left(listed: ListedContainer, engine_time: float) -> bool:
+def is_left(listed: Listed, engine_time: float) -> bool:
     """`engine_time`: what the engine's clock shows, in seconds.
 
     The processes of a worker on this machine can be looked at. A worker elsewhere, such as in a container of
