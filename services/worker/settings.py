@@ -40,8 +40,8 @@ class WorkerSettings(NatsServiceSettings):
     """Time until a model that could not be loaded is tried again."""
     list_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
-    sandbox: Literal["process", "docker", "kubernetes"] = "process"
-    """Engine of sandboxes: `process` (bubblewrap), `docker` (Docker or podman) or `kubernetes` (pods)."""
+    sandbox: Literal["process", "docker", "kubernetes", "modal"] = "process"
+    """Engine of sandboxes: `process` (bubblewrap), `docker` (or podman), `kubernetes` (pods) or `modal`."""
     sandbox_socket: Path = Path("/var/run/docker.sock")
     """Socket of the container engine; podman's service usually has /run/podman/podman.sock."""
     sandbox_namespace: str = Field(
@@ -50,14 +50,16 @@ class WorkerSettings(NatsServiceSettings):
     """Kubernetes namespace of sandboxes, for nothing else."""
     sandbox_runtime_class: str = ""
     """RuntimeClass of the pods of sandboxes, such as gvisor; empty means the cluster's default."""
+    sandbox_app: str = Field(default="proctor-sandboxes", pattern=r"^[A-Za-z0-9._-]{1,63}$")
+    """App of Modal that has the sandboxes; it is made where it is missing."""
     sandbox_image: str = Field(default="docker.io/library/python:3.13-slim", min_length=1)
-    """Image of sandboxes in containers and pods: a shell, tar and python3 are needed in it."""
+    """Image of sandboxes in containers, pods and at Modal: a shell, tar and python3 are needed in it."""
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     sandbox_max_memory_bytes: int = Field(default=16 * 1024**3, gt=0)
     """Memory of one sandbox: a task that asks for more fails. Each task sets its own need."""
     sandbox_max_cpus: float = Field(default=0, ge=0)
-    """CPUs of one sandbox, likewise; 0 means all that the machine has, and no bound for pods."""
+    """CPUs of one sandbox, likewise; 0 means all that the machine has, and no bound for pods and Modal."""
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core."""
     bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{getuid()}"

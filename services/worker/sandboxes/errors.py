@@ -26,7 +26,7 @@ class SandboxTooLarge(SandboxError):
 
 
 class ImageRefused(SandboxError):
-    """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX=docker, or kubernetes, at the worker."""
+    """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX=docker (or kubernetes, modal) there."""
 
     kind = ErrorKind.INVALID
 

@@ -18,7 +18,9 @@ from services.worker.settings import WorkerSettings
 
 # A worker does not wait longer for its start; what is left then is removed at the next one.
 _SWEEP_SECONDS = 15.0
-ENGINES = ("process", "docker", "kubernetes")
+ENGINES = ("process", "docker", "kubernetes", "modal")
+# Their sandboxes run on other machines than their worker.
+_ELSEWHERE = frozenset({"kubernetes", "modal"})
 
 log = get_logger()
 
@@ -46,8 +48,7 @@ class AbsentEngine:
 def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = True) -> SandboxEngine:
     """`name` is one of ENGINES, and that of the settings where it is empty. `pulls`: absent images."""
     kind = name or settings.sandbox
-    # Pods run on other machines than their worker.
-    machine_cpus = math.inf if kind == "kubernetes" else os.cpu_count() or 1
+    machine_cpus = math.inf if kind in _ELSEWHERE else os.cpu_count() or 1
     return BoundedEngine(
         engine=_make_engine(settings, kind, pulls=pulls),
         max_memory_bytes=settings.sandbox_max_memory_bytes,
@@ -58,6 +59,8 @@ def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = Tr
 def _make_engine(settings: WorkerSettings, kind: str, *, pulls: bool) -> SandboxEngine:
     if kind == "kubernetes":
         return _make_kubernetes(settings)
+    if kind == "modal":
+        return _make_modal(settings)
     if kind == "docker":
         return DockerEngine(
             unix_socket=str(settings.sandbox_socket), image=settings.sandbox_image, pulls=pulls
@@ -66,10 +69,8 @@ def _make_engine(settings: WorkerSettings, kind: str, *, pulls: bool) -> Sandbox
 
 
 def _make_kubernetes(settings: WorkerSettings) -> SandboxEngine:
-    """Its client is an extra: a worker without it says so where a sandbox is needed."""
-    if find_spec("kubernetes_asyncio") is None:
-        problem = "its client is not installed (pip install 'proctor[kubernetes]')."
-        return AbsentEngine(name="kubernetes", problem=problem)
+    if absent := _absent("kubernetes", "kubernetes_asyncio"):
+        return absent
     from services.worker.sandboxes.kubernetes import engine  # noqa: PLC0415  # an extra
 
     pods = engine.PodSettings(
@@ -78,6 +79,25 @@ def _make_kubernetes(settings: WorkerSettings) -> SandboxEngine:
         runtime_class=settings.sandbox_runtime_class,
     )
     return engine.KubernetesEngine(settings=pods)
+
+
+def _make_modal(settings: WorkerSettings) -> SandboxEngine:
+    if settings.sandbox != "modal":
+        return AbsentEngine(
+            name="modal", problem="it is tried where it is selected only, since it costs money."
+        )
+    if absent := _absent("modal", "modal"):
+        return absent
+    from services.worker.sandboxes.modal import engine  # noqa: PLC0415  # an extra
+
+    return engine.ModalEngine(engine.ModalSettings(app=settings.sandbox_app, image=settings.sandbox_image))
+
+
+def _absent(name: str, package: str) -> AbsentEngine | None:
+    """The client of a service is an extra: a worker without it says so where a sandbox is needed."""
+    if find_spec(package):
+        return None
+    return AbsentEngine(name=name, problem=f"its client is not installed (pip install 'proctor[{name}]').")
 
 
 async def sweep(engine: SandboxEngine) -> None:

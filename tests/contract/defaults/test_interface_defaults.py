@@ -130,7 +130,7 @@ MEANINGS: Mapping[str, str] = {
     "metrics_address": "They are not served unless it is set.",
     "traces_endpoint": "there are none unless it is set.",
     "shard_key": f"of {MIN_SHARD_KEY_LETTERS} letters or more.",
-    "sandbox_max_cpus": "0 means all that the machine has, and no bound for pods.",
+    "sandbox_max_cpus": "0 means all that the machine has, and no bound for pods and Modal.",
 }
 
 

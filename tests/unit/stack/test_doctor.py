@@ -198,4 +198,4 @@ def test_what_a_sandbox_cannot_hold_is_reported(
 def test_this_machine_is_asked_by_the_worker_s_own_program() -> None:
     selected, *others = machine.examine_sandboxes()
     assert "cannot be examined" not in selected.says
-    assert [each.name for each in others] == ["sandbox docker", "sandbox kubernetes"]
+    assert [each.name for each in others] == ["sandbox docker", "sandbox kubernetes", "sandbox modal"]

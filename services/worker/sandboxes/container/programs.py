@@ -110,6 +110,15 @@ except asyncio.IncompleteReadError:
     pass
 """
 
+_REACH = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), 3).close()
+    print("reached")
+except OSError:
+    print("held")
+"""
+
 
 def first_process(lifetime_seconds: float) -> list[str]:
     """It ends by itself somewhat after its worker should have removed it."""
@@ -128,3 +137,8 @@ def start_of(command: Command, cwd: str, image: Mapping[str, str]) -> Sequence[s
 def relay_process() -> list[str]:
     """It listens on the port that is written to it in a line."""
     return ["python3", "-I", "-c", _RELAY]
+
+
+def reach(host: str, port: int) -> tuple[str, ...]:
+    """Says "reached" or "held"."""
+    return ("python3", "-I", "-c", _REACH, host, str(port))

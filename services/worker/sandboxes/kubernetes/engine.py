@@ -14,6 +14,7 @@ from kubernetes_asyncio import client, config
 from kubernetes_asyncio.client import ApiException, Configuration
 from kubernetes_asyncio.stream import WsApiClient
 
+from services.worker.sandboxes.container.programs import reach
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
 from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
 from services.worker.sandboxes.kubernetes.container import Pod, delete, said
@@ -40,14 +41,6 @@ _HOPELESS = frozenset(
         "RunContainerError",
     }
 )
-_REACH = """
-import socket, sys
-try:
-    socket.create_connection((sys.argv[1], int(sys.argv[2])), 3).close()
-    print("reached")
-except OSError:
-    print("held")
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +82,8 @@ class KubernetesEngine:
                 started = await sandbox.run(Command(("python3", "-I", "-c", "print(6 * 7)")))
                 address = urlsplit(self._host)
                 port = address.port or (443 if address.scheme == "https" else 80)
-                reach = ("python3", "-I", "-c", _REACH, address.hostname or "", str(port))
-                reached = await sandbox.run(Command(reach, timeout_seconds=20.0))
+                asked = reach(address.hostname or "", port)
+                reached = await sandbox.run(Command(asked, timeout_seconds=20.0))
             finally:
                 await sandbox.close()
         except SandboxError as error:

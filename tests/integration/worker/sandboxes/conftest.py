@@ -16,8 +16,10 @@ from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_b
 from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient
 from services.worker.sandboxes.docker.engine import DockerEngine
 from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings
+from services.worker.sandboxes.modal.engine import ModalEngine, ModalSettings
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
+from tests.fakes.worker.modal_cloud import ModalCloud, fake_cloud
 from tests.integration.worker.sandboxes.cluster import Cluster, fake_cluster
 from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, podman_service, problem
 
@@ -54,8 +56,9 @@ def make_engine(kind: str, root: str) -> BubblewrapEngine:
 
 PROCESS_ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("process without rights",)
 ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
-# Pods of the fake cluster show the contract; what holds code there is the runtime of a real one.
-CONTRACT_ENGINES = ENGINES if problem() else (*ENGINES, "kubernetes")
+# Pods of the fake cluster and sandboxes of the fake cloud show the contract; what holds code there is the
+# runtime of a real one.
+CONTRACT_ENGINES = ENGINES if problem() else (*ENGINES, "kubernetes", "modal")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -72,6 +75,10 @@ def kubernetes_engine(cluster: Cluster, image: str = BASE_IMAGE) -> KubernetesEn
     return KubernetesEngine(PodSettings("sandboxes", image), configure)
 
 
+def modal_engine(cloud: ModalCloud, image: str = BASE_IMAGE, silence_seconds: float = 60.0) -> ModalEngine:
+    return ModalEngine(ModalSettings("proctor-sandboxes", image, silence_seconds), cloud.client)
+
+
 @pytest.fixture(scope="session")
 def podman() -> Iterator[Podman]:
     with podman_service() as running:
@@ -85,11 +92,23 @@ async def cluster(podman: Podman) -> AsyncIterator[Cluster]:
 
 
 @pytest.fixture
+async def cloud(podman: Podman) -> AsyncIterator[ModalCloud]:
+    async with fake_cloud(podman.socket) as running:
+        yield running
+
+
+@pytest.fixture
 async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
     made: SandboxEngine
     if request.param == "kubernetes":
         async with fake_cluster(request.getfixturevalue("podman").socket) as cluster:
             made = kubernetes_engine(cluster)
+            yield made
+            await made.close()
+        return
+    if request.param == "modal":
+        async with fake_cloud(request.getfixturevalue("podman").socket) as cloud:
+            made = modal_engine(cloud)
             yield made
             await made.close()
         return

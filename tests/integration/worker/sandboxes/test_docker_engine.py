@@ -64,13 +64,13 @@ async def test_the_next_worker_sweeps_what_was_made_and_never_started(
     podman: Podman, docker: DockerEngine
 ) -> None:
     # A process of this number has started at another time than that.
-    owner = {**labels({}), "proctor.sandbox.owner": f"{_machine()}/{os.getpid()}/1"}
+    owner = {**labels({}), "proctor.sandbox.owner": f"{_machine()}.{os.getpid()}.1"}
     options = [option for name, value in owner.items() for option in ("--label", f"{name}={value}")]
     left = podman.run("create", *options, BASE_IMAGE, "true").strip()
     own = await docker.open(SMALL)
     other = podman.run("create", BASE_IMAGE, "true").strip()
     # Of a worker in a container of its own, which may start it at once.
-    elsewhere = ("--label", f"{LABEL}=1", "--label", "proctor.sandbox.owner=elsewhere/1/1")
+    elsewhere = ("--label", f"{LABEL}=1", "--label", "proctor.sandbox.owner=elsewhere.1.1")
     young = podman.run("create", *elsewhere, BASE_IMAGE, "true").strip()
     assert await docker.sweep() == 1
     assert (await own.run(Command(("echo", "mine")))).text == "mine\n"
@@ -82,7 +82,7 @@ async def test_the_next_worker_sweeps_what_was_made_and_never_started(
 
 
 def _machine() -> str:
-    return labels({})["proctor.sandbox.owner"].split("/")[0]
+    return labels({})["proctor.sandbox.owner"].split(".")[0]
 
 
 @needs_podman

@@ -76,10 +76,11 @@ async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "max_cpus"), [("process", os.cpu_count()), ("docker", os.cpu_count()), ("kubernetes", math.inf)]
+    ("name", "max_cpus"),
+    [("process", os.cpu_count()), ("docker", os.cpu_count()), ("kubernetes", math.inf), ("modal", math.inf)],
 )
 def test_every_engine_of_a_worker_is_bounded(name: str, max_cpus: float) -> None:
-    """Pods run elsewhere, so the cores of the worker's machine are no bound of theirs."""
+    """Pods and sandboxes of Modal run elsewhere: the cores of the worker's machine are no bound of theirs."""
     engine = make_sandboxes(WorkerSettings(), name)
     assert isinstance(engine, BoundedEngine)
     assert (engine.max_memory_bytes, engine.max_cpus) == (16 * GIB, max_cpus)

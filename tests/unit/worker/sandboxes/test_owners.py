@@ -7,11 +7,11 @@ import pytest
 from services.worker.sandboxes.docker.owners import is_left, labels, time_of
 
 NOW = 1_000_000.0
-ELSEWHERE = {"proctor.sandbox.owner": "another machine/1/1"}
+ELSEWHERE = {"proctor.sandbox.owner": "another machine.1.1"}
 MINE = labels({})
-MACHINE = MINE["proctor.sandbox.owner"].split("/")[0]
+MACHINE = MINE["proctor.sandbox.owner"].split(".")[0]
 # A process of this number has started at another time than that.
-DEAD = {"proctor.sandbox.owner": f"{MACHINE}/{os.getpid()}/1"}
+DEAD = {"proctor.sandbox.owner": f"{MACHINE}.{os.getpid()}.1"}
 
 
 def listed(owner: dict[str, str] | None, state: str, age: float) -> dict[str, object]:
