@@ -10,6 +10,7 @@ LIMIT ?=
 RUN_ARGS ?=
 PYTEST_ARGS ?=
 VALUES ?= deploy/helm/proctor/examples/trying-out.yaml
+PREPARED ?=
 IMAGE_TAG ?= 0.1.0
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
@@ -110,9 +111,12 @@ test-e2e: $(VENV)/.installed vllm ## The whole flow
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
 
-.PHONY: test-cluster images
-test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALUES=… MODEL=…; not part of `test`
-	@VALUES="$(VALUES)" MODEL="$(MODEL)" bash deploy/test_cluster
+.PHONY: test-cluster test-images images
+test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALUES=… MODEL=… PREPARED=…; not part of `test`
+	@VALUES="$(VALUES)" MODEL="$(MODEL)" PREPARED="$(PREPARED)" bash deploy/test_cluster
+
+test-images: $(VENV)/.installed ## The images, built by buildah without a registry, complete a run; as root, with runc and debootstrap
+	$(BIN)/pytest -q -s tests/e2e/deploy/test_images.py
 
 images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: 0.1.0)
 	@for service in gateway scheduler results worker; do \

@@ -21,8 +21,7 @@ from proctor.cli.results.rescore import rescore
 from proctor.cli.rollouts.commands import rollouts_group
 from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
 from proctor.cli.runs.run import run, watch
-from proctor.cli.stack.commands import doctor, down, status, up
-from proctor.cli.stack.nats_users import nats_users
+from proctor.cli.stack.commands import doctor, down, nats_users, status, up
 from proctor.cli.stack.open_page import open_page
 from proctor.cli.storage import storage
 from proctor.cli.suites.commands import suites_group

@@ -46,9 +46,9 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-def vllm_pool(*models: PoolModel, name: str = "local", concurrency: int = 256) -> Pool:
+def vllm_pool(*models: PoolModel) -> Pool:
     """A pool whose worker runs vLLM in its own process, with the Python of vLLM's environment."""
-    return Pool(name, "vllm", concurrency, models, can=frozenset(SCORING_METHODS["vllm"]))
+    return Pool("local", "vllm", 256, models, can=frozenset(SCORING_METHODS["vllm"]))
 
 
 def remote_pool(

@@ -19,12 +19,12 @@ KILL_LIMIT_SECONDS = 10.0
 EXIT_LIMIT_SECONDS = 5.0
 
 
-def stop_stack(state_dir: Path, limit_seconds: float = STOP_LIMIT_SECONDS) -> bool:
+def stop_stack(state_dir: Path) -> bool:
     """False when none ran. Blocks until it is gone; past the limit it is killed, and its children with it."""
     if not is_locked(state_dir):
         remove_stack_state(state_dir)
         return False
-    if not _signal_until_gone(state_dir, signal.SIGTERM, limit_seconds):
+    if not _signal_until_gone(state_dir, signal.SIGTERM, STOP_LIMIT_SECONDS):
         _signal_until_gone(state_dir, signal.SIGKILL, KILL_LIMIT_SECONDS)
         remove_stack_state(state_dir)
     return True

@@ -84,7 +84,7 @@ class _OutcomeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_STATUS_UNPARSED: _OutcomeStatus.ValueType  # 2
     """The model answered and the answer could not be parsed."""
     OUTCOME_STATUS_FAILED: _OutcomeStatus.ValueType  # 3
-    """The sample failed."""
+    """The machinery got or scored no answer: the failure has the class, and nothing is scored."""
 
 class OutcomeStatus(_OutcomeStatus, metaclass=_OutcomeStatusEnumTypeWrapper):
     """State of a recorded outcome, for filters."""
@@ -96,7 +96,7 @@ OUTCOME_STATUS_SCORED: OutcomeStatus.ValueType  # 1
 OUTCOME_STATUS_UNPARSED: OutcomeStatus.ValueType  # 2
 """The model answered and the answer could not be parsed."""
 OUTCOME_STATUS_FAILED: OutcomeStatus.ValueType  # 3
-"""The sample failed."""
+"""The machinery got or scored no answer: the failure has the class, and nothing is scored."""
 Global___OutcomeStatus: _TypeAlias = OutcomeStatus  # noqa: Y015
 
 @_typing.final

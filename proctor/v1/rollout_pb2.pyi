@@ -88,9 +88,9 @@ class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind
     BUNDLE_KIND_UNSPECIFIED: _BundleKind.ValueType  # 0
     """Not a kind; rejected."""
     BUNDLE_KIND_WORKSPACE: _BundleKind.ValueType  # 1
-    """Those that the agent sees."""
+    """Files that the agent sees and works on."""
     BUNDLE_KIND_TESTS: _BundleKind.ValueType  # 2
-    """Those that judge."""
+    """Files that the verifier judges with; the agent never sees them."""
     BUNDLE_KIND_SOLUTION: _BundleKind.ValueType  # 3
     """Files of the reference solution, for agents of kind oracle."""
 
@@ -100,9 +100,9 @@ class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
 BUNDLE_KIND_UNSPECIFIED: BundleKind.ValueType  # 0
 """Not a kind; rejected."""
 BUNDLE_KIND_WORKSPACE: BundleKind.ValueType  # 1
-"""Those that the agent sees."""
+"""Files that the agent sees and works on."""
 BUNDLE_KIND_TESTS: BundleKind.ValueType  # 2
-"""Those that judge."""
+"""Files that the verifier judges with; the agent never sees them."""
 BUNDLE_KIND_SOLUTION: BundleKind.ValueType  # 3
 """Files of the reference solution, for agents of kind oracle."""
 Global___BundleKind: _TypeAlias = BundleKind  # noqa: Y015

@@ -161,7 +161,7 @@ class _PromptFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PromptForm
     PROMPT_FORM_UNSPECIFIED: _PromptForm.ValueType  # 0
     """Completion for log-likelihood and for engines that support it, otherwise chat."""
     PROMPT_FORM_COMPLETION: _PromptForm.ValueType  # 1
-    """The unchanged text."""
+    """The text is sent unchanged, without a chat template."""
     PROMPT_FORM_CHAT: _PromptForm.ValueType  # 2
     """The text as one user message, through the model's chat template."""
 
@@ -171,7 +171,7 @@ class PromptForm(_PromptForm, metaclass=_PromptFormEnumTypeWrapper):
 PROMPT_FORM_UNSPECIFIED: PromptForm.ValueType  # 0
 """Completion for log-likelihood and for engines that support it, otherwise chat."""
 PROMPT_FORM_COMPLETION: PromptForm.ValueType  # 1
-"""The unchanged text."""
+"""The text is sent unchanged, without a chat template."""
 PROMPT_FORM_CHAT: PromptForm.ValueType  # 2
 """The text as one user message, through the model's chat template."""
 Global___PromptForm: _TypeAlias = PromptForm  # noqa: Y015

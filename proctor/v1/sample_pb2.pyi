@@ -28,7 +28,7 @@ class _CodeAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeAnswer
     CODE_ANSWER_UNSPECIFIED: _CodeAnswer.ValueType  # 0
     """Not a part; rejected."""
     CODE_ANSWER_WHOLE: _CodeAnswer.ValueType  # 1
-    """All of it."""
+    """The whole answer is taken as code."""
     CODE_ANSWER_UNTIL_FENCE: _CodeAnswer.ValueType  # 2
     """What stands before the first code fence; without a fence all of it."""
     CODE_ANSWER_FIRST_BLOCK: _CodeAnswer.ValueType  # 3
@@ -40,7 +40,7 @@ class CodeAnswer(_CodeAnswer, metaclass=_CodeAnswerEnumTypeWrapper):
 CODE_ANSWER_UNSPECIFIED: CodeAnswer.ValueType  # 0
 """Not a part; rejected."""
 CODE_ANSWER_WHOLE: CodeAnswer.ValueType  # 1
-"""All of it."""
+"""The whole answer is taken as code."""
 CODE_ANSWER_UNTIL_FENCE: CodeAnswer.ValueType  # 2
 """What stands before the first code fence; without a fence all of it."""
 CODE_ANSWER_FIRST_BLOCK: CodeAnswer.ValueType  # 3

@@ -68,8 +68,8 @@ def choice(
     index: int = 0,
     logprobs: Mapping[str, object] | None = None,
 ) -> Json:
-    said: Json = {"message": message(text)} if is_chat else {"text": text}
-    return {"index": index, **said, "logprobs": logprobs, "finish_reason": finish_reason or None}
+    content: Json = {"message": message(text)} if is_chat else {"text": text}
+    return {"index": index, **content, "logprobs": logprobs, "finish_reason": finish_reason or None}
 
 
 def message(text: object) -> Json:

@@ -43,7 +43,8 @@ WORKERS_WANTED = Gauge(
 )
 BACKLOG_SAMPLES = Gauge(
     "proctor_pool_backlog_samples",
-    "Samples without an outcome, of runs with a slot and of those that get one while a worker loads.",
+    "Samples without an outcome, of runs with a slot and of those that get one while a worker loads. "
+    "The model of rollouts is `rollouts`.",
     ["pool", "model"],
 )
 BACKLOG_SECONDS = Gauge(

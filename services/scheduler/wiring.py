@@ -22,7 +22,7 @@ from services.common.postgres import PostgresSession, close_pool, connect_pool, 
 from services.common.process import return_freed_memory
 from services.common.requests.read_session import ReadLimits, ReadSession
 from services.common.tls.certificate_files import CertificateFiles
-from services.scheduler.leadership.postgres_clock import PostgresClock
+from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
 from services.scheduler.settings import SchedulerSettings

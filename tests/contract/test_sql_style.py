@@ -1,10 +1,21 @@
-"""Queries are written in one style: indented by fours, with large keywords, in lines that fit a screen."""
+"""Queries are written in one style: indented by fours, with large keywords, in lines that fit a screen.
+
+A parameter is cast only where Postgres could not infer its type.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
+import pytest_asyncio
+
+from services.common.migrations import migrate
+from services.common.postgres import load_queries
+from services.results import postgres as results
+from services.scheduler import postgres as scheduler
+from tests.harness.servers import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "services").rglob("queries.sql"))
@@ -15,6 +26,9 @@ PSEUDO_TABLE = re.compile(r"\bEXCLUDED\b")
 KEYWORD = re.compile(
     r"\b(select|insert|update|delete|from|where|and|or|not|join|values|returning|order by|group by|limit)\b"
 )
+CAST = re.compile(r"\$\d+(::(?:double precision|\w+)(?:\[\])?)")
+# Of parameters, and of columns with their names.
+Types = tuple[list[str], list[tuple[str, str]]]
 # A condition that continues a clause is deeper than the clause.
 CONDITION = re.compile(r"(AND|OR)\b")
 
@@ -58,3 +72,59 @@ def test_other_styles_are_found(line: str) -> None:
 
 def test_texts_and_comments_are_not_code() -> None:
     assert list(faults("-- and so on, from EXCLUDED\nSELECT 'and from' FROM t;")) == []
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dsn() -> AsyncIterator[str]:
+    async with postgres_server() as server:
+        for service in (results, scheduler):
+            await migrate(server.address, service.SCHEMA, service.MIGRATIONS)
+        yield server.address
+
+
+async def types_of(connection: asyncpg.Connection, query: str) -> Types | None:
+    """None where Postgres refuses the query."""
+    try:
+        statement = await connection.prepare(query)
+    except (asyncpg.SyntaxOrAccessError, asyncpg.DataError):
+        return None
+    columns = [(column.name, column.type.name) for column in statement.get_attributes()]
+    return [parameter.name for parameter in statement.get_parameters()], columns
+
+
+async def needless_casts(connection: asyncpg.Connection, query: str) -> list[str]:
+    """Casts without which the query is the same one."""
+    types = await types_of(connection, query)
+    return [
+        cast.group()
+        for cast in CAST.finditer(query)
+        if await types_of(connection, query[: cast.start(1)] + query[cast.end(1) :]) == types
+    ]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+async def test_no_parameter_is_cast_to_the_type_that_it_has_anyway(dsn: str, file: Path) -> None:
+    connection = await asyncpg.connect(
+        dsn, server_settings={"search_path": file.relative_to(ROOT).parts[1]}, statement_cache_size=0
+    )
+    try:
+        found = {
+            name: casts
+            for name, query in load_queries(file).items()
+            if (casts := await needless_casts(connection, query))
+        }
+    finally:
+        await connection.close()
+    assert found == {}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_needless_cast_is_found(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn, server_settings={"search_path": scheduler.SCHEMA})
+    try:
+        query = "SELECT run_id FROM runs WHERE run_id = $1::uuid AND ($2::text IS NULL OR suite = $2::text)"
+        # Of $2, the first cast decides the type.
+        assert await needless_casts(connection, query) == ["$1::uuid", "$2::text"]
+    finally:
+        await connection.close()

@@ -45,6 +45,8 @@ IDENTIFIERS = {
     "told": "reported, stored, detected",
     "urgency": "priority",
 }
+# Tests may name what a model answered so.
+NAMES_OF_CODE = {"said": "answer, output, problem"}
 # Words of sentences, such as names of tests, that name nothing in the code.
 NAMES = {"stay": "minimum run time"}
 # The word belongs to chats: their files speak of messages and roles.
@@ -179,6 +181,12 @@ def test_no_name_has_a_private_word(word: str) -> None:
 def test_no_name_but_that_of_a_test_has_a_word_of_sentences(word: str) -> None:
     found = [name for name in names_by_word()[word] if ": test_" not in name]
     assert found == [], f"use {NAMES[word]}"
+
+
+@pytest.mark.parametrize("word", NAMES_OF_CODE)
+def test_no_name_of_the_code_has_a_word_of_many_meanings(word: str) -> None:
+    found = [name for name in names_by_word()[word] if name.startswith(SHOWS_TEXTS)]
+    assert found == [], f"use {NAMES_OF_CODE[word]}"
 
 
 @pytest.mark.parametrize("word", CHAT_WORDS)

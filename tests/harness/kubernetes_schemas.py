@@ -14,8 +14,6 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(29, 38))
-# Custom resources whose schemas are not in the reference folder. Pods in them are validated as pods.
-UNPUBLISHED = frozenset({"LeaderWorkerSet", "Certificate"})
 _OWN_GROUPS = frozenset(
     {"apps", "autoscaling", "policy", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", ""}
 )
@@ -73,10 +71,53 @@ def _own_folder(version: str) -> Path:
     return folder
 
 
+def _fields(required: str, **types: Any) -> dict[str, Any]:
+    """Of an object with these fields and no other; those that are needed are separated by spaces."""
+    properties = {name: {"type": each} if isinstance(each, str) else each for name, each in types.items()}
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+_DURATION = {"type": "string", "pattern": "^([0-9]+(h|m|s))+$"}
+# Of kinds whose definitions are not in the reference folder: the fields that the chart sets, as cert-manager
+# 1.18 and LeaderWorkerSet 0.7 define them. Pods in them are validated as pods.
+_BY_HAND: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("cert-manager.io/v1", "Certificate"): _fields(
+        "secretName issuerRef",
+        secretName="string",
+        issuerRef=_fields("name", name="string", kind="string", group="string"),
+        duration=_DURATION,
+        renewBefore=_DURATION,
+        privateKey=_fields(
+            "",
+            algorithm={"enum": ["RSA", "ECDSA", "Ed25519"]},
+            size="integer",
+            rotationPolicy={"enum": ["Never", "Always"]},
+        ),
+        usages={"items": {"enum": ["digital signature", "key encipherment", "server auth", "client auth"]}},
+        dnsNames={"items": {"type": "string"}, "minItems": 1},
+    ),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): _fields(
+        "leaderWorkerTemplate",
+        replicas="integer",
+        leaderWorkerTemplate=_fields(
+            "workerTemplate",
+            size={"type": "integer", "minimum": 1},
+            restartPolicy={"enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None"]},
+            leaderTemplate={"type": "object"},
+            workerTemplate={"type": "object"},
+        ),
+    ),
+}
+
+
 @cache
 def _custom_validators() -> Mapping[tuple[str, str], Draft202012Validator]:
     folder = Path(os.environ["PROCTOR_REFERENCE_DIR"]) / "crds"
-    return {
+    by_hand = {
+        kind: Draft202012Validator(_strict(_fields("spec", spec=spec), is_root=True))
+        for kind, spec in _BY_HAND.items()
+    }
+    return by_hand | {
         (f"{spec['group']}/{version['name']}", spec["names"]["kind"]): Draft202012Validator(
             _strict(version["schema"]["openAPIV3Schema"], is_root=True)
         )

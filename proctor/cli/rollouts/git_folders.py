@@ -171,8 +171,8 @@ class _Git:
                 running.kill()
                 raise self._refused(f"{problem} within {_SECONDS:g} s") from error
         if running.returncode:
-            said = errors.decode("utf-8", "replace").strip().splitlines()
-            raise self._refused(f"{problem} ({said[-1][:200]})" if said else problem)
+            lines = errors.decode("utf-8", "replace").strip().splitlines()
+            raise self._refused(f"{problem} ({lines[-1][:200]})" if lines else problem)
         return output
 
     def _started(self, arguments: Sequence[str], stdin: int | IO[bytes]) -> subprocess.Popen[bytes]:

@@ -58,8 +58,8 @@ async def cancel(session: Session, run_id: RunIdArgument) -> None:
 async def retry(session: Session, run_id: RunIdArgument) -> None:
     """Run a failed or cancelled run again, for the missing answers only."""
     run = await session.client.retry_run(run_id)
-    said = f"is pending again, for the missing answers only{words.priority_note(run)}"
-    _report(session, run, f"{said}: `{program_name()} watch {run_id}`.")
+    predicate = f"is pending again, for the missing answers only{words.priority_note(run)}"
+    _report(session, run, f"{predicate}: `{program_name()} watch {run_id}`.")
 
 
 async def pause(session: Session, run_id: RunIdArgument) -> None:
@@ -71,8 +71,8 @@ async def pause(session: Session, run_id: RunIdArgument) -> None:
 async def resume(session: Session, run_id: RunIdArgument) -> None:
     """Put a paused run back into the queue; it continues where it stopped."""
     run = await session.client.resume_run(run_id)
-    said = f"is in the queue again{words.priority_note(run)}: `{program_name()} watch {run_id}`."
-    _report(session, run, said)
+    predicate = f"is in the queue again{words.priority_note(run)}: `{program_name()} watch {run_id}`."
+    _report(session, run, predicate)
 
 
 async def delete(session: Session, run_id: RunIdArgument) -> None:
@@ -81,8 +81,8 @@ async def delete(session: Session, run_id: RunIdArgument) -> None:
     session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
 
 
-def _report(session: Session, run: run_pb2.Run, said: str) -> None:
-    session.terminal.report({"run": document(run)}, f"Run {run.run_id} {said}")
+def _report(session: Session, run: run_pb2.Run, predicate: str) -> None:
+    session.terminal.report({"run": document(run)}, f"Run {run.run_id} {predicate}")
 
 
 def runs_group() -> typer.Typer:

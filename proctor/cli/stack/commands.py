@@ -1,4 +1,4 @@
-"""`proctor up`, `down`, `status` and `doctor`: the local stack."""
+"""`proctor up`, `down`, `status`, `doctor` and `nats-users`: the local stack, and rights in another NATS."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,19 @@ from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, complain_of, execute, say
 from proctor.cli.render.words import JsonValue, document
 from proctor.cli.stack.child_figures import ChildFigures, read_figures
-from proctor.cli.stack.document import stack_document
+from proctor.cli.stack.start import stack_document
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Severity
-from proctor.stack.errors import StackError
+from proctor.stack.errors import PoolsFileUnusable, StackError
 from proctor.stack.options import default_state_dir
+from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
 from proctor.stack.state import StackState
+from proctor.values import messaging
+from proctor.values.providers.errors import InvalidPools
+from proctor.values.providers.pools_file import parse_pools
 
 _STYLES = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.MISSING: "red"}
 
@@ -157,3 +161,22 @@ def _summary(found: Sequence[Finding]) -> str:
     if counts[Severity.WARNING]:
         return f"The stack can run; {counts[Severity.WARNING]} to look at: see the arrows."
     return "Nothing is missing."
+
+
+def nats_users(
+    pools_file: Annotated[Path, typer.Argument(help="The pools file of the installation.")],
+    as_json: AsJson = False,
+) -> None:
+    """Print the users of NATS with their rights, as a block of the configuration of nats-server."""
+    terminal = Terminal(as_json)
+    try:
+        pools = [pool.name for pool in parse_pools(pools_file.read_text(encoding="utf-8")).pools]
+    except (OSError, UnicodeDecodeError, InvalidPools) as error:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        raise typer.Exit(complain_of(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
+    if as_json:
+        variables: dict[str, JsonValue] = {user: password_variable(user) for user in rights_of(pools)}
+        workers: dict[str, JsonValue] = {pool: messaging.worker_user(pool) for pool in pools}
+        terminal.emit({"password_variables": variables, "worker_users": workers})
+    else:
+        typer.echo(authorization_block(pools), nl=False)

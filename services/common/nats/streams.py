@@ -137,5 +137,5 @@ def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamC
 def _differing(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:
     """The fields that decide what is kept, where the settings say something of them."""
     names = ("retention", "discard", "max_bytes", "max_age", "num_replicas")
-    said = [name for name in names if getattr(wanted, name) is not None]
-    return [name for name in said if getattr(wanted, name) != getattr(found, name)]
+    given = [name for name in names if getattr(wanted, name) is not None]
+    return [name for name in given if getattr(wanted, name) != getattr(found, name)]

@@ -12,8 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.auth.identity import Identity
 from services.gateway.auth.permissions import Permission
-from services.gateway.auth.request_counts import Counted, RequestCounts
-from services.gateway.auth.wrong_keys import WrongKeys
+from services.gateway.auth.request_counts import Counted, RequestCounts, WrongKeys
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import (
     GatewayFull,

@@ -1,5 +1,6 @@
-"""Requests that a replica of the gateway counts for itself while the scheduler cannot count them for all."""
+"""Counts of one replica of the gateway: requests that the scheduler cannot count, and unknown API keys."""
 
+import ipaddress
 from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
@@ -7,6 +8,7 @@ from math import ceil
 from proctor.values.run import DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
 from services.common.clock import Clock
 from services.common.errors import TooManyRequests
+from services.gateway.http.errors import TooManyWrongKeys
 
 _MINUTE_SECONDS = 60.0
 # Names are free without keys: those beyond share the allowance of one.
@@ -15,6 +17,8 @@ _OTHER_USERS = ""
 
 # A user, and whether the requests are reads.
 Key = tuple[str, bool]
+# What one customer of a network has at least.
+_IPV6_PREFIX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +90,36 @@ class RequestCounts:
             self._reported.clear()
             self._own.clear()
             self._ends_at += _MINUTE_SECONDS * (over // _MINUTE_SECONDS + 1)
+
+
+class WrongKeys:
+    """The counts of one replica: what needs no key costs the scheduler nothing.
+
+    A known key is neither counted nor refused, since behind a proxy all callers have one address. So the
+    limit bounds what guessing costs; the length of keys keeps them from being guessed.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        # As many as a user may make changes.
+        self._counts = RequestCounts(clock)
+
+    def count(self, address: str) -> None:
+        """Raises `TooManyWrongKeys` above the limit."""
+        try:
+            self._counts.count(_network(address), is_read=False)
+        except TooManyRequests as error:
+            limit, seconds = error.facts["limit"], error.facts["retry_after_seconds"]
+            raise TooManyWrongKeys(address=address, limit=limit, retry_after_seconds=seconds) from error
+
+
+def _network(address: str) -> str:
+    """The address, or the network of one of IPv6: its owner has all addresses of that."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), _IPV6_PREFIX), strict=False))

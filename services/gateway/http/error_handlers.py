@@ -103,7 +103,7 @@ def problem_response(problem: ProblemDetails, field: str = "") -> JSONResponse:
     if f"{problem.instance}/".startswith(f"{OPENAI}/"):
         return openai_response(problem, field)
     headers = problem_headers(problem)
-    # Without the fields that it does not have; nulls further inside are said.
+    # Without the fields that it does not have; nulls further inside are kept.
     body = {name: value for name, value in problem.model_dump().items() if value is not None}
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
 

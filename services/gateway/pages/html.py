@@ -1,6 +1,7 @@
-"""Templates: what they may use, and a view as HTML."""
+"""Templates: what they may use, such as the pages of the rail, and a view as HTML."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,7 +10,6 @@ from jinja2.bccache import Bucket
 
 from services.gateway.pages import text
 from services.gateway.pages.asset_files import Assets
-from services.gateway.pages.navigation import ENTRIES
 
 _FOLDER = Path(__file__).with_name("templates")
 _FILTERS: tuple[Callable[..., str], ...] = (
@@ -25,6 +25,35 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.signed,
     text.size,
     text.stamp,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page of the rail; `g` and then `key` opens it."""
+
+    path: str
+    name: str
+    key: str
+
+    def holds(self, path: str) -> bool:
+        """The page, or one below it."""
+        return path == self.path or (self.path != "/" and path.startswith(f"{self.path}/"))
+
+
+# One per line, in the order of the rail.
+ENTRIES = (
+    Entry("/", "Overview", "o"),
+    Entry("/runs", "Runs", "r"),
+    Entry("/compare", "Compare", "c"),
+    Entry("/history", "History", "h"),
+    Entry("/leaderboard", "Leaderboard", "l"),
+    Entry("/suites", "Suites", "s"),
+    Entry("/datasets", "Data sets", "d"),
+    Entry("/batches", "Batches", "b"),
+    Entry("/rollouts", "Rollouts", "t"),
+    Entry("/queue", "Queue", "q"),
+    Entry("/settings", "Settings", ","),
 )
 
 

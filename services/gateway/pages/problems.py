@@ -15,8 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.http.error_handlers import MEDIA_TYPE
 from services.gateway.http.paths import is_page
-from services.gateway.pages.html import Html
-from services.gateway.pages.navigation import ENTRIES
+from services.gateway.pages.html import ENTRIES, Html
 from services.gateway.pages.page import Page
 
 # No inline scripts or styles: text of a model that slipped into a page as it is could not run.

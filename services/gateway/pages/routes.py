@@ -3,11 +3,9 @@
 from fastapi import APIRouter
 
 from services.gateway.pages import appearance, asset_files, search, sign_in
-from services.gateway.pages.answers import marks
 from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.batches import routes as batches
 from services.gateway.pages.compare import routes as compare
-from services.gateway.pages.datasets import actions as dataset_actions
 from services.gateway.pages.datasets import routes as datasets
 from services.gateway.pages.history import routes as history
 from services.gateway.pages.leaderboard import routes as leaderboard
@@ -20,7 +18,6 @@ from services.gateway.pages.rollouts import routes as rollouts
 from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import routes as runs
-from services.gateway.pages.runs import socket as run_socket
 from services.gateway.pages.settings import routes as settings
 from services.gateway.pages.suites import routes as suites
 
@@ -35,16 +32,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     orders.router,
     runs.router,
     run_actions.router,
-    run_socket.router,
     answers.router,
-    marks.router,
     rescoring.router,
     rollouts.router,
     rollout_socket.router,
     compare.router,
     batches.router,
     datasets.router,
-    dataset_actions.router,
     history.router,
     leaderboard.router,
     models.router,

@@ -19,13 +19,12 @@ from services.gateway.api import (
     changes,
     exports,
     leaderboard,
-    me,
     models,
     queue,
     rescoring,
     rollout_tasks,
     rollouts,
-    storage,
+    users,
 )
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
@@ -59,9 +58,8 @@ _ROUTERS = (
     exports.router,
     rescoring.router,
     queue.router,
-    me.router,
+    users.router,
     changes.router,
-    storage.router,
     suites.router,
     models.router,
     datasets.router,

@@ -6,8 +6,6 @@ from typing import Any
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from services.gateway.server.unsent import UnsentBytes
-
 # Cookies and a trace need some 10 KiB; each connection may hold this much before it has a caller.
 _MAX_HEADER_BYTES = 64 * 1024
 # A client that sends its headers byte by byte holds a connection no longer than this.
@@ -17,6 +15,33 @@ _STALLED_SECONDS = 30.0
 _CHECK_SECONDS = 5.0
 # Where there is no room for others, this is long enough.
 _STALLED_SECONDS_WHEN_FULL = 1.0
+
+
+class UnsentBytes:
+    """The bytes of one connection that its peer has not taken yet. Times are in seconds of one clock."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._since: float | None = None
+
+    def begin(self, size: int, now: float) -> None:
+        """`size` bytes could not be sent at once."""
+        self._size, self._since = size, now
+
+    def end(self) -> None:
+        """All were sent."""
+        self._since = None
+
+    def stalled_seconds(self, size: int, now: float) -> float:
+        """The time in which the peer took nothing; `size` bytes are left now. 0 where nothing was left.
+
+        Any progress counts: a slow peer may take hours for a large download.
+        """
+        if self._since is None:
+            return 0.0
+        if size < self._size:
+            self.begin(size, now)
+        return now - self._since
 
 
 class _HeadersTooLarge(Exception):

@@ -8,7 +8,7 @@ import grpc
 from services.common.clock import SystemClock
 from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
 from services.gateway.auth.identity import Identity
-from services.gateway.auth.wrong_keys import WrongKeys
+from services.gateway.auth.request_counts import WrongKeys
 from services.gateway.backends.calls import RESULTS, SCHEDULER, Results, Scheduler
 from services.gateway.backends.health import BackendHealth
 from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services

@@ -124,7 +124,7 @@ class ListSideBySide:
         partners = await asyncio.gather(*(self._pairs(first, side, window) for side in wanted.sides[1:]))
         rows = [(at, *(pairs.get(at) for pairs in partners)) for at in window]
         rows = [row for row in rows if any(other is not None for other in row[1:])]
-        said = await asyncio.gather(
+        digests = await asyncio.gather(
             *(
                 self.answers.digests(side.plan.run_id, _numbers(side, [row[index] for row in rows]))
                 for index, side in enumerate(wanted.sides)
@@ -135,9 +135,13 @@ class ListSideBySide:
             numbers = [
                 None if at is None else side.sample(at) for side, at in zip(wanted.sides, row, strict=True)
             ]
-            is_any = any(number in found for found, number in zip(said, numbers, strict=True))
+            is_any = any(number in found for found, number in zip(digests, numbers, strict=True))
             is_differing = differ(
-                [found.get(number) for found, number in zip(said, numbers, strict=True) if number is not None]
+                [
+                    found.get(number)
+                    for found, number in zip(digests, numbers, strict=True)
+                    if number is not None
+                ]
             )
             if is_any and (is_differing or not wanted.is_only_differing):
                 found.append(PairedRow(row, is_differing))
@@ -214,11 +218,11 @@ class ListSideBySide:
         totals = [BYTES_OF_NUMBERS * len(sides) + asked.get(row.first, 0) for row in rows]
         for index, side in enumerate(sides):
             positions = [row.positions[index] for row in rows]
-            said = await self.answers.weights(
+            weights = await self.answers.weights(
                 side.plan.run_id, [(number, 0) for number in _numbers(side, positions)]
             )
             for which, at in enumerate(positions):
-                totals[which] += 0 if at is None else said.get((side.sample(at), 0), 0)
+                totals[which] += 0 if at is None else weights.get((side.sample(at), 0), 0)
         return totals
 
     async def _check_common(self, sides: Sequence[Side]) -> None:

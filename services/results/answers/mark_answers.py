@@ -1,18 +1,20 @@
-"""Marks answers of a run as golden or as wrong, or takes the marks off: all that are named, or none."""
+"""Marks answers of a run as golden or as wrong, or takes the marks off, and lists who did so."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import LOCAL_USER
 from services.common.checked_fields import invalid_field
+from services.common.requests.page_tokens import number_token, read_number_token
 from services.results.answers.errors import NoRowToMark
-from services.results.answers.golden import Mark, MarkCounts
+from services.results.answers.golden import Mark, MarkChange, MarkCounts
 from services.results.answers.ports import GoldenStore
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 
 MAX_ANSWERS = 1000
+_LIST = "mark changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class MarkAnswers:
     golden: GoldenStore
 
     async def mark(self, order: MarkRequest) -> MarkCounts:
-        """Returns how many marks the run has now."""
+        """Marks all that are named, or none. Returns how many marks the run has now."""
         if len(order.answers) > MAX_ANSWERS:
             raise invalid_field("answers", f"must be at most {MAX_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
@@ -61,3 +63,27 @@ class MarkAnswers:
             if row_id not in found:
                 raise NoRowToMark(run_id=plan.run_id, row_id=row_id)
         return {row_id: task.first_sample + position for row_id, position in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkChangePage:
+    """Latest first. The token is empty on the last page."""
+
+    changes: Sequence[MarkChange]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListMarkChanges:
+    records: RunRecordStore
+    golden: GoldenStore
+
+    async def list_page(self, run_id: str, size: int, token: str) -> MarkChangePage:
+        """Raises `RecordNotFound`, and an error of the field for a token of another list."""
+        await self.records.get(run_id)
+        before = read_number_token(_LIST, token)
+        # One more than is shown: then there is a next page.
+        changes = await self.golden.changes(run_id, size + 1, before)
+        shown = changes[:size]
+        has_more = len(changes) > size
+        return MarkChangePage(shown, number_token(_LIST, shown[-1].number) if has_more else "")

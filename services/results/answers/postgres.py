@@ -91,7 +91,7 @@ class PostgresAnswers:
         self, run_id: str, keys: Sequence[OutcomeKey], *, is_brief: bool = False
     ) -> list[ScoredOutcome]:
         if is_brief:
-            briefs = await self._session.fetch("read_outcomes_briefly", run_id, *key_columns(keys))
+            briefs = await self._session.fetch("read_brief_outcomes", run_id, *key_columns(keys))
             return [scored_outcome(run_id, row) for row in briefs]
         rows = await self._session.fetch("read_outcomes", run_id, *key_columns(keys))
         return [scored_outcome(run_id, row["outcome"]) for row in rows]
@@ -120,7 +120,7 @@ class PostgresSameSamples:
         }
 
     async def placed(self, set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
-        rows = await self._session.fetch("list_samples_of_digests", set_id, digests, max_of_each)
+        rows = await self._session.fetch("list_by_digest", set_id, digests, max_of_each)
         return [Placed(row["position"], row["digest"], row["name"]) for row in rows]
 
     async def has_any(self, set_id: str, other_id: str) -> bool:

@@ -55,9 +55,9 @@ class ShownRow:
     is_differing: bool
 
 
-def differ(said: Sequence[str | None]) -> bool:
+def differ(digests: Sequence[str | None]) -> bool:
     """Failed and missing answers do not count as differing."""
-    return len({digest for digest in said if digest is not None}) > 1
+    return len({digest for digest in digests if digest is not None}) > 1
 
 
 @dataclass(frozen=True, slots=True)

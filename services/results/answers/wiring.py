@@ -4,10 +4,9 @@ from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.results.answers.grpc_api import GrpcAnswerApi
 from services.results.answers.kept_orders import KeptOrders
-from services.results.answers.list_mark_changes import ListMarkChanges
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
-from services.results.answers.mark_answers import MarkAnswers
+from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers
 from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAnswers, PostgresSameSamples
 from services.results.summaries.ports import Stores
 

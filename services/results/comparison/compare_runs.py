@@ -13,9 +13,16 @@ from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
-from services.results.comparison.comparison import SUITE, ComparedRun, Comparison, Difference, corrected
+from services.results.comparison.comparison import (
+    SUITE,
+    ComparedRun,
+    Comparison,
+    ComparisonKey,
+    Difference,
+    KeptDifferences,
+    corrected,
+)
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
-from services.results.comparison.kept_differences import ComparisonKey, KeptDifferences
 from services.results.comparison.metric_choice import (
     ComparedMetrics,
     all_metrics,

@@ -18,7 +18,7 @@ WITH asked AS (
     FROM current_outcomes AS o
     JOIN asked ON asked.first_index = o.task_index
     JOIN wanted USING (ordinal)
-    WHERE o.run_id = $1::uuid
+    WHERE o.run_id = $1
     GROUP BY asked.ordinal, wanted.metric, o.sample - asked.first_start
 ), second_answers AS (
     SELECT
@@ -29,7 +29,7 @@ WITH asked AS (
     FROM current_outcomes AS o
     JOIN asked ON asked.second_index = o.task_index
     JOIN wanted USING (ordinal)
-    WHERE o.run_id = $2::uuid
+    WHERE o.run_id = $2
     GROUP BY asked.ordinal, wanted.metric, o.sample - asked.second_start
 ), first_samples AS (
     SELECT
@@ -38,15 +38,15 @@ WITH asked AS (
     FROM samples AS s
     -- Equal sets need no digests: their samples are read for nothing.
     JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
-    -- Said twice, so that the planner reads these sets by their index.
-    WHERE s.set_id = ANY ($7::uuid[])
+    -- Given twice, so that the planner reads these sets by their index.
+    WHERE s.set_id = ANY ($7)
 ), second_samples AS (
     SELECT
         asked.ordinal, s.position, s.digest,
         row_number() OVER (PARTITION BY asked.ordinal, s.digest ORDER BY s.position) AS nth
     FROM samples AS s
     JOIN asked ON asked.second_set = s.set_id AND asked.first_set <> asked.second_set
-    WHERE s.set_id = ANY ($8::uuid[])
+    WHERE s.set_id = ANY ($8)
 ), second_beside_first AS (
     SELECT s.ordinal, s.metric, s.position, s.scores, s.unparsed, s.is_failed
     FROM second_answers AS s
@@ -61,7 +61,7 @@ WITH asked AS (
     SELECT asked.ordinal, s.position, s.cluster
     FROM samples AS s
     JOIN asked ON asked.first_set = s.set_id
-    WHERE s.set_id = ANY ($7::uuid[]) AND s.cluster <> ''
+    WHERE s.set_id = ANY ($7) AND s.cluster <> ''
 )
 SELECT
     f.ordinal, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
@@ -75,32 +75,32 @@ GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
 -- name: list_flips: Return samples whose scores differ, in the order of the first run ($1 first run, $2 second, $3, $4 their first samples of the task, $5, $6 the ends, exclusive, $7, $8 sets, $9 metric, $10 after sample, $11 rows)
 WITH first_answers AS (
     SELECT
-        sample - $3::bigint AS position,
-        string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
+        sample - $3 AS position,
+        string_agg(scores ->> $9, ',' ORDER BY rollout) AS scores,
         (array_agg(prediction ORDER BY rollout))[1] AS prediction
     FROM outcomes
-    WHERE run_id = $1::uuid AND sample > $10::bigint AND sample < $5::bigint AND status <> 'failed'
+    WHERE run_id = $1 AND sample > $10 AND sample < $5 AND status <> 'failed'
     GROUP BY sample
 ), second_answers AS (
     SELECT
-        sample - $4::bigint AS position,
-        string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
+        sample - $4 AS position,
+        string_agg(scores ->> $9, ',' ORDER BY rollout) AS scores,
         (array_agg(prediction ORDER BY rollout))[1] AS prediction
     FROM outcomes
-    WHERE run_id = $2::uuid AND sample >= $4::bigint AND sample < $6::bigint AND status <> 'failed'
+    WHERE run_id = $2 AND sample >= $4 AND sample < $6 AND status <> 'failed'
     GROUP BY sample
 ), first_samples AS (
     -- The n-th of equal samples is paired with the n-th, as in read_pairs.
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
     FROM samples
     -- Equal sets are paired by position: then nothing is read here.
-    WHERE set_id = $7::uuid AND $7::uuid <> $8::uuid
+    WHERE set_id = $7 AND $7 <> $8
 ), second_samples AS (
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
     FROM samples
-    WHERE set_id = $8::uuid AND $7::uuid <> $8::uuid
+    WHERE set_id = $8 AND $7 <> $8
 ), second_beside_first AS (
-    SELECT position, scores, prediction FROM second_answers WHERE $7::uuid = $8::uuid
+    SELECT position, scores, prediction FROM second_answers WHERE $7 = $8
     UNION ALL
     SELECT first_samples.position, s.scores, s.prediction
     FROM second_answers AS s
@@ -122,7 +122,7 @@ INSERT INTO run_comparisons (
     verdict, pairs, test
 )
 SELECT
-    $1::uuid, $2::uuid, $3::integer, $4::integer, task, metric, difference, ci_low, ci_high, p_value, verdict, pairs,
+    $1, $2, $3, $4, task, metric, difference, ci_low, ci_high, p_value, verdict, pairs,
     test
 FROM unnest(
     $5::text[], $6::text[], $7::double precision[], $8::double precision[], $9::double precision[],
@@ -153,17 +153,17 @@ FROM asked AS first
 JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = first.epoch
 JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = second.epoch
 -- The empty task is the suite as a whole.
-WHERE c.task = '' AND c.metric = $2::text;
+WHERE c.task = '' AND c.metric = $2;
 
 -- name: read_comparisons: Return the stored comparisons of whole suites between any two of some runs ($1 runs, $2 metric)
 SELECT
     c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.metric, c.difference, c.ci_low,
     c.ci_high, c.p_value, c.pairs, c.test
 FROM run_comparisons AS c
-WHERE c.first_run_id = ANY ($1::uuid[])
-    AND c.second_run_id = ANY ($1::uuid[])
+WHERE c.first_run_id = ANY ($1)
+    AND c.second_run_id = ANY ($1)
     AND c.task = ''
-    AND c.metric = $2::text
+    AND c.metric = $2
     -- A run that was retried since has other answers: its old comparison does not count.
     AND c.first_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.first_run_id)
     AND c.second_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.second_run_id);

@@ -2,8 +2,8 @@
 
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
+from services.results.comparison.comparison import KeptDifferences
 from services.results.comparison.grpc_api import GrpcComparisonApi
-from services.results.comparison.kept_differences import KeptDifferences
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.ports import Calls, RunsOfModels
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs

@@ -61,16 +61,16 @@ def _turn(message: ChatMessage) -> Json:
 
 def _answer_turn(scored: ScoredOutcome) -> Json:
     """The turn with the tools that it calls."""
-    said = scored.outcome.answer
+    answer = scored.outcome.answer
     turn: Json = {"role": "assistant", "content": _text(scored)}
-    calls = tool_calls(said.body_json) if said else []
+    calls = tool_calls(answer.body_json) if answer else []
     return turn | {"tool_calls": calls} if calls else turn
 
 
 def _text(scored: ScoredOutcome) -> str:
     """The answer's text; where a choice was scored, the choice that was chosen."""
-    said = scored.outcome.answer
-    return (said.text if said else "") or scored.prediction
+    answer = scored.outcome.answer
+    return (answer.text if answer else "") or scored.prediction
 
 
 @dataclass(frozen=True, slots=True)

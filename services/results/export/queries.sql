@@ -34,13 +34,13 @@ SELECT
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r
-    WHERE run_id = $1::uuid
-        AND (sample, rollout) > ($3::bigint, $4::integer)
-        AND sample < $5::bigint
-        AND (status <> 'failed' OR epoch = $2::integer)
+    WHERE run_id = $1
+        AND (sample, rollout) > ($3, $4)
+        AND sample < $5
+        AND (status <> 'failed' OR epoch = $2)
 ) AS measured
 -- The row that passes the bytes is still returned: one that is larger than all of them makes a chunk.
-WHERE size_bytes - bytes < $6::bigint
+WHERE size_bytes - bytes < $6
 ORDER BY sample, rollout;
 
 -- name: export_records: Return what export_lines does, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
@@ -51,12 +51,12 @@ SELECT
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r
-    WHERE run_id = $1::uuid
-        AND (sample, rollout) > ($3::bigint, $4::integer)
-        AND sample < $5::bigint
-        AND (status <> 'failed' OR epoch = $2::integer)
+    WHERE run_id = $1
+        AND (sample, rollout) > ($3, $4)
+        AND sample < $5
+        AND (status <> 'failed' OR epoch = $2)
 ) AS measured
-WHERE size_bytes - bytes < $6::bigint
+WHERE size_bytes - bytes < $6
 ORDER BY sample, rollout;
 
 -- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
@@ -68,21 +68,21 @@ FROM (
         sample, bytes, rollout, row_id, doc_id, is_chat, answer, finish_reason, body, recorded_at, usage,
         sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records
-    WHERE run_id = $1::uuid
-        AND (sample, rollout) > ($3::bigint, $4::integer)
-        AND sample < $5::bigint
+    WHERE run_id = $1
+        AND (sample, rollout) > ($3, $4)
+        AND sample < $5
         AND rollout = 0
         AND is_answered
-        AND (status <> 'failed' OR epoch = $2::integer)
+        AND (status <> 'failed' OR epoch = $2)
 ) AS measured
-WHERE size_bytes - bytes < $6::bigint
+WHERE size_bytes - bytes < $6
 ORDER BY sample;
 
 -- name: export_batch_errors: Return the samples of a batch without an answer in an epoch, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly, $7 set, $8 its first sample)
 SELECT sample, rollout, size_bytes, custom_id, failure_class, failure_message
 FROM (
     SELECT
-        s.position + $8::bigint AS sample, 0 AS rollout, row_name(s.row_id, s.doc_id) AS custom_id, o.failure_class,
+        s.position + $8 AS sample, 0 AS rollout, row_name(s.row_id, s.doc_id) AS custom_id, o.failure_class,
         o.failure_message, coalesce(octet_length(o.failure_message), 0) AS bytes,
         sum(coalesce(octet_length(o.failure_message), 0))
             OVER (ORDER BY s.position ROWS UNBOUNDED PRECEDING) AS size_bytes
@@ -90,44 +90,44 @@ FROM (
     LEFT JOIN LATERAL (
         SELECT failure_class, failure_message, is_answered
         FROM outcome_records
-        WHERE run_id = $1::uuid
+        WHERE run_id = $1
             AND sample = s.position + $8::bigint
             AND rollout = 0
-            AND (status <> 'failed' OR epoch = $2::integer)
+            AND (status <> 'failed' OR epoch = $2)
         LIMIT 1
     ) AS o ON true
-    WHERE s.set_id = $7::uuid
-        AND s.position >= $3::bigint - $8::bigint
-        AND (s.position + $8::bigint, 0) > ($3::bigint, $4::integer)
-        AND s.position < $5::bigint - $8::bigint
+    WHERE s.set_id = $7
+        AND s.position >= $3 - $8
+        AND (s.position + $8, 0) > ($3, $4)
+        AND s.position < $5 - $8
         AND o.is_answered IS NOT TRUE
 ) AS measured
-WHERE size_bytes - bytes < $6::bigint
+WHERE size_bytes - bytes < $6
 ORDER BY sample;
 
 -- name: read_epoch: Return the epoch of a run ($1 run)
-SELECT epoch FROM run_records WHERE run_id = $1::uuid;
+SELECT epoch FROM run_records WHERE run_id = $1;
 
 -- name: read_export_end: Return the end of the file of a closed run ($1 run, $2 epoch, $3 form)
 SELECT first_byte, sample, rollout
 FROM export_marks
-WHERE run_id = $1::uuid AND epoch = $2::integer AND form = $3::text AND is_end
+WHERE run_id = $1 AND epoch = $2 AND form = $3 AND is_end
 LIMIT 1;
 
 -- name: read_last_export_mark: Return the mark from which the file of a closed run can be resumed ($1 run, $2 epoch, $3 form, $4 at or before this byte, null for all)
 SELECT first_byte, sample, rollout
 FROM export_marks
-WHERE run_id = $1::uuid
-    AND epoch = $2::integer
-    AND form = $3::text
+WHERE run_id = $1
+    AND epoch = $2
+    AND form = $3
     AND NOT is_end
-    AND first_byte <= coalesce($4::bigint, 9223372036854775807)
+    AND first_byte <= coalesce($4, 9223372036854775807)
 ORDER BY first_byte DESC
 LIMIT 1;
 
 -- name: add_export_mark: Store a mark of a run that still exists ($1 run, $2 epoch, $3 form, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
 INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
-SELECT $1::uuid, $2::integer, $3::text, $4::bigint, $5::bigint, $6::integer, $7::boolean
-WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen)
+SELECT $1, $2, $3, $4, $5, $6, $7
+WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1 AND epoch = $2 AND is_frozen)
 -- Two downloads of the same file mark the same places.
 ON CONFLICT DO NOTHING;

@@ -1,13 +1,13 @@
 -- name: drop_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
 DELETE FROM closed_runs AS c
 USING run_records AS r
-WHERE c.run_id = $1::uuid AND r.run_id = c.run_id AND (c.epoch < $2::integer OR c.state IS DISTINCT FROM r.state);
+WHERE c.run_id = $1 AND r.run_id = c.run_id AND (c.epoch < $2 OR c.state IS DISTINCT FROM r.state);
 
 -- name: add_closed_run: List a run that names its suite and model, once per epoch ($1 run, $2 result)
 INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
-SELECT run_id, epoch, suite, model, project_id, state, closed_at, $2::json
+SELECT run_id, epoch, suite, model, project_id, state, closed_at, $2
 FROM run_records
-WHERE run_id = $1::uuid AND suite <> '' AND model <> ''
+WHERE run_id = $1 AND suite <> '' AND model <> ''
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
@@ -21,25 +21,25 @@ CROSS JOIN LATERAL (
     VALUES (c.suite), (CASE WHEN r.dataset_name = '' THEN '*suite' ELSE '*dataset' END), ('')
 ) AS suites (suite)
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
-WHERE c.run_id = $1::uuid;
+WHERE c.run_id = $1;
 
 -- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures, $5 whether only a limit keeps it from being ranked)
 INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean, is_limited)
 SELECT
     c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
-    $5::boolean
+    $5
 FROM closed_runs AS c
 -- One row for the project and one for the leaderboard of all projects.
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
 CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (conditions, metric, mean)
-WHERE c.run_id = $1::uuid AND c.state = 'completed';
+WHERE c.run_id = $1 AND c.state = 'completed';
 
 -- name: list_leaderboard_metrics: Return the metrics of a leaderboard, one step in the key for each ($1 suite, $2 project, empty for all)
 WITH RECURSIVE found AS (
     (
         SELECT metric
         FROM leaderboard_entries
-        WHERE suite = $1::text AND project = $2::text
+        WHERE suite = $1 AND project = $2
         ORDER BY metric
         LIMIT 1
     )
@@ -49,7 +49,7 @@ WITH RECURSIVE found AS (
     CROSS JOIN LATERAL (
         SELECT metric
         FROM leaderboard_entries
-        WHERE suite = $1::text AND project = $2::text AND metric > found.metric
+        WHERE suite = $1 AND project = $2 AND metric > found.metric
         ORDER BY metric
         LIMIT 1
     ) AS next
@@ -61,7 +61,7 @@ WITH RECURSIVE listed AS (
     (
         SELECT model, conditions
         FROM leaderboard_entries
-        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
+        WHERE suite = $1 AND project = $2 AND metric = $3
         ORDER BY model DESC, conditions DESC
         LIMIT 1
     )
@@ -71,7 +71,7 @@ WITH RECURSIVE listed AS (
     CROSS JOIN LATERAL (
         SELECT model, conditions
         FROM leaderboard_entries
-        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
+        WHERE suite = $1 AND project = $2 AND metric = $3
             AND (model, conditions) < (listed.model, listed.conditions)
         ORDER BY model DESC, conditions DESC
         LIMIT 1
@@ -84,18 +84,18 @@ FROM listed
 CROSS JOIN LATERAL (
     SELECT e.closed_at, e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
+    WHERE e.suite = $1 AND e.project = $2 AND e.metric = $3
         AND e.model = listed.model AND e.conditions = listed.conditions
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
 ) AS latest
 CROSS JOIN LATERAL (
-    SELECT latest.closed_at, latest.run_id WHERE NOT $4::boolean
+    SELECT latest.closed_at, latest.run_id WHERE NOT $4
     UNION ALL
     (
         SELECT e.closed_at, e.run_id
         FROM leaderboard_entries AS e
-        WHERE $4::boolean AND e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
+        WHERE $4 AND e.suite = $1 AND e.project = $2 AND e.metric = $3
             AND e.model = listed.model AND e.conditions = listed.conditions
         ORDER BY e.mean DESC, e.closed_at DESC, e.run_id DESC
         LIMIT 1
@@ -111,7 +111,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
+    WHERE e.suite = $1 AND e.project = '' AND e.metric = $3
         AND e.model = listed.model AND e.conditions = listed.conditions
         AND (e.closed_at, e.run_id) < (chosen.closed_at, chosen.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
@@ -121,7 +121,7 @@ LEFT JOIN LATERAL (
 -- name: read_newest_baselines: Return the baselines of the newest of some runs that has any ($1 runs)
 SELECT baselines
 FROM closed_runs
-WHERE run_id = ANY ($1::uuid[]) AND baselines IS NOT NULL
+WHERE run_id = ANY ($1) AND baselines IS NOT NULL
 ORDER BY closed_at DESC, run_id DESC
 LIMIT 1;
 
@@ -130,17 +130,17 @@ SELECT
     c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result
 FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
-WHERE h.suite = $1::text AND h.model = $2::text
-    AND h.closed_at >= $3::timestamptz
-    AND (h.closed_at, h.run_id) < ($4::timestamptz, $5::uuid)
-    AND $7::text IN ('', c.state)
+WHERE h.suite = $1 AND h.model = $2
+    AND h.closed_at >= $3
+    AND (h.closed_at, h.run_id) < ($4, $5)
+    AND $7 IN ('', c.state)
 ORDER BY h.closed_at DESC, h.run_id DESC
 LIMIT $6::integer;
 
 -- name: count_history: Count closed runs since a moment; reads nothing but the key ($1 suite, $2 model, each empty for all, $3 since)
 SELECT count(*) AS runs
 FROM history_entries
-WHERE suite = $1::text AND model = $2::text AND closed_at >= $3::timestamptz;
+WHERE suite = $1 AND model = $2 AND closed_at >= $3;
 
 -- name: sum_history: Sum up closed runs since a moment ($1 suite, $2 model, $3 state, each empty for all, $4 since)
 SELECT
@@ -150,19 +150,19 @@ SELECT
     coalesce(sum(c.failed), 0)::bigint AS failed
 FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
-WHERE h.suite = $1::text AND h.model = $2::text AND $3::text IN ('', c.state) AND h.closed_at >= $4::timestamptz;
+WHERE h.suite = $1 AND h.model = $2 AND $3 IN ('', c.state) AND h.closed_at >= $4;
 
 -- name: claim_run: Claim a completed run that waits for a work; those that were tried less often come first ($1 comparison or baselines, $2 seconds)
 -- Of two that find the same run, the second gets none.
 INSERT INTO closed_run_claims AS claimed (run_id, work, epoch, tries, claimed_until)
-SELECT waiting.run_id, $1::text, waiting.epoch, 1, now() + make_interval(secs => $2::double precision)
+SELECT waiting.run_id, $1, waiting.epoch, 1, now() + make_interval(secs => $2)
 FROM (
     (
         -- A run with a claim of this epoch is left to the third part, which knows how often it was tried.
         SELECT run_id, epoch, 0 AS tries
         FROM run_records AS r
-        WHERE $1::text = 'comparison' AND state = 'completed' AND compared_epoch < epoch
-            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1::text, r.epoch))
+        WHERE $1 = 'comparison' AND state = 'completed' AND compared_epoch < epoch
+            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
@@ -170,8 +170,8 @@ FROM (
     (
         SELECT run_id, epoch, 0
         FROM closed_runs AS r
-        WHERE $1::text = 'baselines' AND state = 'completed' AND baselines IS NULL
-            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1::text, r.epoch))
+        WHERE $1 = 'baselines' AND state = 'completed' AND baselines IS NULL
+            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
@@ -180,7 +180,7 @@ FROM (
         SELECT run_id, epoch, c.tries
         FROM closed_run_claims AS c
         JOIN run_records AS r USING (run_id, epoch)
-        WHERE c.work = $1::text AND c.claimed_until <= now() AND r.state = 'completed'
+        WHERE c.work = $1 AND c.claimed_until <= now() AND r.state = 'completed'
         ORDER BY c.tries, r.closed_at
         LIMIT 1
     )
@@ -196,37 +196,37 @@ RETURNING run_id::text AS run_id, tries;
 
 -- name: renew_claim: Hold a claim for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
 UPDATE closed_run_claims
-SET claimed_until = now() + make_interval(secs => $3::double precision)
-WHERE run_id = $1::uuid AND work = $2::text;
+SET claimed_until = now() + make_interval(secs => $3)
+WHERE run_id = $1 AND work = $2;
 
 -- name: give_back_claim: End a claim as if it had not been made ($1 run, $2 work)
 UPDATE closed_run_claims SET claimed_until = now(), tries = tries - 1
-WHERE run_id = $1::uuid AND work = $2::text;
+WHERE run_id = $1 AND work = $2;
 
 -- name: drop_claim: Delete a claim ($1 run, $2 work)
-DELETE FROM closed_run_claims WHERE run_id = $1::uuid AND work = $2::text;
+DELETE FROM closed_run_claims WHERE run_id = $1 AND work = $2;
 
 -- name: keep_run_baselines: Store the baselines of a run's suite ($1 run, $2 baselines)
-UPDATE closed_runs SET baselines = $2::json WHERE run_id = $1::uuid;
+UPDATE closed_runs SET baselines = $2 WHERE run_id = $1;
 
 -- name: read_task_baselines: Return the baselines of a sample set ($1 set, $2 digest of how it is scored)
-SELECT baselines FROM task_baselines WHERE set_id = $1::uuid AND scoring_digest = $2::bytea;
+SELECT baselines FROM task_baselines WHERE set_id = $1 AND scoring_digest = $2;
 
 -- name: add_task_baselines: Store the baselines of a sample set; the first ones stay ($1 set, $2 digest of how it is scored, $3 baselines)
 INSERT INTO task_baselines (set_id, scoring_digest, baselines)
-VALUES ($1::uuid, $2::bytea, $3::json)
+VALUES ($1, $2, $3)
 ON CONFLICT (set_id, scoring_digest) DO NOTHING;
 
 -- name: find_previous_run: Return the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id
 FROM leaderboard_entries AS e
-WHERE e.suite = $2::text AND e.project = '' AND e.metric = 'score' AND e.model = $3::text AND e.conditions = $4::text
-    AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = $1::uuid)
+WHERE e.suite = $2 AND e.project = '' AND e.metric = 'score' AND e.model = $3 AND e.conditions = $4
+    AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = $1)
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;
 
 -- name: mark_compared: Note that a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
-UPDATE run_records SET compared_epoch = $2::integer WHERE run_id = $1::uuid AND compared_epoch < $2::integer;
+UPDATE run_records SET compared_epoch = $2 WHERE run_id = $1 AND compared_epoch < $2;
 
 -- name: find_latest_runs: Return the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
 SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
@@ -234,7 +234,7 @@ FROM history_entries AS h
 JOIN run_records AS r USING (run_id)
 LEFT JOIN leaderboard_entries AS e
     ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
-WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
+WHERE h.suite = $1 AND h.model = ANY ($2) AND r.state = 'completed'
 ORDER BY
     h.model, (e.conditions <> '' AND NOT e.is_limited) IS TRUE DESC,
     h.closed_at DESC, h.run_id DESC;

@@ -194,8 +194,8 @@ class PostgresReuse:
         self._session = session
 
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
-        said = list(environment), list(environment.values())
-        rows = await self._session.fetch("find_same_requests", run_id, task_index, *said, MAX_SOURCES)
+        columns = list(environment), list(environment.values())
+        rows = await self._session.fetch("find_same_requests", run_id, task_index, *columns, MAX_SOURCES)
         return [Source(row["run_id"], row["task_index"]) for row in rows]
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:

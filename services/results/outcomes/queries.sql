@@ -2,15 +2,15 @@
 WITH chunk AS (
     SELECT o.sample, o.rollout
     FROM outcomes AS o
-    WHERE o.run_id = $1::uuid
-        AND (o.sample, o.rollout) > ($2::bigint, $3::integer)
-        AND NOT EXISTS (SELECT FROM run_records AS r WHERE r.run_id = $1::uuid)
+    WHERE o.run_id = $1
+        AND (o.sample, o.rollout) > ($2, $3)
+        AND NOT EXISTS (SELECT FROM run_records AS r WHERE r.run_id = $1)
     ORDER BY o.sample, o.rollout
     LIMIT $4::integer
 ), deleted AS (
     DELETE FROM outcomes AS o
     USING chunk
-    WHERE o.run_id = $1::uuid AND o.sample = chunk.sample AND o.rollout = chunk.rollout
+    WHERE o.run_id = $1 AND o.sample = chunk.sample AND o.rollout = chunk.rollout
 )
 -- Where the next call begins: dead rows before it need not be read again.
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
@@ -107,43 +107,43 @@ WITH open_runs AS (
 SELECT count(*) AS written FROM written;
 
 -- name: read_gpu_seconds: Return the GPU seconds of a run ($1 run)
-SELECT seconds FROM run_gpu_seconds WHERE run_id = $1::uuid;
+SELECT seconds FROM run_gpu_seconds WHERE run_id = $1;
 
 -- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
 SELECT wanted.sample
 FROM run_tasks AS t
 CROSS JOIN LATERAL generate_series(
-    greatest(t.first_sample, $4::bigint), least(t.first_sample + t.sample_count, $5::bigint) - 1
+    greatest(t.first_sample, $4), least(t.first_sample + t.sample_count, $5) - 1
 ) AS wanted (sample)
-WHERE t.run_id = $1::uuid
+WHERE t.run_id = $1
     -- Keys are never null, so NOT IN is safe, and Postgres reads the window once into a hash for it.
     AND wanted.sample NOT IN (
         SELECT o.sample
         FROM outcomes AS o
-        WHERE o.run_id = $1::uuid
-            AND o.sample >= $4::bigint
-            AND o.sample < $5::bigint
-            AND o.rollout = $3::integer
-            AND (o.status <> 'failed' OR o.epoch = $2::integer)
+        WHERE o.run_id = $1
+            AND o.sample >= $4
+            AND o.sample < $5
+            AND o.rollout = $3
+            AND (o.status <> 'failed' OR o.epoch = $2)
     )
 ORDER BY wanted.sample;
 
 -- name: list_outcomes: Return the outcomes that count in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT sample, rollout
 FROM current_outcomes
-WHERE run_id = $1::uuid
-    AND (sample, rollout) > ($2::bigint, $3::integer)
-    AND sample < $4::bigint
+WHERE run_id = $1
+    AND (sample, rollout) > ($2, $3)
+    AND sample < $4
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
 -- name: list_outcomes_of_status: Return what list_outcomes does, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
 SELECT sample, rollout
 FROM current_outcomes
-WHERE run_id = $1::uuid
-    AND status = $6::outcome_status
-    AND (sample, rollout) > ($2::bigint, $3::integer)
-    AND sample < $4::bigint
+WHERE run_id = $1
+    AND status = $6
+    AND (sample, rollout) > ($2, $3)
+    AND sample < $4
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
@@ -152,7 +152,7 @@ LIMIT $5::integer;
 WITH answers AS MATERIALIZED (
     SELECT sample, rollout, scores
     FROM outcomes
-    WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND status <> 'failed'
+    WHERE run_id = $1 AND sample >= $2 AND sample < $3 AND status <> 'failed'
     ORDER BY sample, rollout
 )
 SELECT wanted.metric, columns.samples, columns.rollouts, columns.firsts, columns.seconds
@@ -169,13 +169,13 @@ CROSS JOIN LATERAL (
 ORDER BY wanted.ordinal;
 
 -- name: read_rollouts: Return how often each sample of a run is answered ($1 run)
-SELECT rollouts FROM run_records WHERE run_id = $1::uuid;
+SELECT rollouts FROM run_records WHERE run_id = $1;
 
 -- name: count_times: Count the times of summarize_timing by the logarithm of each ($1 run, $2 first sample, $3 end, exclusive, $4 width of a bucket)
 SELECT
     reported.name,
     -- Zero has no logarithm: it gets the lowest bucket that an integer can name.
-    CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4::double precision)::integer ELSE -2147483648 END AS bucket,
+    CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4)::integer ELSE -2147483648 END AS bucket,
     count(*) AS n, sum(reported.value) AS total
 FROM outcomes AS o
 CROSS JOIN LATERAL (
@@ -186,7 +186,7 @@ CROSS JOIN LATERAL (
         ('total', o.total_seconds),
         ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
 ) AS reported (name, value)
-WHERE o.run_id = $1::uuid AND o.sample >= $2::bigint AND o.sample < $3::bigint AND o.status <> 'failed' AND NOT o.is_reused
+WHERE o.run_id = $1 AND o.sample >= $2 AND o.sample < $3 AND o.status <> 'failed' AND NOT o.is_reused
     AND reported.value IS NOT NULL
 GROUP BY 1, 2;
 
@@ -204,7 +204,7 @@ CROSS JOIN LATERAL (
         ('total', o.total_seconds),
         ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
 ) AS reported (name, value)
-WHERE o.run_id = $1::uuid AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
+WHERE o.run_id = $1 AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
 GROUP BY reported.name;
 
 -- name: find_same_requests: Return tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
@@ -212,8 +212,8 @@ SELECT theirs.run_id::text AS run_id, theirs.task_index
 FROM run_tasks AS mine
 JOIN run_tasks AS theirs USING (request_digest, scoring)
 JOIN run_records AS r ON r.run_id = theirs.run_id
-WHERE mine.run_id = $1::uuid
-    AND mine.task_index = $2::smallint
+WHERE mine.run_id = $1
+    AND mine.task_index = $2
     AND theirs.run_id <> mine.run_id
     -- A run that reported no engine may have had any.
     AND EXISTS (SELECT FROM run_environments AS reported WHERE reported.run_id = theirs.run_id)
@@ -232,14 +232,14 @@ LIMIT $5::integer;
 WITH open_run AS (
     SELECT run_id, epoch, rollouts
     FROM run_records
-    WHERE run_id = $1::uuid AND epoch = $2::integer AND NOT is_frozen
+    WHERE run_id = $1 AND epoch = $2 AND NOT is_frozen
     FOR SHARE
 ), mine AS (
-    SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1::uuid AND task_index = $3::smallint
+    SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1 AND task_index = $3
 ), theirs AS (
     SELECT set_id, first_sample, first_sample + sample_count AS end_sample
     FROM run_tasks
-    WHERE run_id = $4::uuid AND task_index = $5::smallint
+    WHERE run_id = $4 AND task_index = $5
 ), wanted AS (
     SELECT
         (SELECT first_sample FROM mine) + s.position AS sample, r.rollout, s.digest,
@@ -257,7 +257,7 @@ WITH open_run AS (
         WHERE set_id = (SELECT set_id FROM theirs)
     ) AS s
     JOIN outcomes AS o ON o.sample = (SELECT first_sample FROM theirs) + s.position
-    WHERE o.run_id = $4::uuid
+    WHERE o.run_id = $4
         AND o.sample >= (SELECT first_sample FROM theirs)
         AND o.sample < (SELECT end_sample FROM theirs)
         AND o.status <> 'failed'
@@ -282,13 +282,13 @@ WITH open_run AS (
         cached_tokens, reasoning_tokens, total_seconds, is_reused, body_json
     )
     SELECT
-        open_run.run_id, pairs.sample, o.rollout, $3::smallint, -1, open_run.epoch, 0, o.status, '',
+        open_run.run_id, pairs.sample, o.rollout, $3, -1, open_run.epoch, 0, o.status, '',
         o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
         o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run
     JOIN outcomes AS o ON o.sample = pairs.other_sample AND o.rollout = pairs.rollout
-    WHERE o.run_id = $4::uuid
+    WHERE o.run_id = $4
         AND o.sample >= (SELECT first_sample FROM theirs)
         AND o.sample < (SELECT end_sample FROM theirs)
     ORDER BY pairs.sample, o.rollout
@@ -306,7 +306,7 @@ WITH open_run AS (
 SELECT count(*) AS taken FROM taken;
 
 -- name: count_reused: Count the answers of a run that were copied from others ($1 run)
-SELECT count(*) AS reused FROM outcomes WHERE run_id = $1::uuid AND is_reused;
+SELECT count(*) AS reused FROM outcomes WHERE run_id = $1 AND is_reused;
 
 -- name: join_by_hash: Join by hashing only, for one transaction: a run closed just now has no statistics, and other joins of 100,000 pairs would take hours
 SELECT

@@ -169,10 +169,10 @@ class RecordOutcomes:
         return {position + task.first_sample: target for position, target in found.items()}
 
     async def _keep_environment(self, batch: OutcomeBatch) -> None:
-        said = (batch.run_id, frozenset(batch.environment.items()))
-        if batch.environment and said not in self._environments:
+        reported = (batch.run_id, frozenset(batch.environment.items()))
+        if batch.environment and reported not in self._environments:
             await self.records.add_environment(batch.run_id, batch.environment)
-            _remember(self._environments, said, None, MAX_REMEMBERED_ENVIRONMENTS)
+            _remember(self._environments, reported, None, MAX_REMEMBERED_ENVIRONMENTS)
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
         """Reports duplicates too: the recorder before may have died before it published."""

@@ -101,16 +101,16 @@ class PostgresRunRecords:
         await self._session.run(delete)
 
     async def delete_unused_sets(self, touched_before: datetime) -> int:
-        unused = await self._session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
+        unused = await self._session.fetch("list_unused_sets", touched_before, SETS_AT_A_TIME)
         return sum([await self._drop_unused(row["set_id"], touched_before) for row in unused])
 
     async def _drop_unused(self, set_id: str, touched_before: datetime) -> bool:
         """Locks first: the second statement sees runs that were opened with the set before."""
 
         async def drop(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchrow("hold_untouched_sample_set", set_id, touched_before) is None:
+            if await transaction.fetchrow("hold_unused_set", set_id, touched_before) is None:
                 return False
-            return await transaction.fetchrow("drop_unused_sample_set", set_id) is not None
+            return await transaction.fetchrow("drop_sample_set", set_id) is not None
 
         return await self._session.run(drop)
 

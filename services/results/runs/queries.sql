@@ -1,6 +1,6 @@
 -- name: hold_sample_set: Return whether a set can be read, and keep it from being dropped before this transaction ends ($1 set)
 -- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
-SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
+SELECT true AS is_committed FROM sample_sets WHERE set_id = $1 AND digest IS NOT NULL FOR KEY SHARE;
 
 -- name: add_run_record: Store the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
 INSERT INTO run_records (
@@ -8,8 +8,8 @@ INSERT INTO run_records (
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
 )
 VALUES (
-    $1::uuid, $2::integer, $3::integer, $4::text, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
-    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text, $18::double precision
+    $1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12, $13, $14, $15, $16, $17, $18
 )
 -- No row where the run is known: then its epoch is opened.
 ON CONFLICT (run_id) DO NOTHING
@@ -18,22 +18,22 @@ RETURNING run_id::text AS run_id;
 -- name: add_run_task: Store a planned task ($1 run, $2 index, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of its requests or null)
 INSERT INTO run_tasks
     (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance, request_digest)
-VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7::jsonb, $8::jsonb, $9::bytea);
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: lock_run_record: Return epoch and state of a run; recorders wait until the transaction ends ($1 run)
-SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
+SELECT epoch, is_frozen FROM run_records WHERE run_id = $1 FOR UPDATE;
 
 -- name: open_epoch: Accept outcomes again, for a later epoch ($1 run, $2 epoch)
-UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = NULL, closed_at = NULL WHERE run_id = $1::uuid;
+UPDATE run_records SET epoch = $2, is_frozen = false, state = NULL, closed_at = NULL WHERE run_id = $1;
 
 -- name: uncount_failures: Count failures of earlier epochs as missing from now on ($1 run)
-DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class IS NOT NULL;
+DELETE FROM task_counts WHERE run_id = $1 AND failure_class IS NOT NULL;
 
 -- name: uncount_shards: Delete the counts of shards of earlier epochs ($1 run)
-DELETE FROM shard_counts WHERE run_id = $1::uuid;
+DELETE FROM shard_counts WHERE run_id = $1;
 
 -- name: freeze_run: Reject outcomes from now on ($1 run, $2 final state)
-UPDATE run_records SET is_frozen = true, state = $2::text, closed_at = now() WHERE run_id = $1::uuid;
+UPDATE run_records SET is_frozen = true, state = $2, closed_at = now() WHERE run_id = $1;
 
 -- name: read_run_record: Return the record of a run ($1 run)
 SELECT
@@ -41,22 +41,22 @@ SELECT
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
     state, closed_at
 FROM run_records
-WHERE run_id = $1::uuid;
+WHERE run_id = $1;
 
 -- name: read_run_tasks: Return the planned tasks of a run in order ($1 run)
 SELECT task, set_id::text AS set_id, first_sample, sample_count, scoring, provenance, request_digest
 FROM run_tasks
-WHERE run_id = $1::uuid
+WHERE run_id = $1
 ORDER BY task_index;
 
 -- name: delete_run_record: Delete a run with its tasks, figures and comparisons; waits for recorders under way ($1 run)
-DELETE FROM run_records WHERE run_id = $1::uuid;
+DELETE FROM run_records WHERE run_id = $1;
 
 -- name: delete_task_counts: Delete the counts of a run whose record is gone ($1 run)
-DELETE FROM task_counts WHERE run_id = $1::uuid;
+DELETE FROM task_counts WHERE run_id = $1;
 
 -- name: delete_shard_counts: Delete the counts of the shards of a run whose record is gone ($1 run)
-DELETE FROM shard_counts WHERE run_id = $1::uuid;
+DELETE FROM shard_counts WHERE run_id = $1;
 
 -- name: read_task_counts: Return epoch, environment, and counts per task and failure class, where there are any ($1 runs)
 SELECT
@@ -73,7 +73,7 @@ LEFT JOIN LATERAL (
         GROUP BY e.name
     ) AS named
 ) AS reported ON true
-WHERE r.run_id = ANY ($1::uuid[]);
+WHERE r.run_id = ANY ($1);
 
 -- name: read_shard_counts: Return the counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
 SELECT c.run_id::text AS run_id, c.shard, c.recorded
@@ -81,38 +81,38 @@ FROM unnest($1::uuid[], $2::integer[]) AS asked (run_id, shard)
 JOIN shard_counts AS c USING (run_id, shard);
 
 -- name: read_all_shard_counts: Return the counts of every shard of a run ($1 run)
-SELECT shard, recorded FROM shard_counts WHERE run_id = $1::uuid;
+SELECT shard, recorded FROM shard_counts WHERE run_id = $1;
 
 -- name: add_environment: Add values that an engine reports about itself ($1 run, $2 names, $3 values)
 INSERT INTO run_environments (run_id, name, value)
 SELECT r.run_id, engine.name, engine.value
 FROM run_records AS r CROSS JOIN unnest($2::text[], $3::text[]) AS engine (name, value)
-WHERE r.run_id = $1::uuid AND NOT r.is_frozen
+WHERE r.run_id = $1 AND NOT r.is_frozen
 ON CONFLICT (run_id, name, value) DO NOTHING;
 
 -- name: count_recorded: Count the final outcomes of a run in its present epoch ($1 run)
-SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;
+SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1;
 
--- name: list_unused_sample_sets: Return committed sets that no run has ($1 last touched before, $2 rows)
+-- name: list_unused_sets: Return committed sets that no run has ($1 last touched before, $2 rows)
 SELECT s.set_id::text AS set_id
 FROM sample_sets AS s
 WHERE s.digest IS NOT NULL
-    AND s.touched_at < $1::timestamptz
+    AND s.touched_at < $1
     AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
     AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
 LIMIT $2::integer;
 
--- name: hold_untouched_sample_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
+-- name: hold_unused_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
 SELECT set_id
 FROM sample_sets
-WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
+WHERE set_id = $1 AND digest IS NOT NULL AND touched_at < $2
 -- A run that is being opened holds the row (hold_sample_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 
--- name: drop_unused_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
+-- name: drop_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
 WITH swept AS (
     DELETE FROM sample_sets AS s
-    WHERE s.set_id = $1::uuid
+    WHERE s.set_id = $1
         AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
         AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
     RETURNING s.set_id

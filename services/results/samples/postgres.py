@@ -84,10 +84,8 @@ class PostgresSampleSets:
             set_id: str = row["set_id"]
             after: int | None = -1
             while after is not None:
-                after = await self._session.fetchval(
-                    "delete_samples_of_deleted_set", set_id, after, SAMPLES_AT_A_TIME
-                )
-            await self._session.execute("delete_note_of_deleted_set", set_id)
+                after = await self._session.fetchval("delete_set_samples", set_id, after, SAMPLES_AT_A_TIME)
+            await self._session.execute("forget_deleted_set", set_id)
 
 
 async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | None:
@@ -114,7 +112,7 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
         )
     digest: bytes = staged["digest"]
     await transaction.execute("lock_digest", digest)
-    same = await transaction.fetchrow("touch_sample_set_of_digest", digest)
+    same = await transaction.fetchrow("touch_digest", digest)
     if same is None:
         await transaction.execute("commit_sample_set", staging_id, digest)
         return SampleSet(staging_id, digest)

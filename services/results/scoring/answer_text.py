@@ -51,8 +51,8 @@ def final_answer(text: str) -> str:
 def _on_final_channel(text: str) -> str:
     """The last message on it; the whole text where there is none."""
     _, channel, last = text.rpartition("<|channel|>final")
-    _, message, said = last.partition("<|message|>")
-    return said if channel and message else text
+    _, message, answer = last.partition("<|message|>")
+    return answer if channel and message else text
 
 
 def _tagged(text: str) -> str:

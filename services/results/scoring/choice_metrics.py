@@ -71,8 +71,8 @@ class ChosenChoice:
             raise ScoringImpossible("the sample has no texts to hold the choice against")
         if self.label == UNREAD:
             return 0.0
-        said = (self.target.choice_texts or self.texts)[self.label]
-        return max(measure(said, text) for text in self.target.texts)
+        chosen = (self.target.choice_texts or self.texts)[self.label]
+        return max(measure(chosen, text) for text in self.target.texts)
 
 
 ChoiceMetric = Callable[[ChosenChoice], float | LabelPair]

@@ -91,11 +91,11 @@ class ChoiceOptions:
         """The choices with whose text a text goes on, the longest first."""
         # Longer than any form, so that `is_whole_word` sees what follows it; the rest is not folded.
         reach = start + 2 * max(map(len, self.forms))
-        said = caseless(text[start:reach])
+        part = caseless(text[start:reach])
         found = [
             Named(label, start + len(form))
             for label, form in enumerate(self._words)
-            if form and said.startswith(form) and is_whole_word(said, 0, len(form))
+            if form and part.startswith(form) and is_whole_word(part, 0, len(form))
         ]
         return sorted(found, key=lambda named: -named.end)
 

@@ -266,8 +266,8 @@ def _is_one_of(forms: frozenset[str], named: Named, options: ChoiceOptions) -> b
 
 def named_choice(text: str, choices: Sequence[str]) -> int | None:
     answer = final_answer(text)
-    said = {text.strip(), answer}
-    exact = [label for label, choice in enumerate(choices) if choice.strip() in said]
+    forms = {text.strip(), answer}
+    exact = [label for label, choice in enumerate(choices) if choice.strip() in forms]
     # Two choices that are the same text leave it open which one is meant.
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None

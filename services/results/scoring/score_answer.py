@@ -22,7 +22,7 @@ from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, 
 from services.results.scoring.text_metrics import ReadText
 
 
-class Reading(Protocol):
+class ReadAnswer(Protocol):
     """An answer read by one filter. `prediction`: None where it found nothing."""
 
     @property
@@ -43,7 +43,7 @@ class _ReadChoice:
 
     def score(self, metric: CompiledMetric) -> Taken:
         if metric.name not in GENERATED_METRICS:
-            raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is said in words")
+            raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is given in words")
         return Taken(GENERATED_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
@@ -56,12 +56,12 @@ def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) 
 
 
 def score_generated_choice(
-    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], said: str
+    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], answer: str
 ) -> Score:
     """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
-        reading = read_answer(pipeline, said) or ""
+        reading = read_answer(pipeline, answer) or ""
         label = named_choice(reading, texts)
         if label is None and target.choice_texts:
             label = named_choice(reading, target.choice_texts)
@@ -70,14 +70,14 @@ def score_generated_choice(
     return _score(scoring, read)
 
 
-def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
+def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer]) -> Score:
     """Unparsed where no filter leaves text that each metric can read; the first that does predicts."""
     readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
-    said: dict[str, list[str | None]] = {name: [] for name in readings}
+    predictions: dict[str, list[str | None]] = {name: [] for name in readings}
     scores: dict[str, ScoreValue] = {}
     for scored in scoring.scored_metrics:
         taken = readings[scored.pipeline.name].score(scored.metric)
-        said[scored.pipeline.name].append(taken.prediction)
+        predictions[scored.pipeline.name].append(taken.prediction)
         if taken.value is None:
             continue
         if scored.pipeline.is_majority and not isinstance(taken.value, tuple):
@@ -85,7 +85,7 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) 
         else:
             scores[scored.key] = taken.value
     # A choice is read even where the task has no metric left.
-    found = [one or [readings[name].prediction] for name, one in said.items()]
+    found = [one or [readings[name].prediction] for name, one in predictions.items()]
     prediction = next((one[0] for one in found if None not in one), None)
     return Score(prediction or "", scores, is_unparsed=prediction is None)
 

@@ -58,10 +58,12 @@ class Overlap:
 
     @cached_property
     def _rouge(self) -> Mapping[str, Mapping[str, float]]:
-        said, expected = _words(self.answer), sum(map(_words, self._texts))
+        given, expected = _words(self.answer), sum(map(_words, self._texts))
         # Checked before: the scorer offers no way to stop it on the way.
-        if said * expected > MAX_ROUGE_CELLS:
-            raise ScoringImpossible(f"ROUGE does not compare an answer of {said} words with {expected} words")
+        if given * expected > MAX_ROUGE_CELLS:
+            raise ScoringImpossible(
+                f"ROUGE does not compare an answer of {given} words with {expected} words"
+            )
         answer, scored = _with_lines(self.answer), {}
         for text in self._texts:
             found = _rouge_scorer().score(_with_lines(text), answer)

@@ -1,30 +1,30 @@
 -- name: add_summary: Store the summary of a frozen epoch; an existing one stays ($1 run, $2 epoch, $3 summary)
 INSERT INTO run_summaries (run_id, epoch, summary)
-VALUES ($1::uuid, $2::integer, $3::json)
+VALUES ($1, $2, $3)
 ON CONFLICT (run_id, epoch) DO NOTHING;
 
 -- name: read_summary: Return the summary stored for an epoch ($1 run, $2 epoch)
-SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::integer;
+SELECT summary FROM run_summaries WHERE run_id = $1 AND epoch = $2;
 
 -- name: lock_summary: Return the summary of an epoch, held until the transaction ends ($1 run, $2 epoch)
-SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::integer FOR UPDATE;
+SELECT summary FROM run_summaries WHERE run_id = $1 AND epoch = $2 FOR UPDATE;
 
 -- name: change_summary: Replace the summary of an epoch ($1 run, $2 epoch, $3 summary)
-UPDATE run_summaries SET summary = $3::json WHERE run_id = $1::uuid AND epoch = $2::integer;
+UPDATE run_summaries SET summary = $3 WHERE run_id = $1 AND epoch = $2;
 
 -- name: change_final_state: Change how a closed epoch ended ($1 run, $2 epoch, $3 state)
 UPDATE run_records
-SET state = $3::text
-WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen
+SET state = $3
+WHERE run_id = $1 AND epoch = $2 AND is_frozen
 RETURNING run_id;
 
 -- name: hold_closed_epoch: Keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
 -- A retry opens a new epoch: it waits, or this summary is not stored.
-SELECT epoch FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen FOR SHARE;
+SELECT epoch FROM run_records WHERE run_id = $1 AND epoch = $2 AND is_frozen FOR SHARE;
 
 -- name: claim_close: Claim the close of an epoch, unless another replica holds it ($1 run, $2 epoch, $3 holder, $4 seconds)
 INSERT INTO close_claims AS claimed (run_id, epoch, holder, tries, claimed_until)
-VALUES ($1::uuid, $2::integer, $3::uuid, 1, now() + make_interval(secs => $4::double precision))
+VALUES ($1, $2, $3, 1, now() + make_interval(secs => $4))
 ON CONFLICT (run_id) DO UPDATE SET
     epoch = excluded.epoch,
     holder = excluded.holder,
@@ -36,25 +36,25 @@ WHERE claimed.claimed_until <= now() OR claimed.epoch < excluded.epoch
 RETURNING tries, is_withdrawn;
 
 -- name: read_close_share: Return how far the close of an epoch is ($1 run, $2 epoch)
-SELECT share FROM close_claims WHERE run_id = $1::uuid AND epoch = $2::integer;
+SELECT share FROM close_claims WHERE run_id = $1 AND epoch = $2;
 
 -- name: withdraw_close: Take the close of an epoch from who holds it: no figures are to be computed ($1 run, $2 epoch, $3 holder)
 INSERT INTO close_claims AS claimed (run_id, epoch, holder, tries, is_withdrawn, claimed_until)
-VALUES ($1::uuid, $2::integer, $3::uuid, 0, true, now())
+VALUES ($1, $2, $3, 0, true, now())
 ON CONFLICT (run_id) DO UPDATE SET
     epoch = excluded.epoch, holder = excluded.holder, tries = 0, is_withdrawn = true, claimed_until = now()
 WHERE claimed.epoch <= excluded.epoch;
 
 -- name: renew_close_claim: Hold a claim for some more seconds; no row where it was taken away ($1 run, $2 epoch, $3 holder, $4 share, $5 seconds)
 UPDATE close_claims
-SET share = $4::double precision, claimed_until = now() + make_interval(secs => $5::double precision)
-WHERE run_id = $1::uuid AND epoch = $2::integer AND holder = $3::uuid
+SET share = $4, claimed_until = now() + make_interval(secs => $5)
+WHERE run_id = $1 AND epoch = $2 AND holder = $3
 RETURNING run_id;
 
 -- name: release_close_claim: End a claim; its try counts, or not ($1 run, $2 epoch, $3 holder, $4 whether it counts)
 UPDATE close_claims
-SET claimed_until = now(), tries = tries - CASE WHEN $4::boolean THEN 0 ELSE 1 END
-WHERE run_id = $1::uuid AND epoch = $2::integer AND holder = $3::uuid;
+SET claimed_until = now(), tries = tries - CASE WHEN $4 THEN 0 ELSE 1 END
+WHERE run_id = $1 AND epoch = $2 AND holder = $3;
 
 -- name: drop_close_claim: Delete a claim whose summary is stored ($1 run, $2 epoch, $3 holder)
-DELETE FROM close_claims WHERE run_id = $1::uuid AND epoch = $2::integer AND holder = $3::uuid;
+DELETE FROM close_claims WHERE run_id = $1 AND epoch = $2 AND holder = $3;

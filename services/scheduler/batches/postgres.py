@@ -57,14 +57,14 @@ class PostgresBatches:
         return await self._session.run(ordered)
 
     async def get(self, batch_id: BatchId) -> Batch:
-        return _batch(batch_id, await self._session.fetchrow("get_batch", batch_id))
+        return _batch(batch_id, await self._session.fetchrow("read_batch", batch_id))
 
     async def page(self, size: int, after: BatchId | None) -> Sequence[Batch]:
         behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
         return [batch_from_row(row) for row in await self._session.fetch("list_batches", *behind, size)]
 
     async def to_finish(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
-        rows = await self._session.fetch("batches_to_finalize", list(others), limit)
+        rows = await self._session.fetch("list_batches_to_finalize", list(others), limit)
         return [BatchId(row["batch_id"]) for row in rows]
 
     async def finish(
@@ -84,14 +84,14 @@ class PostgresBatches:
 
 async def refuse_used_file(transaction: PostgresTransaction, file_id: str) -> None:
     """Raises `FileInUse` until the batch over it has written its files, `FileInUseByRun` for other runs."""
-    batch_id = await transaction.fetchval("batch_using_file", file_id)
+    batch_id = await transaction.fetchval("find_batch_using_file", file_id)
     if batch_id is not None:
         raise FileInUse(file_id=file_id, batch_id=batch_id)
     await refuse_used_by_run(transaction, file_id)
 
 
 async def _found(transaction: PostgresTransaction, batch_id: BatchId) -> Batch:
-    return _batch(batch_id, await transaction.fetchrow("get_batch", batch_id))
+    return _batch(batch_id, await transaction.fetchrow("read_batch", batch_id))
 
 
 def _batch(batch_id: BatchId, row: asyncpg.Record | None) -> Batch:

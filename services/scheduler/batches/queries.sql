@@ -9,10 +9,10 @@ INSERT INTO batches (
     batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
     output_expires_after_seconds, request_id
 )
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10::jsonb, $11, $12)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT DO NOTHING;
 
--- name: get_batch: Return a batch with its run ($1 batch)
+-- name: read_batch: Return a batch with its run ($1 batch)
 SELECT * FROM batch_rows WHERE batch_id = $1;
 
 -- name: find_submitted_batch: Return the batch of an earlier call ($1 request)
@@ -21,16 +21,16 @@ SELECT batch_id FROM batches WHERE request_id = $1;
 -- name: list_batches: Return a page of batches with their runs, newest first ($1 time and $2 batch that it begins after, $3 size)
 SELECT *
 FROM batch_rows
-WHERE (batch_created_at, batch_id) < ($1::timestamptz, $2::text)
+WHERE (batch_created_at, batch_id) < ($1, $2)
 ORDER BY batch_created_at DESC, batch_id DESC
 LIMIT $3;
 
--- name: batches_to_finalize: Return batches whose runs are closed and whose files are not written, earliest first ($1 batches to leave out, $2 most)
+-- name: list_batches_to_finalize: Return batches whose runs are closed and whose files are not written, earliest first ($1 batches to leave out, $2 most)
 SELECT batch_id
 FROM batches
 JOIN runs USING (run_id)
 WHERE finalized_at IS NULL AND run_id IS NOT NULL AND is_closed AND state IN ('completed', 'failed', 'cancelled')
-    AND batch_id <> ALL ($1::text[])
+    AND batch_id <> ALL ($1)
 ORDER BY finished_at
 LIMIT $2;
 
@@ -46,7 +46,7 @@ WITH written AS (
 )
 SELECT batch_id FROM written;
 
--- name: batch_using_file: Return a batch over a file whose own files are not written ($1 file)
+-- name: find_batch_using_file: Return a batch over a file whose own files are not written ($1 file)
 SELECT batch_id
 FROM batches
 WHERE input_file_id = $1 AND run_id IS NOT NULL AND finalized_at IS NULL

@@ -22,6 +22,6 @@ DELETE FROM changes
 WHERE change_id IN (
     SELECT change_id
     FROM (SELECT change_id, changed_at FROM changes ORDER BY change_id LIMIT $3) AS oldest
-    WHERE changed_at < $1 OR change_id <= (SELECT max(change_id) FROM changes) - $2::bigint
+    WHERE changed_at < $1 OR change_id <= (SELECT max(change_id) FROM changes) - $2
 )
 RETURNING change_id;

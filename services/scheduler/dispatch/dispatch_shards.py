@@ -1,12 +1,14 @@
 """Dispatches shards within a credit, which finished shards free. Attempts are stored before sending."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import ceil
+from weakref import WeakValueDictionary
 
+from proctor.values.run import RunId
 from proctor.values.sample import MAX_SHARD_SAMPLES
-from services.scheduler.dispatch.parallel_bounds import ParallelBounds
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
@@ -20,6 +22,34 @@ from services.scheduler.workers.ports import WorkerRegistry
 
 # Shards that are filled and sent in one go: one read of samples, one write of attempts.
 BATCH_SHARDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelBounds:
+    """The ledgers of this term by their groups: an order of rollouts bounds them over all of its models.
+
+    A shard of such a run is one rollout. `lock` is held from asking for room until what is sent is in the
+    ledger, so that two runs do not take the same room.
+    """
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _groups: dict[str, WeakValueDictionary[RunId, ShardLedger]] = field(default_factory=dict)
+
+    def room(self, run: Run, ledger: ShardLedger) -> int | None:
+        """The most shards that the run may have in flight now; None where nothing bounds it."""
+        group, most = run.order.rollouts_group, run.order.max_parallel
+        if not group or most is None:
+            return None
+        ledgers = self._groups.setdefault(group, WeakValueDictionary())
+        ledgers[run.run_id] = ledger
+        others = sum(len(other.in_flight) for run_id, other in ledgers.items() if run_id != run.run_id)
+        self._forget_ended()
+        return max(most - others, 0)
+
+    def _forget_ended(self) -> None:
+        """Ledgers go with the drivers of their runs."""
+        for group in [name for name, ledgers in self._groups.items() if not ledgers]:
+            del self._groups[group]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Protocol
 
 from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
@@ -17,7 +18,7 @@ from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.metrics import QUEUE_WAIT
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
-from services.scheduler.runs.admission.ports import SlotStore
+from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import RunEnding, deadline_error
 
@@ -39,6 +40,18 @@ _SHARED_PART = 0.8
 _WITHDRAWN_AT_ONCE = 500
 # After this time without runs in the queue, a user counts as new.
 _ADMISSION_KEPT = timedelta(days=1)
+
+
+class SlotStore(Protocol):
+    """Assigns slots. Writes raise `LeadershipLost` once another scheduler leads."""
+
+    async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
+        """Starts the runs that come next under the limits of this moment, and preempts others for them."""
+        ...
+
+    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
+        """Forgets old admissions of users who have no runs in the queue."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,18 @@
-"""One leader: an advisory lock on a connection of its own, and a fencing token that each term raises."""
+"""One leader and one clock: an advisory lock with a fencing token that each term raises, and the time.
+
+A machine whose own clock is off decides nothing by it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from datetime import datetime, timedelta
+from typing import NoReturn, TypeVar
 
 import asyncpg
 
+from services.common.clock import Clock
+from services.common.lifecycle import every
 from services.common.postgres import TRANSIENT_POSTGRES, PostgresSession, PostgresTransaction
 from services.common.postgres_servers import PostgresServers
 from services.common.structured_logs import get_logger
@@ -25,6 +31,12 @@ _RETRY_SECONDS = 0.5
 # With `command_timeout` below, a server that is cut off is noticed within 7 seconds.
 _PING_SECONDS = 2.0
 _SILENCE_SECONDS = 15
+log = get_logger()
+
+# Machines drift by less than 0.1 ms a second, so replicas differ by milliseconds between two readings.
+_SYNC_SECONDS = 30.0
+# Less is usual without NTP and changes nothing here; more puzzles those who read the logs of two machines.
+_NOTICED_SECONDS = 5.0
 
 
 async def run_as_leader(
@@ -120,3 +132,35 @@ class PostgresLeaderElection:
         except BaseException:
             connection.terminate()
             raise
+
+
+class PostgresClock:
+    """Postgres is asked twice a minute. In between the machine counts seconds, which no set clock moves."""
+
+    def __init__(self, session: PostgresSession, machine: Clock) -> None:
+        self._session = session
+        self._machine = machine
+        self._read_at = machine.monotonic()
+        self._time = machine.now()
+
+    def now(self) -> datetime:
+        return self._time + timedelta(seconds=self._machine.monotonic() - self._read_at)
+
+    def monotonic(self) -> float:
+        return self._machine.monotonic()
+
+    async def sync(self) -> None:
+        async def read(transaction: PostgresTransaction) -> tuple[datetime, float]:
+            asked_at = self._machine.monotonic()
+            time: datetime = await transaction.fetchval("read_time")
+            # Postgres read its clock between asking and answer; the middle halves the error.
+            return time, (asked_at + self._machine.monotonic()) / 2
+
+        self._time, self._read_at = await self._session.run(read)
+        ahead = (self._machine.now() - self.now()).total_seconds()
+        if abs(ahead) > _NOTICED_SECONDS:
+            log.warning("clock of this machine differs from that of postgres", ahead_seconds=round(ahead, 1))
+
+    async def keep(self) -> NoReturn:
+        """Keeps the time, for ever."""
+        await every(_SYNC_SECONDS, self.sync, name="read the clock of postgres")

@@ -7,6 +7,6 @@ UPDATE leadership SET fencing_token = fencing_token + 1 RETURNING fencing_token;
 SELECT fencing_token, set_config('idle_in_transaction_session_timeout', '15s', true)
 FROM leadership WHERE fencing_token = $1 FOR SHARE;
 
--- name: current_time: Return the time of Postgres, by which all replicas decide ()
+-- name: read_time: Return the time of Postgres, by which all replicas decide ()
 -- Not now(): that is the start of the transaction, which may have waited for a connection.
 SELECT clock_timestamp();

@@ -32,7 +32,7 @@ class PostgresLimits:
         return PostgresLimits(session=session, settings=self._settings)
 
     async def limits(self) -> QueueLimits:
-        return _limits_from_row(await self._session.fetchrow("get_limits"), self._settings)
+        return _limits_from_row(await self._session.fetchrow("read_limits"), self._settings)
 
     async def locked_limits(self, transaction: PostgresTransaction) -> QueueLimits:
         """The limits, which do not change before this transaction ends."""
@@ -64,10 +64,10 @@ class PostgresLimits:
         return allowance(max_reads if is_read else changed, row["requests"], user, resets_in)
 
     async def forget_requests(self, before: datetime) -> None:
-        await self._session.execute("delete_old_request_counts", before - _MINUTE)
+        await self._session.execute("forget_requests", before - _MINUTE)
 
     async def _limits(self, transaction: PostgresTransaction) -> QueueLimits:
-        return _limits_from_row(await transaction.fetchrow("get_limits"), self._settings)
+        return _limits_from_row(await transaction.fetchrow("read_limits"), self._settings)
 
 
 def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> QueueLimits:

@@ -1,4 +1,4 @@
--- name: get_limits: Return the changed limits; null stands for the value of the settings ()
+-- name: read_limits: Return the changed limits; null stands for the value of the settings ()
 SELECT
     max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
     min_run_time_seconds, max_stored_bytes_per_user, max_stored_files_per_user, max_stored_rows_per_user,
@@ -11,7 +11,7 @@ SELECT is_only FROM limits FOR SHARE;
 
 -- name: change_limits: Set the limits that are given and reset those that are named ($1 running runs, $2 pending runs of a user, $3 requests in a minute, $4 seconds that a run may take, $5 seconds before preemption, $6 names to reset, $7 bytes, $8 files and $9 rows that a user may store)
 UPDATE limits
-SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6::text[]) THEN max_running_runs END),
+SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6) THEN max_running_runs END),
     max_pending_runs_per_user = coalesce(
         $2, CASE WHEN 'max_pending_runs_per_user' <> ALL ($6) THEN max_pending_runs_per_user END
     ),
@@ -45,5 +45,5 @@ SET requests = CASE WHEN counted.minute < excluded.minute THEN 1 ELSE counted.re
     minute = greatest(counted.minute, excluded.minute)
 RETURNING requests, (SELECT max_requests_per_minute FROM limits) AS changed_limit;
 
--- name: delete_old_request_counts: Delete the counts of earlier minutes ($1 time)
+-- name: forget_requests: Delete the counts of earlier minutes ($1 time)
 DELETE FROM request_counts WHERE minute < $1;

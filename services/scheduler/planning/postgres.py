@@ -24,7 +24,7 @@ class PostgresShards:
         await write_as_leader(self._session, token, "delete_shards", run.run_id, run.epoch)
 
     async def next_shard_number(self, run: Run) -> int:
-        number: int = await self._session.fetchval("next_shard_number", run.run_id)
+        number: int = await self._session.fetchval("read_next_shard", run.run_id)
         return number
 
     async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool:
@@ -61,10 +61,10 @@ class PostgresShards:
 
     async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
         values = (run.run_id, run.epoch, after, limit)
-        return _shards(await self._session.fetch("planned_shards", *values))
+        return _shards(await self._session.fetch("list_planned_shards", *values))
 
     async def dispatched(self, run: Run) -> Sequence[Shard]:
-        return _shards(await self._session.fetch("dispatched_shards", run.run_id, run.epoch))
+        return _shards(await self._session.fetch("list_dispatched_shards", run.run_id, run.epoch))
 
     async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
         """A single statement, so that dispatching costs one round trip."""

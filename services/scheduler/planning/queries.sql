@@ -5,19 +5,19 @@ SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' F
 -- name: delete_shards: Delete the shards of an epoch ($1 run, $2 epoch)
 DELETE FROM shards WHERE run_id = $1 AND epoch = $2;
 
--- name: next_shard_number: Return the first free shard number of a run ($1 run)
+-- name: read_next_shard: Return the first free shard number of a run ($1 run)
 SELECT coalesce(max(shard) + 1, 0) FROM shards WHERE run_id = $1;
 
 -- name: add_shards: Store shards ($1 run, $2 epoch, $3 numbers, $4 tasks, $5 rollouts, $6 samples as array literals)
 INSERT INTO shards (run_id, epoch, shard, task_index, rollout, samples, size)
 SELECT $1, $2, shard, task_index, rollout, samples::bigint[], cardinality(samples::bigint[])
-FROM unnest($3::int[], $4::int[], $5::int[], $6::text[]) AS cut (shard, task_index, rollout, samples)
+FROM unnest($3::integer[], $4::integer[], $5::integer[], $6::text[]) AS cut (shard, task_index, rollout, samples)
 -- A transaction whose commit was not answered is repeated with the same numbers.
 ON CONFLICT (run_id, shard) DO NOTHING;
 
 -- name: mark_planned: Make the stored shards of an epoch valid ($1 run, $2 epoch, $3 total, $4 environment, $5 reused answers)
 UPDATE runs
-SET planned_epoch = $2, total = $3, environment = $4::jsonb, reused_answers = $5, step = ''
+SET planned_epoch = $2, total = $3, environment = $4, reused_answers = $5, step = ''
 WHERE run_id = $1 AND epoch = $2 AND state = 'running'
 RETURNING run_id;
 
@@ -29,16 +29,16 @@ INSERT INTO tasks (
     run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot,
     is_stand_in, dataset, dataset_revision, generation
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb);
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
--- name: planned_shards: Return shards that wait to be dispatched, in order ($1 run, $2 epoch, $3 number before, $4 limit)
+-- name: list_planned_shards: Return shards that wait to be dispatched, in order ($1 run, $2 epoch, $3 number before, $4 limit)
 SELECT shard, task_index, rollout, samples, size, attempt
 FROM shards
 WHERE run_id = $1 AND epoch = $2 AND state = 'planned' AND shard > $3
 ORDER BY shard
 LIMIT $4;
 
--- name: dispatched_shards: Return the shards in flight ($1 run, $2 epoch)
+-- name: list_dispatched_shards: Return the shards in flight ($1 run, $2 epoch)
 SELECT shard, task_index, rollout, samples, size, attempt
 FROM shards
 WHERE run_id = $1 AND epoch = $2 AND state = 'dispatched'
@@ -56,11 +56,11 @@ WITH leader AS (
 ), done AS (
     UPDATE shards SET state = 'done'
     FROM live
-    WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4::int[])
+    WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4)
         AND shards.state = 'dispatched'
 ), dispatched AS (
     UPDATE shards SET state = 'dispatched', attempt = going.attempt
-    FROM live, unnest($5::int[], $6::int[]) AS going (shard, attempt)
+    FROM live, unnest($5::integer[], $6::integer[]) AS going (shard, attempt)
     WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = going.shard
         -- A repeated statement finds the attempt stored and changes nothing.
         AND shards.state = 'planned' AND shards.attempt < going.attempt
@@ -70,5 +70,5 @@ SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM live) AS is
 -- name: return_shards: Make dispatched shards wait again, with the samples that miss an outcome ($1 run, $2 epoch, $3 numbers, $4 samples as array literals)
 UPDATE shards
 SET state = 'planned', samples = returned.samples::bigint[]
-FROM unnest($3::int[], $4::text[]) AS returned (shard, samples)
+FROM unnest($3::integer[], $4::text[]) AS returned (shard, samples)
 WHERE shards.run_id = $1 AND shards.epoch = $2 AND shards.shard = returned.shard AND shards.state = 'dispatched';

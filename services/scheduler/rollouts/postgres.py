@@ -52,13 +52,13 @@ class PostgresRolloutsOrders:
             raise UnknownSuite(suite=name, supported=f"other versions of {order.name}") from error
 
     async def get(self, order_id: str) -> StoredOrder:
-        row = await self._session.fetchrow("get_rollouts_order", order_id)
+        row = await self._session.fetchrow("read_rollouts_order", order_id)
         if row is None:
             raise RolloutsNotFound(order_id=order_id)
         return _order(row)
 
     async def of_run(self, run_id: RunId) -> StoredOrder:
-        row = await self._session.fetchrow("get_order_of_run", run_id)
+        row = await self._session.fetchrow("read_order_of_run", run_id)
         if row is None:
             raise NoRolloutsOfRun(run_id=run_id)
         return _order(row)
@@ -85,7 +85,7 @@ class PostgresRolloutsOrders:
 
     async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:
         run_ids = [run_id for order in orders for run_id in order.run_ids]
-        return [run_from_row(row) for row in await self._session.fetch("runs_of_orders", run_ids)]
+        return [run_from_row(row) for row in await self._session.fetch("list_runs_of_orders", run_ids)]
 
 
 def _order(row: asyncpg.Record) -> StoredOrder:

@@ -4,7 +4,7 @@
 INSERT INTO rollouts_orders (
     order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 )
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (order_id) DO UPDATE
 SET username = excluded.username, project_id = excluded.project_id, suite = excluded.suite,
     suite_version = excluded.suite_version, agent = excluded.agent, rollouts = excluded.rollouts,
@@ -12,15 +12,15 @@ SET username = excluded.username, project_id = excluded.project_id, suite = excl
     created_at = excluded.created_at
 WHERE NOT EXISTS (SELECT FROM runs WHERE run_id = ANY (rollouts_orders.run_ids));
 
--- name: get_rollouts_order: Return an order that still has a run ($1 order)
+-- name: read_rollouts_order: Return an order that still has a run ($1 order)
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
 WHERE order_id = $1 AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
 
--- name: get_order_of_run: Return the order that submitted a run ($1 run)
+-- name: read_order_of_run: Return the order that submitted a run ($1 run)
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
-WHERE run_ids @> ARRAY[$1::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = $1::uuid);
+WHERE run_ids @> ARRAY[$1::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = $1);
 
 -- name: list_rollouts_orders: Return a page of orders that still have a run, newest first ($1 suite, $2 version, $3 model, $4 project, $5 state of a run, $6 time and $7 order that it begins after, $8 size)
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
@@ -30,7 +30,7 @@ WHERE ($1::text IS NULL OR suite = $1)
     AND ($3::text IS NULL OR $3 = ANY (models))
     AND ($4::bigint IS NULL OR project_id = $4)
     AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5))
-    AND (created_at, order_id) < ($6::timestamptz, $7::uuid)
+    AND (created_at, order_id) < ($6, $7)
 ORDER BY created_at DESC, order_id DESC
 LIMIT $8;
 
@@ -43,10 +43,10 @@ WHERE ($1::text IS NULL OR suite = $1)
     AND ($4::bigint IS NULL OR project_id = $4)
     AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5));
 
--- name: runs_of_orders: Return the runs that are left of some ($1 runs)
-SELECT * FROM run_rows WHERE run_id = ANY ($1::uuid[]);
+-- name: list_runs_of_orders: Return the runs that are left of some ($1 runs)
+SELECT * FROM run_rows WHERE run_id = ANY ($1);
 
--- name: get_run_owner: Return the user of a run ($1 run)
+-- name: read_run_owner: Return the user of a run ($1 run)
 SELECT username FROM runs WHERE run_id = $1;
 
 -- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not over, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
@@ -67,19 +67,19 @@ DO UPDATE SET size_bytes = CASE WHEN present.is_stored THEN present.size_bytes E
     stored_at = excluded.stored_at
 RETURNING true;
 
--- name: set_artifact_part_stored: Record that the object of a part is stored ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 bytes)
+-- name: mark_artifact_part: Record that the object of a part is stored ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 bytes)
 UPDATE rollout_artifacts SET is_stored = true, size_bytes = $7
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6;
 
--- name: delete_artifacts_of_run: Delete the records of artifacts of the rollouts of a deleted run ($1 run)
+-- name: delete_artifacts: Delete the records of artifacts of the rollouts of a deleted run ($1 run)
 DELETE FROM rollout_artifacts WHERE run_id = $1 RETURNING true;
 
--- name: delete_artifacts_without_run: Delete the records of artifacts of runs that are gone, and return the runs
+-- name: delete_orphan_artifacts: Delete the records of artifacts of runs that are gone, and return the runs
 DELETE FROM rollout_artifacts
 WHERE NOT EXISTS (SELECT FROM runs WHERE runs.run_id = rollout_artifacts.run_id)
 RETURNING run_id;
 
--- name: storage_of_artifacts: Sum up what workers stored of the rollouts of a user ($1 user)
+-- name: sum_artifact_storage: Sum up what workers stored of the rollouts of a user ($1 user)
 SELECT
     'artifacts' AS kind, count(DISTINCT run_id) AS files, coalesce(sum(size_bytes), 0)::bigint AS bytes,
     0::bigint AS rows
@@ -94,7 +94,7 @@ GROUP BY execution, name
 ORDER BY execution, name
 LIMIT $4;
 
--- name: get_artifact: Return an artifact ($1 run, $2 sample, $3 rollout, $4 execution, $5 name)
+-- name: read_artifact: Return an artifact ($1 run, $2 sample, $3 rollout, $4 execution, $5 name)
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored
@@ -109,7 +109,7 @@ recorded AS (
     INSERT INTO rollout_budgets AS present (
         run_id, epoch, sample, rollout, execution, began_at, steps, usage, seconds
     )
-    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8::jsonb, $9
+    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8, $9
     FROM runs
     WHERE run_id = $1 AND epoch = $2 AND state IN ('pending', 'running', 'paused')
         AND (SELECT count(*) FROM others) < $10

@@ -19,7 +19,7 @@ from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.add_suite import AddSuite
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
-from services.scheduler.uploads.task_sets.find_stored_tasks import FindStoredTasks
+from services.scheduler.uploads.task_sets.find_tasks import FindStoredTasks
 from services.scheduler.uploads.task_sets.task_set import TasksHeader
 
 ARCHIVE = "tasks.tar.gz"

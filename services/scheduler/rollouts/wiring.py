@@ -30,8 +30,7 @@ from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
 from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
-from services.scheduler.uploads.task_sets.find_bundle import FindBundle
-from services.scheduler.uploads.task_sets.find_stored_tasks import FindStoredTasks
+from services.scheduler.uploads.task_sets.find_tasks import FindBundle, FindStoredTasks
 from services.scheduler.uploads.task_sets.nats import NatsBundleAnswers
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
 from services.scheduler.uploads.task_sets.proto import tasks_from_bytes, tasks_to_bytes

@@ -31,8 +31,7 @@ from services.scheduler.runs.reads.grpc_api import SERVICE_NAMES, GrpcQueueApi, 
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
-from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.runs.reads.watch_run import WatchRun
+from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.workers.list_models import ListModels

@@ -16,7 +16,13 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue, QueueForecast
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.scaling.pool_demand import PoolDemand, PoolMoment, ScalingRule, next_demand
+from services.scheduler.scaling.pool_demand import (
+    ROLLOUTS,
+    PoolDemand,
+    PoolMoment,
+    ScalingRule,
+    next_demand,
+)
 from services.scheduler.scaling.ports import DemandStore
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.worker import Worker
@@ -78,18 +84,27 @@ class PlanWorkers:
         # A worker that starts now is ready then, so runs with a slot by then are its work.
         ahead = rule.load_seconds if before.load_seconds is None else before.load_seconds
         samples: defaultdict[str, float] = defaultdict(float)
+        # An order may bound how many of its rollouts are in flight.
+        rollouts = 0.0
         for run in forecast.runs_with_slots_within(ahead):
             if run.pool == pool.name:
                 left = forecast.outcomes_left(run)
-                samples[_key(pool, run.order.model)] += _UNKNOWN_SAMPLES if left is None else left
+                left = _UNKNOWN_SAMPLES if left is None else left
+                samples[_key(pool, run)] += left
+                if run.order.rollouts_group:
+                    rollouts += min(left, run.order.max_parallel or left)
         workers = list(self.registry.table().pool(pool.name).by_key.values())
         ready = [worker for worker in workers if _is_ready(pool, worker)]
+        slots = max((worker.rollout_slots for worker in workers), default=0)
+        useful = (sum(samples.values()) - samples.get(ROLLOUTS, 0.0)) / pool.concurrency
         return PoolMoment(
             samples=samples,
             speeds=dict(self._speeds(pool, ready, forecast.running)),
-            concurrency=pool.concurrency,
             ready=len(ready),
-            in_flight=sum(worker.in_flight for worker in ready),
+            busy=sum(_busy(pool, worker) for worker in ready),
+            # A rollout that loses its worker begins anew: those that have one keep it.
+            useful=max(useful + rollouts / (slots or 1), sum(worker.rollouts > 0 for worker in ready)),
+            for_rollouts=rollouts / slots if slots else 0.0,
             is_throttled=any(worker.throttled_servers for worker in workers),
             load_seconds=self._loaded_seconds(pool, workers),
         )
@@ -101,13 +116,13 @@ class PlanWorkers:
         now = self.clock.monotonic()
         rates: defaultdict[str, float] = defaultdict(float)
         for run in running:
-            if run.pool == pool.name:
-                rates[_key(pool, run.order.model)] += self.tracker.samples_per_second(run.run_id, now) or 0.0
+            if run.pool == pool.name and not run.order.rollouts_group:
+                rates[_key(pool, run)] += self.tracker.samples_per_second(run.run_id, now) or 0.0
         for model, rate in rates.items():
             serving = [worker for worker in ready if model == ANY_MODEL or worker.answers_for(model)]
-            in_flight = sum(worker.in_flight for worker in serving)
+            busy = sum(_busy(pool, worker) for worker in serving)
             # Half-idle workers are slow for want of samples: their speed would call for more of them.
-            if serving and rate and 2 * in_flight >= pool.concurrency * len(serving):
+            if serving and rate and 2 * busy >= len(serving):
                 yield model, rate / len(serving)
 
     def _loaded_seconds(self, pool: Pool, workers: Sequence[Worker]) -> float | None:
@@ -130,9 +145,18 @@ class PlanWorkers:
             del self._began_to_load[worker_id]
 
 
-def _key(pool: Pool, model: str) -> str:
+def _key(pool: Pool, run: Run) -> str:
     """Models of a provider are too many to show each."""
-    return ANY_MODEL if pool.serves_any_model else model
+    if run.order.rollouts_group:
+        return ROLLOUTS
+    return ANY_MODEL if pool.serves_any_model else run.order.model
+
+
+def _busy(pool: Pool, worker: Worker) -> float:
+    """The share of what the worker takes at a time that is in flight."""
+    # One of the release before reports no rollouts.
+    of_rollouts = worker.rollouts / worker.rollout_slots if worker.rollout_slots else 0.0
+    return max(worker.in_flight - worker.rollouts, 0) / pool.concurrency + of_rollouts
 
 
 def _is_ready(pool: Pool, worker: Worker) -> bool:
@@ -141,5 +165,5 @@ def _is_ready(pool: Pool, worker: Worker) -> bool:
 
 def models_of(pool: Pool) -> Mapping[str, None]:
     """The names by which its backlog is shown."""
-    names = (ANY_MODEL,) if pool.serves_any_model else [model.name for model in pool.models]
-    return dict.fromkeys(names)
+    names = [ANY_MODEL] if pool.serves_any_model else [model.name for model in pool.models]
+    return dict.fromkeys([*names, ROLLOUTS])

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 # Of the latest measurement: rows differ in length.
 _LATEST_WEIGHT = 0.3
-# Below this share of their requests the workers that are there have room, and others would find no work.
+# Below this share of what they take at a time the workers that are there have room; others would find none.
 _BUSY_SHARE = 0.5
+# Among the models of a backlog: rollouts of all models, whose time says nothing of that of samples.
+ROLLOUTS = "rollouts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,16 @@ class PoolMoment:
 
     `speeds` are samples per second of one worker, of the models whose workers are busy. `load_seconds` is the
     time that a worker has just taken to load, None if none has.
+    In workers: `busy` is what those that are ready have in flight; `useful`, how many find something to do;
+    `for_rollouts`, how many have a slot for each rollout, 0 while nothing says how many slots one has.
     """
 
     samples: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict)
-    concurrency: int = 1
     ready: int = 0
-    in_flight: int = 0
+    busy: float = 0.0
+    useful: float = 0.0
+    for_rollouts: float = 0.0
     is_throttled: bool = False
     load_seconds: float | None = None
 
@@ -87,28 +92,28 @@ def _workers(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
     outstanding = sum(now.samples.values())
     if outstanding <= 0:
         # A worker that holds requests finishes them.
-        return min(learned.workers, 1) if now.in_flight else 0
-    # More than these find no sample to work on.
-    useful = math.ceil(outstanding / now.concurrency)
+        return min(learned.workers, 1) if now.busy else 0
     # Never fewer while work is left: a worker that leaves and comes back loads its model again.
     kept = max(learned.workers, 1)
-    return min(max(kept, _grown(learned, now, rule)), useful)
+    return min(max(kept, _grown(learned, now, rule)), math.ceil(now.useful))
 
 
 def _grown(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
     """Workers for what is left of the backlog after the time that a new worker takes to load.
 
-    While a model's speed is unknown, one worker shows it.
+    While a model's speed is unknown, one worker shows it. A rollout takes minutes, about as long as a backlog
+    may, so each gets a slot at once.
     """
     # Throttled servers answer no faster to more workers.
-    has_room = now.ready and now.in_flight < _BUSY_SHARE * now.ready * now.concurrency
+    has_room = now.ready and now.busy < _BUSY_SHARE * now.ready
     if has_room or now.is_throttled:
         return 0
     worker_seconds = sum(learned.backlog_seconds(model) or 0.0 for model in now.samples)
     load_seconds = rule.load_seconds if learned.load_seconds is None else learned.load_seconds
     # What the present workers finish while a new one loads is not its work.
     left = worker_seconds - now.ready * load_seconds
-    return math.ceil(left / rule.backlog_seconds) if left > 0 else 0
+    for_backlog = math.ceil(left / rule.backlog_seconds) if left > 0 else 0
+    return max(for_backlog, math.ceil(now.for_rollouts))
 
 
 def _learned_speeds(before: Mapping[str, float], now: PoolMoment) -> Mapping[str, float]:

@@ -18,7 +18,7 @@ class PostgresDemands:
         self._session = session
 
     async def demands(self) -> StoredDemands:
-        rows = await self._session.fetch("pool_demands")
+        rows = await self._session.fetch("list_pool_demands")
         demands = {row["pool"]: _demand_from_row(row) for row in rows}
         return StoredDemands(demands, max((row["computed_at"] for row in rows), default=None))
 

@@ -45,21 +45,21 @@ class PostgresUserSuites:
         return StoredSuite(**row) if row else None
 
     async def latest(self) -> Sequence[StoredSuite]:
-        rows = await self._session.fetch("latest_suites")
+        rows = await self._session.fetch("list_latest_suites")
         return [StoredSuite(**row) for row in rows]
 
     async def document(self, stored: StoredSuite) -> SuiteDocument | None:
         async def read(transaction: PostgresTransaction) -> SuiteDocument | None:
             key = (stored.suite, stored.version)
-            row = await transaction.fetchrow("get_suite_document", *key)
-            files = await transaction.fetch("get_suite_files", *key)
+            row = await transaction.fetchrow("read_suite_document", *key)
+            files = await transaction.fetch("read_suite_files", *key)
             contents = {file["path"]: file["content"] for file in files}
             return SuiteDocument(row["document"], row["file_name"], contents) if row else None
 
         return await self._session.run(read)
 
     async def owner(self, suite: str, version: int) -> str | None:
-        owner: str | None = await self._session.fetchval("get_suite_owner", suite, version)
+        owner: str | None = await self._session.fetchval("read_suite_owner", suite, version)
         return owner
 
     async def delete(self, suite: str, version: int, author: Author) -> bool:

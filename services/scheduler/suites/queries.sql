@@ -24,18 +24,18 @@ WHERE suite = $1 AND ($2::integer IS NULL OR version = $2)
 ORDER BY version DESC
 LIMIT 1;
 
--- name: latest_suites: Return the latest version of each user's suite ()
+-- name: list_latest_suites: Return the latest version of each user's suite ()
 SELECT DISTINCT ON (suite) suite, version, digest, username AS user
 FROM user_suite_versions
 ORDER BY suite, version DESC;
 
--- name: get_suite_document: Return the text of a version ($1 suite, $2 version)
+-- name: read_suite_document: Return the text of a version ($1 suite, $2 version)
 SELECT document, file_name FROM user_suite_versions WHERE suite = $1 AND version = $2;
 
--- name: get_suite_files: Return the files of a version ($1 suite, $2 version)
+-- name: read_suite_files: Return the files of a version ($1 suite, $2 version)
 SELECT path, content FROM user_suite_files WHERE suite = $1 AND version = $2;
 
--- name: get_suite_owner: Return the user who added a version ($1 suite, $2 version)
+-- name: read_suite_owner: Return the user who added a version ($1 suite, $2 version)
 SELECT username FROM user_suite_versions WHERE suite = $1 AND version = $2;
 
 -- name: delete_suite_version: Delete a version that no run refers to ($1 suite, $2 version)

@@ -71,7 +71,7 @@ class PostgresDatasets:
             await transaction.execute("store_content", *content_values(dataset.content))
             await transaction.execute("add_dataset", *_dataset_values(dataset), request)
             # None where the insert did nothing: the request id has a data set already.
-            row = await transaction.fetchrow("get_dataset", dataset.dataset_id)
+            row = await transaction.fetchrow("read_dataset", dataset.dataset_id)
             if row is None:
                 raise _RepeatedRequest
             stored = dataset_from_row(row)
@@ -90,17 +90,17 @@ class PostgresDatasets:
 
     async def find_by_request(self, request_id: str, user: str) -> Dataset | None:
         request = request_of(user, request_id)
-        row = await self._session.fetchrow("find_dataset_of_request", request)
+        row = await self._session.fetchrow("find_submitted_dataset", request)
         return dataset_from_row(row) if row else None
 
     async def get(self, dataset_id: DatasetId) -> Dataset:
-        row = await self._session.fetchrow("get_dataset", dataset_id)
+        row = await self._session.fetchrow("read_dataset", dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
         return dataset_from_row(row)
 
     async def content(self, dataset_id: str) -> NamedContent:
-        row = await self._session.fetchrow("get_named_content", dataset_id)
+        row = await self._session.fetchrow("read_named_content", dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
         return NamedContent(row["name"], content_from_row(row))
@@ -124,7 +124,7 @@ class PostgresDatasets:
         async def delete(transaction: PostgresTransaction) -> DatasetContent | None:
             await transaction.execute("lock_dataset_to_delete", dataset_id)
             await self._refuse_used(transaction, dataset_id)
-            row = await transaction.fetchrow("lock_content_of_dataset", dataset_id)
+            row = await transaction.fetchrow("lock_dataset_content", dataset_id)
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)
             await transaction.execute("delete_dataset", dataset_id)
@@ -141,7 +141,7 @@ class PostgresDatasets:
         return await self._session.run(delete)
 
     async def unreferenced_prefixes(self, before: datetime) -> Sequence[str]:
-        rows = await self._session.fetch("unreferenced_prefixes", before)
+        rows = await self._session.fetch("list_unreferenced_prefixes", before)
         return [row["prefix"] for row in rows]
 
     async def forget_unreferenced_prefix(self, prefix: str) -> None:
@@ -225,11 +225,11 @@ class PostgresFiles:
 
     async def find_by_request(self, request_id: str, user: str) -> StoredFile | None:
         request = request_of(user, request_id)
-        row = await self._session.fetchrow("find_file_of_request", request)
+        row = await self._session.fetchrow("find_submitted_file", request)
         return file_from_row(row) if row else None
 
     async def get(self, file_id: FileId) -> StoredFile:
-        row = await self._session.fetchrow("get_file", file_id)
+        row = await self._session.fetchrow("read_file", file_id)
         if row is None:
             raise FileNotFound(file_id=file_id)
         return file_from_row(row)
@@ -248,7 +248,7 @@ class PostgresFiles:
         return await self._session.run(lambda transaction: self._delete(transaction, file_id, author))
 
     async def expired(self, now: datetime, limit: int, after: int) -> Sequence[FileId]:
-        rows = await self._session.fetch("expired_files", now, limit, after)
+        rows = await self._session.fetch("list_expired_files", now, limit, after)
         return [FileId(row["file_id"]) for row in rows]
 
     async def _delete(
@@ -282,7 +282,7 @@ async def add_file_in(transaction: PostgresTransaction, file: StoredFile, reques
         await transaction.execute("store_content", *content_values(content))
     request = request_of(file.user, request_id) if request_id else None
     await transaction.execute("add_file", *_file_values(file), request)
-    row = await transaction.fetchrow("get_file", file.file_id)
+    row = await transaction.fetchrow("read_file", file.file_id)
     if row is None:
         raise _RepeatedRequest
     stored = file_from_row(row)

@@ -12,10 +12,10 @@ INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format, r
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT DO NOTHING;
 
--- name: get_dataset: Return a data set with its content ($1 data set)
+-- name: read_dataset: Return a data set with its content ($1 data set)
 SELECT * FROM dataset_rows WHERE dataset_id = $1;
 
--- name: get_named_content: Return the rows of a data set, or of a file that has any ($1 data set or file)
+-- name: read_named_content: Return the rows of a data set, or of a file that has any ($1 data set or file)
 SELECT
     name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
     coalesce(stored_bytes, content.size_bytes) AS stored_bytes
@@ -26,13 +26,13 @@ FROM (
 ) AS named
 JOIN dataset_contents AS content USING (digest, format);
 
--- name: find_dataset_of_request: Return the data set of an earlier call ($1 request)
+-- name: find_submitted_dataset: Return the data set of an earlier call ($1 request)
 SELECT * FROM dataset_rows WHERE request_id = $1;
 
 -- name: list_datasets: Return a page of data sets, newest first ($1 time and $2 data set that it begins after, $3 size)
 SELECT *
 FROM dataset_rows
-WHERE (uploaded_at, dataset_id) < ($1::timestamptz, $2::text)
+WHERE (uploaded_at, dataset_id) < ($1, $2)
 ORDER BY uploaded_at DESC, dataset_id DESC
 LIMIT $3;
 
@@ -42,7 +42,7 @@ SELECT count(*) FROM datasets;
 -- name: lock_dataset_to_delete: Lock a data set, so that no run over it is added meanwhile ($1 data set)
 SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 
--- name: lock_content_of_dataset: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
+-- name: lock_dataset_content: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
 SELECT
     name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
     endpoint, coalesce(stored_bytes, size_bytes) AS stored_bytes
@@ -64,7 +64,7 @@ RETURNING true;
 -- name: add_unreferenced_prefix: Record a prefix whose objects no content and no file refers to ($1 prefix)
 INSERT INTO unreferenced_prefixes (prefix) VALUES ($1) ON CONFLICT DO NOTHING;
 
--- name: unreferenced_prefixes: Return prefixes that have been unreferenced for long, oldest first ($1 since before)
+-- name: list_unreferenced_prefixes: Return prefixes that have been unreferenced for long, oldest first ($1 since before)
 SELECT prefix FROM unreferenced_prefixes WHERE since < $1 ORDER BY since;
 
 -- name: delete_unreferenced_prefix: Delete the record of a prefix that is empty or referenced now ($1 prefix)
@@ -75,20 +75,20 @@ INSERT INTO files (
     file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix, digest, format, faults, fault_count,
     request_id
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::jsonb, $12, $13)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT DO NOTHING;
 
--- name: get_file: Return a file with its faults, and with its content if it has one ($1 file)
+-- name: read_file: Return a file with its faults, and with its content if it has one ($1 file)
 SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE file_id = $1;
 
--- name: find_file_of_request: Return the file of an earlier call ($1 request)
+-- name: find_submitted_file: Return the file of an earlier call ($1 request)
 SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE files.request_id = $1;
 
 -- name: list_files: Return a page of files that have not expired, without their faults, newest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
 SELECT *, '[]' AS faults
 FROM file_rows
 WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now())
-    AND (created_at, file_id) < ($2::timestamptz, $3::text)
+    AND (created_at, file_id) < ($2, $3)
 ORDER BY created_at DESC, file_id DESC
 LIMIT $4;
 
@@ -96,7 +96,7 @@ LIMIT $4;
 SELECT *, '[]' AS faults
 FROM file_rows
 WHERE ($1::text IS NULL OR purpose = $1) AND (expires_at IS NULL OR expires_at > now())
-    AND (created_at, file_id) > ($2::timestamptz, $3::text)
+    AND (created_at, file_id) > ($2, $3)
 ORDER BY created_at, file_id
 LIMIT $4;
 
@@ -109,13 +109,13 @@ SELECT prefix FROM dataset_contents WHERE digest = $1 AND format = $2 FOR UPDATE
 -- name: delete_file: Delete a file ($1 file)
 DELETE FROM files WHERE file_id = $1;
 
--- name: expired_files: Return expired files, earliest expiry first ($1 time, $2 most, $3 how many to leave out at the beginning)
+-- name: list_expired_files: Return expired files, earliest expiry first ($1 time, $2 most, $3 how many to leave out at the beginning)
 SELECT file_id FROM files WHERE expires_at <= $1 ORDER BY expires_at, file_id LIMIT $2 OFFSET $3;
 
 -- name: lock_storage: Let one transaction after the other check what a user stores ($1 user)
 SELECT pg_advisory_xact_lock(hashtext('proctor storage'), hashtext($1));
 
--- name: storage_of_user: Sum up what a user stores; a file that has expired counts no more ($1 user)
+-- name: read_storage: Sum up what a user stores; a file that has expired counts no more ($1 user)
 SELECT
     'datasets' AS kind, count(*) AS files, coalesce(sum(stored_bytes), 0)::bigint AS bytes,
     coalesce(sum(row_count), 0)::bigint AS rows

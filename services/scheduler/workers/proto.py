@@ -15,7 +15,15 @@ WORKER = Codec(
     Worker,
     scheduler_service_pb2.WorkerInfo,
     names={"sent_at": "seen_at"},
-    unpaired={"models", "refusals", "environment", "throttled_servers", "pod"},
+    unpaired={
+        "models",
+        "refusals",
+        "environment",
+        "throttled_servers",
+        "pod",
+        "rollouts",
+        "rollout_slots",
+    },
 )
 
 

@@ -53,6 +53,8 @@ class Worker:
     throttled_servers: Mapping[str, datetime] = field(default_factory=dict)
     # Empty outside of Kubernetes.
     pod: str = ""
+    rollouts: int = 0
+    rollout_slots: int = 0
 
     def answers_for(self, model: str) -> bool:
         return model == self.loaded_model or model in self.ready_models

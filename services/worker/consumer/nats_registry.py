@@ -49,6 +49,7 @@ class HeartbeatSources:
     context: WorkerContext
     loader: ModelLoader
     concurrency: ConcurrencyLimit
+    rollout_slots: int
     rate_limiters: RateLimiters
     clock: ServerClock
 
@@ -128,6 +129,8 @@ class NatsHeartbeat:
             loaded_model=loader.loaded_model or "",
             in_flight=sources.concurrency.in_use,
             concurrency=sources.concurrency.limit,
+            rollouts=sources.context.prefetch.rollouts,
+            rollout_slots=sources.rollout_slots,
             state=number_of(self._state),
             note=self._note,
             cannot_load=loader.cannot_load,

@@ -105,6 +105,11 @@ class Prefetch:
         self._rollouts[priority] -= rollouts
         self._changed.set()
 
+    @property
+    def rollouts(self) -> int:
+        """Rollouts that have a slot."""
+        return self._rollouts.total()
+
     def finish(self, samples: int) -> None:
         """These samples were executed."""
         self._depth.finish(samples)

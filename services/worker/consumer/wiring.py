@@ -92,6 +92,7 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
         context=context,
         loader=loader,
         concurrency=executor.concurrency,
+        rollout_slots=rollout_slots(settings),
         rate_limiters=limiters,
         clock=clock,
     )

@@ -1,8 +1,10 @@
 """Publishes batches of outcomes to the stream OUTCOMES; follows the states of runs in the bucket RUNS."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import reduce
 
 import orjson
 from google.protobuf.message import DecodeError
@@ -11,15 +13,16 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.run import FINAL_STATES, RunId
+from proctor.values.usage import TokenUsage
 from proctor.wire.values import ANSWER, CODE_RESULT, FAILURE, TIMING, USAGE
 from services.common.clock import ServerClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
+from services.worker import metrics
 from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
-from services.worker.execution.outcome_counts import count_outcomes
 from services.worker.execution.proto import proof_to_proto
 from services.worker.execution.run_states import RunControl, RunStates
 from services.worker.execution.shard import Outcome, OutcomeBatch
@@ -33,6 +36,7 @@ _REQUEST_SECONDS = 5.0
 log = get_logger()
 _FINAL = frozenset(state.number for state in FINAL_STATES)
 _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
+_ANSWERED = "answered"
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
@@ -103,7 +107,7 @@ class NatsOutcomePublisher:
         subject = messaging.outcome_subject(batch.run_id)
         await self._jetstream.publish(subject, payload, message_id)
         # After the publish, so that a batch which is published again after an outage counts once.
-        count_outcomes(batch.outcomes)
+        _count(batch.outcomes)
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
         environment = dict(self._environment())
@@ -174,3 +178,27 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
             else None,
         ),
     )
+
+
+def _count(outcomes: Sequence[Outcome]) -> None:
+    results = Counter(
+        [
+            each.result.failure_class.value if isinstance(each.result, Failure) else _ANSWERED
+            for each in outcomes
+        ]
+    )
+    for result, count in results.items():
+        metrics.SAMPLES.labels(result).inc(count)
+    answers = [each.result for each in outcomes if not isinstance(each.result, Failure)]
+    times = [answer.timing for answer in answers]
+    metrics.ANSWER_SECONDS.observe_all([time.total_seconds for time in times])
+    metrics.FIRST_TOKEN_SECONDS.observe_all(
+        [seconds for time in times if (seconds := time.first_token_seconds) is not None]
+    )
+    metrics.BETWEEN_TOKENS_SECONDS.observe_all(
+        [seconds for time in times if (seconds := time.between_tokens_seconds) is not None]
+    )
+    usage = reduce(TokenUsage.plus, [answer.usage for answer in answers], TokenUsage())
+    for kind, count in usage.by_kind.items():
+        # A provider may report anything, and a counter that falls is an error.
+        metrics.TOKENS.labels(kind).inc(max(count, 0))

@@ -17,7 +17,7 @@ class FilesNotFetched(SandboxError):
 
 
 class StepNotPrepared(SandboxError):
-    """The setup.sh of the step {step} failed: {said}"""
+    """The setup.sh of the step {step} failed: {output}"""
 
 
 class ContextFull(Exception):

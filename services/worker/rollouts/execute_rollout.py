@@ -158,7 +158,7 @@ class _OneRollout:
             )
             result = await sandbox.run(command)
             if not result.is_success:
-                raise StepNotPrepared(step=each.step.name, said=result.text.strip()[-300:])
+                raise StepNotPrepared(step=each.step.name, output=result.text.strip()[-300:])
 
     async def _agent(self, sandbox: Sandbox, task: RolloutTask) -> AgentEnd:
         work = replace(self.work, rollout=replace(self.work.rollout, task=task))

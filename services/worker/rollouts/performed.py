@@ -143,7 +143,7 @@ def _json_length(value: object) -> int:
 def diff_of(before: bytes, after: bytes, folder: str) -> str:
     """A unified diff of two tar files; a file that is no text or too long is named only.
 
-    It ends by its own bounds, for a thread cannot be cancelled: what is beyond them is said in its last line.
+    It ends by its own bounds, for a thread cannot be cancelled: its last line has what is beyond them.
     """
     old, new = _texts(before, folder), _texts(after, folder)
     changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]

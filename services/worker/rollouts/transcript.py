@@ -91,9 +91,9 @@ class Transcript:
 
     @property
     def last_message(self) -> str:
-        """The last message of the agent; empty where it said nothing."""
-        said = [str(step["message"]) for step in self.steps if step["source"] == "agent"]
-        return said[-1] if said else ""
+        """The last message of the agent; empty where there is none."""
+        messages = [str(step["message"]) for step in self.steps if step["source"] == "agent"]
+        return messages[-1] if messages else ""
 
     def as_json(self) -> Mapping[str, object]:
         return {

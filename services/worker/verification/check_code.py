@@ -35,16 +35,16 @@ def main():
     word, program = sys.stdin.buffer.read().split(b"\\n", 1)
     seconds = int(sys.argv.pop())
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    said, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
+    report, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
-    os.write(said, word)
+    os.write(report, word)
     try:
         exec(compile(program.decode(), "<answer>", "exec", dont_inherit=True), {})
     except BaseException as error:
-        os.write(said, f"{type(error).__name__}: {error}".rstrip(": ")[:1000].encode("utf-8", "replace"))
+        os.write(report, f"{type(error).__name__}: {error}".rstrip(": ")[:1000].encode("utf-8", "replace"))
     else:
-        os.write(said, word)
+        os.write(report, word)
     os._exit(0)
 main()
 """

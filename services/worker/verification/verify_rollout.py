@@ -165,8 +165,8 @@ async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) ->
     elif "reward.txt" in files:
         rewards = {"reward": _number("reward.txt", files["reward.txt"].decode("utf-8", "replace").strip())}
     else:
-        said = log.strip()[-300:]
-        printed = f"the last they printed: {said}" if said else "they printed nothing."
+        tail = log.strip()[-300:]
+        printed = f"the last they printed: {tail}" if tail else "they printed nothing."
         raise VerifierFailed(problem=f"they wrote no reward.json and no reward.txt; {printed}")
     score = rewards.get("reward", next(iter(rewards.values())))
     if not 0.0 <= score <= 1.0:

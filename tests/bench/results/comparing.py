@@ -14,7 +14,7 @@ from proctor.values.scoring import TaskGroup
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
-from services.results.comparison.kept_differences import KeptDifferences
+from services.results.comparison.comparison import KeptDifferences
 from services.results.comparison.postgres import PostgresPairs
 from services.results.leaderboard.postgres import PostgresLeaderboard
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA

@@ -22,7 +22,7 @@ _SANDBOXES = [
         "engine": "openai",
         "min": 1,
         "provider": {"name": "openai", "baseUrl": "https://api.openai.com/v1"},
-        "sandbox": {"engine": "kubernetes", "runtimeClassName": "gvisor"},
+        "sandbox": {"engine": "kubernetes", "runtimeClassName": "gvisor", "maxCpus": 2, "slots": 8},
     },
     _OLLAMA[0],
 ]
@@ -38,6 +38,17 @@ SETTINGS: Mapping[str, Setting] = {
         (_TRYING_OUT,), {"gateway": {"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}}}
     ),
     "the emptiest pod first": Setting((_PRODUCTION,), {"keda": {"emptiestFirst": {"enabled": True}}}),
+    "a Postgres that is verified": Setting(
+        (EXAMPLES["remote-only"],),
+        {
+            service: {
+                "volumes": [{"name": "authority", "configMap": {"name": "postgres-ca"}}],
+                "volumeMounts": [{"name": "authority", "mountPath": "/etc/postgres", "readOnly": True}],
+            }
+            for service in ("scheduler", "results")
+        }
+        | {"gateway": {"operators": ["ann"]}},
+    ),
     "a quiet cluster": Setting(
         (_PRODUCTION,), {"metrics": {"enabled": False}, "keda": {"enabled": False}, "pools": _OLLAMA}
     ),

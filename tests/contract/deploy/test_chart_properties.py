@@ -224,3 +224,31 @@ def test_pods_have_further_labels_which_replace_none_of_the_chart() -> None:
     labels = worker["spec"]["template"]["metadata"]["labels"]
     assert labels["team"] == "a"
     assert labels["app.kubernetes.io/component"] == "worker-gpu"
+
+
+def test_volumes_of_an_operator_are_mounted() -> None:
+    templates = dict(pods("a Postgres that is verified"))
+    for name in ("proctor-scheduler", "proctor-results"):
+        assert "authority" in [each["name"] for each in templates[name]["spec"]["volumes"]]
+        [container] = templates[name]["spec"]["containers"]
+        assert "/etc/postgres" in [each["mountPath"] for each in container["volumeMounts"]]
+
+
+def test_bounds_of_sandboxes_and_operators_are_settings() -> None:
+    def env(name: str, pod: str) -> dict[str, str]:
+        [container] = dict(pods(name))[pod]["spec"]["containers"]
+        return {each["name"]: each.get("value", "") for each in container["env"]}
+
+    found = env("sandboxes in pods", "proctor-worker-code")
+    assert found["PROCTOR_WORKER_SANDBOX_MAX_CPUS"] == "2"
+    assert found["PROCTOR_WORKER_SANDBOX_SLOTS"] == "8"
+    assert "PROCTOR_WORKER_ROLLOUT_SLOTS" not in found
+    assert env("a Postgres that is verified", "proctor-gateway")["PROCTOR_GATEWAY_OPERATORS"] == '["ann"]'
+
+
+def test_route_leads_grpc_to_its_own_port() -> None:
+    [route] = of_kind("air-gapped", "HTTPRoute")
+    ports = [
+        (rule["matches"][0].get("headers"), rule["backendRefs"][0]["port"]) for rule in route["spec"]["rules"]
+    ]
+    assert ports == [([{"name": "content-type", "value": "application/grpc"}], 8081), (None, 8080)]

@@ -39,10 +39,10 @@ HOT = {
     "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', {CHOSEN}",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "read_outcomes_briefly": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "read_brief_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "digest_answers": f"{RUN}, {POSITIONS}",
     "list_same_rows": f"{SET}, {RUN}, 500, 564",
-    "list_samples_of_digests": f"{SET}, ARRAY['a', 'b']::bytea[], 9",
+    "list_by_digest": f"{SET}, ARRAY['a', 'b']::bytea[], 9",
     "read_scores": f"{RUN}, 5000, 6000, '{{acc}}'",
     "count_times": f"{RUN}, 5000, 6000, 0.001",
     "export_lines": EXPORTED,
@@ -63,7 +63,7 @@ HOT = {
     "delete_task_counts": RUN,
     "delete_shard_counts": RUN,
     "delete_outcomes": f"{RUN}, 5000, 0, 5000",
-    "delete_samples_of_deleted_set": f"{SET}, 5000, 5000",
+    "delete_set_samples": f"{SET}, 5000, 5000",
 }
 # Of ten models, one run a minute.
 CLOSED_RUNS = """

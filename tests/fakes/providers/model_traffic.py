@@ -15,7 +15,6 @@ class Traffic:
     answered: int = 0
     aborted: int = 0
     first_asked_at: float = 0.0
-    last_asked_at: float = 0.0
     last_answered_at: float = 0.0
     last_aborted_at: float = 0.0
 
@@ -23,7 +22,6 @@ class Traffic:
     def request(self) -> Iterator[None]:
         self.first_asked_at = self.first_asked_at or time.time()
         self.in_flight += 1
-        self.last_asked_at = time.time()
         try:
             yield
         except asyncio.CancelledError:

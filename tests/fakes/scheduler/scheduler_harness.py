@@ -30,8 +30,7 @@ from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.forecast_run import ForecastRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.run_snapshot import RunForecast
-from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.runs.reads.watch_run import WatchRun
+from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.worker import Worker

@@ -10,6 +10,7 @@ import asyncpg
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession
+from services.scheduler.dispatch.lead_runs import SlotStore
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
@@ -18,7 +19,6 @@ from services.scheduler.planning.ports import ShardStore
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.admission.forecast_queue import QueueStore
-from services.scheduler.runs.admission.ports import SlotStore
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns

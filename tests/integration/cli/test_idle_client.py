@@ -12,7 +12,7 @@ LIMIT_SECONDS = 30
 # A server that ends idle connections, as the gateway does, and a client that waits until its connection is.
 IDLE_CLIENT = """
 import asyncio
-from proctor.client.connection import open_channel
+from proctor.client.calls import open_channel
 import grpc
 
 async def echo(request, context):

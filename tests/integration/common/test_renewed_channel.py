@@ -10,8 +10,7 @@ import grpc
 import pytest
 
 from services.common import traces
-from services.common.grpc.client import open_channel
-from services.common.grpc.renewed_channel import RenewedChannel
+from services.common.grpc.client import RenewedChannel, open_channel
 from services.common.grpc.server import serve_grpc
 from services.common.grpc.tls import ServerTls
 from services.common.tls.certificate_files import CertificateFiles

@@ -9,7 +9,7 @@ import pytest
 from proctor.v1 import run_pb2
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession
-from services.scheduler.leadership.postgres_clock import PostgresClock
+from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.postgres import QUERIES
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.served_scheduler import served_scheduler

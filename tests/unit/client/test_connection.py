@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.client.connection import GatewayAddress, open_channel
+from proctor.client.calls import GatewayAddress, open_channel
 from proctor.client.errors import Refused
 
 

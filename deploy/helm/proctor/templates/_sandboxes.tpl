@@ -20,5 +20,11 @@
 {{- with .runtimeClassName }}
 - {name: PROCTOR_WORKER_SANDBOX_RUNTIME_CLASS, value: {{ . | quote }}}
 {{- end }}
+{{- $sandbox := . }}
+{{- range $field, $setting := dict "maxCpus" "SANDBOX_MAX_CPUS" "maxMemoryBytes" "SANDBOX_MAX_MEMORY_BYTES" "slots" "SANDBOX_SLOTS" "rollouts" "ROLLOUT_SLOTS" }}
+{{- with get $sandbox $field }}
+- {name: PROCTOR_WORKER_{{ $setting }}, value: {{ toJson . | quote }}}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}

@@ -24,7 +24,7 @@ _Text = Annotated[str, Query(max_length=512)]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ComparableRun:
     """A run, or a model by its latest run; `value` is what the field of the form sends."""
 
     value: str
@@ -42,7 +42,7 @@ class Candidate:
 class ChoiceView:
     """`fault` is what is wrong with what was chosen."""
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[ComparableRun]
     suites: Sequence[str]
     suite: str
     model: str
@@ -144,12 +144,12 @@ def _incomplete(address: CompareAddress, count: int) -> str:
     return ""
 
 
-def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Candidate:
+def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> ComparableRun:
     row = run_row(run)
     of_suite = [figure for group in summary.groups[-1:] for figure in group.metrics]
     of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
     figure = next(iter([*of_suite, *of_tasks]), summary_pb2.MetricFigure())
-    return Candidate(
+    return ComparableRun(
         value=run.run_id,
         run_id=run.run_id,
         model=row.model,
@@ -162,13 +162,13 @@ def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Candidate:
     )
 
 
-def _model_alone(name: str, suite: str) -> Candidate:
+def _model_alone(name: str, suite: str) -> ComparableRun:
     """A model that was chosen and has no run on this page."""
-    return Candidate(name, "", name, suite, "completed", "", None, None, is_chosen=True)
+    return ComparableRun(name, "", name, suite, "completed", "", None, None, is_chosen=True)
 
 
-def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen: bool) -> Candidate:
-    return Candidate(
+def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen: bool) -> ComparableRun:
+    return ComparableRun(
         value=value,
         run_id=entry.run_id,
         model=entry.model,

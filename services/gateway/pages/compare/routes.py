@@ -33,7 +33,7 @@ _CHOICE = "choice"
 # As far back as results lists a history.
 _DAYS = 3650
 _OFFERED = 60
-# More than can be compared: what is too many is said with all of them shown.
+# More than can be compared: what is too many is reported with all of them shown.
 _MAX_CHOSEN = 20
 # Conditions that differ and may be ignored.
 _FORCEABLE = frozenset({"scoring_method", "options"})

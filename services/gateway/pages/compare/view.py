@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.v1 import comparison_pb2, summary_pb2
+from services.gateway.api.comparisons.conclusions import DifferenceShown, Lead, lead_of
 from services.gateway.api.comparisons.routes import ComparisonShown, comparison_shown
 from services.gateway.http.presentation import interval, optional
+from services.gateway.pages import text
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.compare.samples import SamplesView
-from services.gateway.pages.compare.sentence import verdict_sentence
 from services.gateway.pages.interval_plot import Scale
 
 _FIRST, _SECOND = comparison_pb2.VERDICT_FIRST_BETTER, comparison_pb2.VERDICT_SECOND_BETTER
+_BETTER = ("first_better", "second_better")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +203,46 @@ class CompareView:
     figures: ComparisonView | None = None
     fault: str = ""
     can_be_forced: bool = False
+
+
+def verdict_sentence(shown: ComparisonShown) -> tuple[str, str]:
+    """A conclusion and its evidence, in points of the metric: percents where that is a share."""
+    overall = [each for each in shown.differences if each.is_overall and each.metric == shown.metric]
+    lead = lead_of(shown.models_compared, overall)
+    if lead is None:
+        remark = next((each.remark for each in shown.differences if each.remark), "")
+        return "The data allow no verdict", f"({remark})" if remark else ""
+    if len(shown.models_compared) == 2 or not lead.tied:
+        return _of_the_gap(lead, shown.corrected_over)
+    tied = ", ".join(lead.tied)
+    what = f"{lead.best} has the highest figure, and cannot be distinguished from {tied}"
+    return what, _evidence(lead.gap, lead.best, shown.corrected_over)
+
+
+def _of_the_gap(lead: Lead, corrected_over: int) -> tuple[str, str]:
+    best, next_one, gap = lead.best, lead.runner_up, lead.gap
+    value, _ = gap.seen_from(best)
+    evidence = _evidence(gap, best, corrected_over)
+    if gap.verdict in _BETTER:
+        return f"{best} is better than {next_one} by {points(abs(value or 0), gap)} points", evidence
+    return f"{best} and {next_one} cannot be distinguished", evidence
+
+
+def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:
+    value, ends = gap.seen_from(best)
+    parts = [f"difference {points(value, gap)}" if value is not None and gap.verdict not in _BETTER else ""]
+    parts.append(f"95 % from {points(ends[0], gap)} to {points(ends[1], gap)}" if ends else "")
+    p_value = gap.p_value if gap.adjusted_p_value is None else gap.adjusted_p_value
+    if p_value is not None:
+        how = f", Holm-corrected over {corrected_over} tests" if corrected_over > 1 else ""
+        parts.append(f"{gap.test}, {p_text(p_value)}{how}")
+    return f"({'; '.join(part for part in parts if part)})" if any(parts) else ""
+
+
+def points(difference: float, of: DifferenceShown) -> str:
+    """A difference of two figures as their metric is shown."""
+    return text.score(difference, of.metric, of.first_mean, of.second_mean)
+
+
+def p_text(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"

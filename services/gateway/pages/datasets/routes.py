@@ -1,17 +1,22 @@
-"""Data sets: the list, one with rows as a model would be asked, and the runs over data sets."""
+"""Data sets: the list with the upload, one with rows as a model would be asked, and runs over data sets."""
 
 import asyncio
+import uuid
+from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Path, Query, WebSocket
+from starlette.requests import Request
 from starlette.responses import Response
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.gateway.auth.identity import Now
+from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.datasets.upload import upload_requests
+from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.pages.datasets.view import (
     DatasetListView,
@@ -22,10 +27,12 @@ from services.gateway.pages.datasets.view import (
     preview_rows,
 )
 from services.gateway.pages.live.socket import PushedView, push_view
-from services.gateway.pages.page import PageOf
+from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.runs_table import run_row
 
 _PAGE_SIZE = 50
+# Of what is wrong with the file; the form shows the sentence.
+_REFUSED = frozenset({ErrorKind.INVALID})
 _PREVIEWED = 10
 _ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
 # The largest integer that JavaScript and JSON hold exactly.
@@ -125,3 +132,37 @@ async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
         path = f"/datasets/{quote(dataset_id)}"
         response.headers["HX-Push-Url"] = f"{path}?first={first_row}" if first_row else path
     return response
+
+
+@router.post("")
+async def upload(page: PageOf, scheduler: SchedulerCalls, user: User, now: Now, request: Request) -> Response:
+    """A form with one file. A script gets the address of the data set, or the part with the faults."""
+    header = dataset_pb2.DatasetHeader(user=user, request_id=str(uuid.uuid4()))
+    try:
+        async with aclosing(upload_requests(request, header)) as requests:
+            stored = await scheduler.datasets.UploadDataset(requests)
+    except DomainError as error:
+        if error.kind not in _REFUSED:
+            raise
+        refused = UploadView(problem=error.message, name=header.name)
+    else:
+        if stored.HasField("dataset"):
+            rows = "1 row" if stored.dataset.row_count == 1 else f"{stored.dataset.row_count} rows"
+            done = page.go(f"/datasets/{stored.dataset.dataset_id}", Notice(f"The file is stored: {rows}."))
+            # A script goes there itself: it would otherwise fetch the page in place of the browser.
+            done.status_code = 201 if page.is_part else done.status_code
+            return done
+        refused = UploadView(stored.faults, stored.fault_count, name=header.name)
+    view = await dataset_list(scheduler, now, upload=refused)
+    return page.show("datasets/list", view, part="datasets/faults_part", status=422)
+
+
+@router.post("/{dataset_id}/delete")
+async def delete(page: PageOf, scheduler: SchedulerCalls, dataset_id: DatasetId) -> Response:
+    try:
+        await scheduler.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
+    except DomainError as error:
+        if error.kind is not ErrorKind.CONFLICT:
+            raise
+        return page.go(f"/datasets/{dataset_id}", Notice(error.message, is_problem=True))
+    return page.go("/datasets", Notice("The data set is deleted."))

@@ -17,7 +17,7 @@ from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import optional
 from services.gateway.pages import text
 from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
-from services.gateway.pages.orders.view import EarlierRun, Estimate, Listed, order_view, past_run
+from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedChoices, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf
 
 _MAX_DATASETS = 500
@@ -101,7 +101,7 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
     return Estimate(seconds, cost, response.price.currency)
 
 
-async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Listed:
+async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedChoices:
     models, suites, datasets, past, queue = await asyncio.gather(
         scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
@@ -110,7 +110,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Li
         # Of the queue only its length is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
-    return Listed(models, suites, datasets, past, queue.waiting_total)
+    return OfferedChoices(models, suites, datasets, past, queue.waiting_total)
 
 
 async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsResponse:

@@ -101,7 +101,7 @@ class OrderView:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class OfferedChoices:
     """The choices of the form, as the services list them now."""
 
     models: scheduler_pb2.ListModelsResponse
@@ -112,7 +112,7 @@ class Listed:
 
 
 def order_view(
-    form: OrderForm, listed: Listed, faults: Faults, request_id: str, estimate: Estimate | None = None
+    form: OrderForm, listed: OfferedChoices, faults: Faults, request_id: str, estimate: Estimate | None = None
 ) -> OrderView:
     engines = {source.pool: source.engine for source in listed.models.sources}
     providers = {source.provider: source.engine for source in listed.models.sources}

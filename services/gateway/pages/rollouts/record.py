@@ -15,7 +15,7 @@ _TOO_LARGE = 1e15
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class AgentAction:
     """A command of the agent, and what it printed."""
 
     command: str
@@ -33,7 +33,7 @@ class Step:
     source: str
     at: datetime | None
     message: str
-    actions: Sequence[Action]
+    actions: Sequence[AgentAction]
     prompt_tokens: int | None
     completion_tokens: int | None
 
@@ -138,19 +138,19 @@ def _step(number: int, known: Mapping[str, Any]) -> Step:
     )
 
 
-def _without_commands(message: str, actions: Sequence[Action]) -> str:
+def _without_commands(message: str, actions: Sequence[AgentAction]) -> str:
     """The message without the fenced blocks whose commands are shown below it."""
     for action in actions:
         message = message.replace(f"```bash\n{action.command}\n```", "")
     return message.strip()
 
 
-def _action(call: Mapping[str, Any], results: Mapping[str, str]) -> Action:
+def _action(call: Mapping[str, Any], results: Mapping[str, str]) -> AgentAction:
     arguments = call.get("arguments")
     command = _text(_mapping(arguments).get("command"))
     if not command and arguments:
         command = f"{_text(call.get('function_name'))} {json.dumps(arguments, ensure_ascii=False)}"
-    return Action(command, results.get(_text(call.get("tool_call_id")), ""))
+    return AgentAction(command, results.get(_text(call.get("tool_call_id")), ""))
 
 
 def _kind(line: str) -> str:

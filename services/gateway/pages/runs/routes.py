@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, WebSocket
 from starlette.responses import Response
 
 from proctor.v1 import run_pb2
@@ -15,6 +15,8 @@ from services.common.errors import DomainError
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
+from services.gateway.pages.live.part import push
+from services.gateway.pages.live.socket import PushedView, push_view
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
@@ -58,6 +60,18 @@ async def list_runs(
     return response
 
 
+@router.websocket("/socket")
+async def watch_list(socket: WebSocket, filters: Annotated[RunFilters, Depends()], build: str = "") -> None:
+    """`build`, here and below, is the digest of the files that the page was made with."""
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        view = await run_list(state.scheduler, filters, state.clock.now())
+        return PushedView(view, view.live_runs)
+
+    await push_view(socket, build, "runs/list_rows", read)
+
+
 @dataclass(frozen=True, slots=True)
 class RunQuery:
     """How a run is shown: renewed every so many seconds instead of pushed, and the action to confirm."""
@@ -99,3 +113,10 @@ async def _has_rollouts(scheduler: Scheduler, run: run_pb2.Run) -> bool:
         return False
     request = ListRolloutsRequest(name=f"{run.order.suite}@{run.suite_version}", page_size=1)
     return bool((await scheduler.rollouts.ListRollouts(request)).orders)
+
+
+@router.websocket("/{job_id}/socket")
+async def watch(socket: WebSocket, job_id: JobId, build: str = "") -> None:
+    """Sends the newest fragment of a live run until it has ended."""
+    live_runs: LiveRuns = socket.app.state.live_runs
+    await push(socket, build, live_runs.watched(job_id))

@@ -9,9 +9,16 @@ from proctor.values.names.model_name import name_of, provider_of
 from proctor.wire.enums import word_of
 from services.gateway.api.runs.job import error_sentence, ran_seconds
 from services.gateway.http.presentation import moment, optional
-from services.gateway.pages.runs.states import actions_of
 
 FINAL = frozenset({run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED})
+_ACTIONS: dict[int, Sequence[str]] = {
+    run_pb2.RUN_STATE_PENDING: ("pause", "cancel"),
+    run_pb2.RUN_STATE_RUNNING: ("pause", "cancel"),
+    run_pb2.RUN_STATE_PAUSED: ("resume", "cancel"),
+    run_pb2.RUN_STATE_FAILED: ("retry", "delete"),
+    run_pb2.RUN_STATE_CANCELLED: ("retry", "delete"),
+    run_pb2.RUN_STATE_COMPLETED: ("delete",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +232,8 @@ def _order_facts(run: run_pb2.Run) -> Iterable[str]:
         yield "reuses stored answers"
     if run.epoch > 1:
         yield f"retried {run.epoch - 1} times" if run.epoch > 2 else "retried once"
+
+
+def actions_of(state: run_pb2.RunState.ValueType) -> Sequence[str]:
+    """Actions that the state allows, in the order of their buttons; the dangerous one is the last."""
+    return _ACTIONS.get(state, ())

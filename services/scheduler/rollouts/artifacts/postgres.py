@@ -9,7 +9,7 @@ from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, Artif
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
 # The query by which they count towards the storage of a user.
-STORAGE_QUERY = "storage_of_artifacts"
+STORAGE_QUERY = "sum_artifact_storage"
 _MAX_LISTED = 200
 
 
@@ -19,7 +19,7 @@ class PostgresArtifacts:
         self._clock = clock
 
     async def owner(self, run_id: RunId) -> str | None:
-        user: str | None = await self._session.fetchval("get_run_owner", run_id)
+        user: str | None = await self._session.fetchval("read_run_owner", run_id)
         return user
 
     async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
@@ -27,7 +27,7 @@ class PostgresArtifacts:
         return bool(await self._session.fetchval("add_artifact_part", *values))
 
     async def set_stored(self, part: ArtifactPart, size_bytes: int) -> None:
-        await self._session.execute("set_artifact_part_stored", *_key(part), size_bytes)
+        await self._session.execute("mark_artifact_part", *_key(part), size_bytes)
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
         rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MAX_LISTED)
@@ -35,19 +35,19 @@ class PostgresArtifacts:
 
     async def get(self, part: ArtifactPart) -> Artifact | None:
         key = (part.run_id, part.sample, part.rollout, part.execution, part.name)
-        rows = await self._session.fetch("get_artifact", *key)
+        rows = await self._session.fetch("read_artifact", *key)
         return Artifact(**rows[0]) if rows else None
 
     async def drop_of_run(self, run_id: RunId) -> None:
         async def drop(transaction: PostgresTransaction) -> None:
-            if await transaction.fetchval("delete_artifacts_of_run", run_id):
+            if await transaction.fetchval("delete_artifacts", run_id):
                 await transaction.execute("add_unreferenced_prefix", artifacts_prefix(run_id))
 
         await self._session.run(drop)
 
     async def drop_without_run(self) -> None:
         async def drop(transaction: PostgresTransaction) -> None:
-            rows = await transaction.fetch("delete_artifacts_without_run")
+            rows = await transaction.fetch("delete_orphan_artifacts")
             prefixes = {artifacts_prefix(RunId(str(row["run_id"]))) for row in rows}
             await transaction.executemany(
                 "add_unreferenced_prefix", [(prefix,) for prefix in sorted(prefixes)]

@@ -1,10 +1,20 @@
 """Records what an execution of a rollout used, so that the next one has only the rest."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport, EarlierUse
 from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
-from services.scheduler.rollouts.budgets.ports import BudgetStore
+
+
+class BudgetStore(Protocol):
+    async def record(self, report: BudgetReport) -> EarlierUse | None:
+        """Replaces what the execution reported before.
+
+        None, and nothing is recorded, where the run is gone, over or in another epoch, or the rollout has
+        `MAX_EXECUTIONS` others.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

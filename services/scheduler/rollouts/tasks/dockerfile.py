@@ -1,6 +1,6 @@
 """The part of a Dockerfile that needs no image: copied files, the working folder and variables.
 
-The process sandbox has the programs of the machine. What only an image has is said in notes.
+The process sandbox has the programs of the machine. What only an image has is named in notes.
 """
 
 import re

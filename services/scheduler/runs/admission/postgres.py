@@ -32,11 +32,11 @@ class PostgresQueue:
         async def read(transaction: PostgresTransaction) -> QueuedRuns:
             # Five statements: without it a run could be both running and waiting, or neither.
             await transaction.execute("read_one_snapshot")
-            running = await transaction.fetch("running_runs")
-            order = await transaction.fetch("queue_order", None, limit)
-            waiting = await transaction.fetch("waiting_runs", [row["run_id"] for row in order])
-            paused = await transaction.fetch("paused_runs", limit)
-            users = [UserRunCounts(*row) for row in await transaction.fetch("user_run_counts")]
+            running = await transaction.fetch("list_running_runs")
+            order = await transaction.fetch("order_queue", None, limit)
+            waiting = await transaction.fetch("list_waiting_runs", [row["run_id"] for row in order])
+            paused = await transaction.fetch("list_paused_runs", limit)
+            users = [UserRunCounts(*row) for row in await transaction.fetch("count_runs_by_user")]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],
                 waiting=[WaitingRun(run_from_row(row), row["queued_at"]) for row in waiting],
@@ -55,17 +55,17 @@ class PostgresQueue:
                 runs=row["runs"],
                 oldest=row["oldest"],
             )
-            for row in await self._session.fetch("queue_depths")
+            for row in await self._session.fetch("count_queued_runs")
         ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._session.fetch("queue_order", list(runs), len(runs))
+        rows = await self._session.fetch("order_queue", list(runs), len(runs))
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         suites, models = [suite for suite, _ in wanted], [model for _, model in wanted]
         found: dict[tuple[str, str], list[CompletedRun]] = defaultdict(list)
-        for row in await self._session.fetch("past_runs", suites, models):
+        for row in await self._session.fetch("list_past_runs", suites, models):
             found[row["suite"], row["model"]].append(past_run_from_row(row))
         return found
 
@@ -83,7 +83,7 @@ class PostgresSlots:
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots")]
             # No more than that can start at once, and each preemption needs a running run.
-            waiting = await transaction.fetch("queue_order", None, limits.max_running)
+            waiting = await transaction.fetch("order_queue", None, limits.max_running)
             slot_requests = [_slot_request_from_row(row) for row in waiting]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)

@@ -12,7 +12,7 @@ WHERE state = 'running' AND NOT is_closing
 -- Rows that refer to the run by its key, like shards, are still written meanwhile.
 FOR NO KEY UPDATE;
 
--- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
+-- name: order_queue: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
 -- A user's runs count one after the other behind the user's running ones, those first that have run before. Among equal
 -- shares the age is that of the user's last admission, so that a user with many pending runs is not first every time.
 WITH shares AS (
@@ -44,8 +44,8 @@ LIMIT $2;
 -- name: preempt_runs: Make running runs pending again in the same epoch ($1 runs, $2 time)
 UPDATE runs
 SET state = 'pending', queued_at = $2, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
-    ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::float8, 0)
-WHERE run_id = ANY ($1::uuid[]) AND state = 'running'
+    ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::double precision, 0)
+WHERE run_id = ANY ($1) AND state = 'running'
 RETURNING run_id;
 
 -- name: start_runs: Give slots to pending runs, each until its completion window ends or its time is used up ($1 runs, $2 time, $3 seconds that a run may take)
@@ -55,14 +55,14 @@ WITH admitted AS (
         -- Time in earlier slots counts: a run that is preempted again and again still ends.
         deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
     -- Its user may have paused or cancelled it since it was read.
-    WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+    WHERE run_id = ANY ($1) AND state = 'pending'
     RETURNING run_id, username, priority, queued_at
 ), noted AS (
     INSERT INTO user_admissions (username, admitted_at)
-    SELECT DISTINCT username, $2::timestamptz FROM admitted
+    SELECT DISTINCT username, $2 FROM admitted
     ON CONFLICT (username) DO UPDATE SET admitted_at = excluded.admitted_at
 )
-SELECT run_id, priority, greatest(extract(epoch FROM $2 - queued_at)::float8, 0) AS waited_seconds
+SELECT run_id, priority, greatest(extract(epoch FROM $2 - queued_at)::double precision, 0) AS waited_seconds
 FROM admitted;
 
 -- name: forget_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
@@ -78,19 +78,19 @@ WHERE admitted_at < $1
 -- name: read_one_snapshot: Let all statements of this transaction read the same state ()
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 
--- name: running_runs: Return the running runs in the order of their admission ()
+-- name: list_running_runs: Return the running runs in the order of their admission ()
 SELECT * FROM run_rows WHERE state = 'running' ORDER BY admitted_at, run_id;
 
--- name: waiting_runs: Return those of some runs that are pending, in the given order ($1 runs)
+-- name: list_waiting_runs: Return those of some runs that are pending, in the given order ($1 runs)
 SELECT *
 FROM run_rows
-WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
-ORDER BY array_position($1::uuid[], run_id);
+WHERE run_id = ANY ($1) AND state = 'pending'
+ORDER BY array_position($1, run_id);
 
--- name: paused_runs: Return the paused runs, latest first ($1 most)
+-- name: list_paused_runs: Return the paused runs, latest first ($1 most)
 SELECT * FROM run_rows WHERE state = 'paused' ORDER BY queued_at DESC, run_id DESC LIMIT $1;
 
--- name: user_run_counts: Count each user's running and pending runs ()
+-- name: count_runs_by_user: Count each user's running and pending runs ()
 SELECT username, sum(is_running)::integer AS running, sum(1 - is_running)::integer AS pending
 FROM (
     SELECT username, 1 AS is_running FROM runs WHERE state = 'running'
@@ -100,13 +100,13 @@ FROM (
 GROUP BY username
 ORDER BY username;
 
--- name: past_runs: Return the last completed runs of each suite and model ($1 suites, $2 their models)
+-- name: list_past_runs: Return the last completed runs of each suite and model ($1 suites, $2 their models)
 SELECT suite, model, ordered, total, seconds
 FROM unnest($1::text[], $2::text[]) AS wanted (suite, model)
 CROSS JOIN LATERAL (
     SELECT
         ordered, total,
-        ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::float8 AS seconds
+        ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::double precision AS seconds
     FROM runs
     WHERE runs.suite = wanted.suite AND runs.model = wanted.model
         -- A retried run or one with reused answers asked only a part, so its speed misleads.
@@ -116,7 +116,7 @@ CROSS JOIN LATERAL (
     LIMIT 5
 ) AS past;
 
--- name: queue_depths: Count pending and running runs by priority, with the time at which the oldest was queued ()
+-- name: count_queued_runs: Count pending and running runs by priority, with the time at which the oldest was queued ()
 SELECT 'pending' AS state, priority, count(*) AS runs, min(queued_at) AS oldest
 FROM runs
 WHERE state = 'pending'

@@ -82,10 +82,10 @@ class PostgresRuns:
         return run
 
     async def get(self, run_id: RunId) -> Run:
-        return _found(run_id, await self._session.fetchrow("get_run", run_id))
+        return _found(run_id, await self._session.fetchrow("read_run", run_id))
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
-        rows = await self._session.fetch("planned_tasks", run_id)
+        rows = await self._session.fetch("list_planned_tasks", run_id)
         return tuple(task_from_row(row) for row in rows)
 
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
@@ -99,7 +99,7 @@ class PostgresRuns:
         return await self._change(change, "pause_run", run_id, states, author.at)
 
     async def requeue(self, run_id: RunId, author: Author) -> Run | None:
-        batch_id = await self._session.fetchval("batch_of_run", run_id)
+        batch_id = await self._session.fetchval("find_batch_of_run", run_id)
         if batch_id is not None:
             raise RunOfBatch(run_id=run_id, batch_id=batch_id)
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
@@ -131,7 +131,7 @@ class PostgresRuns:
         await self._session.run(delete)
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:
-        rows = await self._session.fetch("deleted_runs", before, _MAX_DELETED_AT_ONCE)
+        rows = await self._session.fetch("list_deleted_runs", before, _MAX_DELETED_AT_ONCE)
         return run_ids_from_rows(rows)
 
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
@@ -182,7 +182,7 @@ def _change_of(run_id: RunId, action: Action, author: Author) -> Change:
 
 async def refuse_used_by_run(transaction: PostgresTransaction, upload_id: str) -> None:
     """Raises `DatasetInUse` or `FileInUseByRun` while an unfinished run reads the data set or file."""
-    run_id = await transaction.fetchval("run_using_upload", upload_id)
+    run_id = await transaction.fetchval("find_run_using_upload", upload_id)
     if run_id is None:
         return
     if is_dataset_id(upload_id):
@@ -196,7 +196,7 @@ async def lock_user(transaction: PostgresTransaction, user: str) -> None:
 
 
 async def _get(transaction: PostgresTransaction, run_id: RunId) -> Run:
-    return _found(run_id, await transaction.fetchrow("get_run", run_id))
+    return _found(run_id, await transaction.fetchrow("read_run", run_id))
 
 
 def _found(run_id: RunId, row: asyncpg.Record | None) -> Run:
@@ -214,7 +214,7 @@ def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
 
 async def _check_queue(transaction: PostgresTransaction, user: str, max_pending: int, own: int = 0) -> None:
     """`own` is how many of the counted runs are the ones that ask."""
-    if await transaction.fetchval("count_waiting_of_user", user) - own >= max_pending:
+    if await transaction.fetchval("count_waiting_runs", user) - own >= max_pending:
         raise QueueFull(user=user, limit=max_pending, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
@@ -261,16 +261,16 @@ class PostgresLedRuns:
         self._session = session
 
     async def expired(self, now: datetime) -> Sequence[Run]:
-        return [run_from_row(row) for row in await self._session.fetch("expired_runs", now)]
+        return [run_from_row(row) for row in await self._session.fetch("list_expired_runs", now)]
 
     async def trace(self, run_id: RunId) -> str:
-        return str(await self._session.fetchval("run_trace", run_id) or "")
+        return str(await self._session.fetchval("read_run_trace", run_id) or "")
 
     async def unfinished(self) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("unfinished_runs"))
+        return run_ids_from_rows(await self._session.fetch("list_unfinished_runs"))
 
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("live_among", list(runs)))
+        return run_ids_from_rows(await self._session.fetch("list_live_runs", list(runs)))
 
     async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
         values = (run.run_id, run.epoch, step, is_closing)

@@ -7,7 +7,7 @@ SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 -- name: find_submitted_run: Return the run of an earlier call ($1 run, $2 request)
 SELECT run_id FROM runs WHERE run_id = $1 OR request_id = $2;
 
--- name: count_waiting_of_user: Count a user's pending and paused runs ($1 user)
+-- name: count_waiting_runs: Count a user's pending and paused runs ($1 user)
 -- Two counts and not IN: each state has an index of its own.
 SELECT
     (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
@@ -29,11 +29,11 @@ INSERT INTO runs (
     created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at
 )
 VALUES (
-    $1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1,
-    $11, $11, $12::jsonb, nullif($13, 0), $14::jsonb, $15, $16, $17
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1,
+    $11, $11, $12, nullif($13, 0), $14, $15, $16, $17
 );
 
--- name: get_run: Return a run ($1 run)
+-- name: read_run: Return a run ($1 run)
 SELECT * FROM run_rows WHERE run_id = $1;
 
 -- name: cancel_run: Cancel a run whose state allows it; repeatable with the same time ($1 run, $2 states, $3 time)
@@ -41,26 +41,26 @@ UPDATE runs
 SET state = 'cancelled', finished_at = $3, is_closing = false
 WHERE run_id = $1
     -- The same time means the same call: its first commit was not answered.
-    AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
+    AND (state = ANY ($2) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id;
 
 -- name: requeue_run: Make a closed run pending in a new epoch, with a new completion window if it had one; repeatable with the same time ($1 run, $2 states, $3 time)
 UPDATE runs
 -- A repeated call finds the run pending with the same time, and must not open a second epoch.
-SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3, is_closed = false, step = '',
+SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at = $3, is_closed = false, step = '',
     is_closing = false, started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL,
     error_reason = NULL, error_message = NULL, final_counts = NULL,
-    expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::float8)
+    expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::double precision)
 WHERE run_id = $1
-    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
+    AND ((state = ANY ($2) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id;
 
 -- name: pause_run: Take a run out of the queue or its slot; its outcomes stay ($1 run, $2 states, $3 time)
 UPDATE runs
 SET state = 'paused', queued_at = $3, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
-    ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
+    ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::double precision, 0), 0)
 -- A run that is being summed up needs nothing more from workers: there is nothing to pause.
-WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND is_closing)
+WHERE run_id = $1 AND state = ANY ($2) AND NOT (state = 'running' AND is_closing)
 RETURNING run_id;
 
 -- name: resume_run: Make a paused run pending in the same epoch; repeatable with the same time ($1 run, $2 time)
@@ -69,7 +69,7 @@ SET state = 'pending', queued_at = $2
 WHERE run_id = $1 AND (state = 'paused' OR (state = 'pending' AND queued_at = $2))
 RETURNING run_id;
 
--- name: planned_tasks: Return the tasks of a run in order ($1 run)
+-- name: list_planned_tasks: Return the tasks of a run in order ($1 run)
 SELECT
     task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, dataset,
     dataset_revision, generation
@@ -77,10 +77,10 @@ FROM tasks
 WHERE run_id = $1
 ORDER BY task_index;
 
--- name: batch_of_run: Return the batch that a run was made for ($1 run)
+-- name: find_batch_of_run: Return the batch that a run was made for ($1 run)
 SELECT made_for_batch FROM runs WHERE run_id = $1;
 
--- name: run_using_upload: Return an unfinished run over a data set or file ($1 data set or file)
+-- name: find_run_using_upload: Return an unfinished run over a data set or file ($1 data set or file)
 SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
 
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends ($1 run)
@@ -95,7 +95,7 @@ INSERT INTO deleted_runs (run_id, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOT
 -- name: was_deleted_then: Return whether an earlier attempt of the same call deleted a run ($1 run, $2 time)
 SELECT EXISTS (SELECT FROM deleted_runs WHERE run_id = $1 AND deleted_at = $2);
 
--- name: deleted_runs: Return runs that results may still store, earliest first ($1 deleted before, $2 most)
+-- name: list_deleted_runs: Return runs that results may still store, earliest first ($1 deleted before, $2 most)
 SELECT run_id FROM deleted_runs WHERE deleted_at < $1 ORDER BY deleted_at LIMIT $2;
 
 -- name: postpone_deleted_run: Put a run behind the others whose record could not be deleted ($1 run, $2 time)
@@ -104,7 +104,7 @@ UPDATE deleted_runs SET deleted_at = $2 WHERE run_id = $1;
 -- name: forget_deleted_run: Record that results no longer stores a run ($1 run)
 DELETE FROM deleted_runs WHERE run_id = $1;
 
--- name: expired_runs: Return pending and paused runs whose completion window is over ($1 time)
+-- name: list_expired_runs: Return pending and paused runs whose completion window is over ($1 time)
 SELECT *
 FROM run_rows
 WHERE expires_at <= $1 AND state IN ('pending', 'paused')
@@ -112,16 +112,16 @@ ORDER BY expires_at
 -- The leader asks every round, so what is left out waits a second.
 LIMIT 100;
 
--- name: unfinished_runs: Return the runs that the leader has to drive ()
+-- name: list_unfinished_runs: Return the runs that the leader has to drive ()
 -- UNION ALL keeps each half on its own partial index.
 SELECT run_id FROM runs WHERE state = 'running'
 UNION ALL
 SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
 
--- name: live_among: Return those of some runs that are not over ($1 runs)
+-- name: list_live_runs: Return those of some runs that are not over ($1 runs)
 SELECT run_id
 FROM runs
-WHERE run_id = ANY ($1::uuid[]) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
+WHERE run_id = ANY ($1) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
 
 -- name: set_step: Record the current step of a running run, and whether it only waits for its figures ($1 run, $2 epoch, $3 step, $4 whether it is closing)
 UPDATE runs SET step = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
@@ -130,17 +130,17 @@ UPDATE runs SET step = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND 
 UPDATE runs
 -- One statement: state and counts appear together, so no reader sees a completed run without its summary.
 SET state = $3, step = '', is_closing = false, finished_at = $5, error_reason = $6, error_message = $7,
-    final_counts = $8::jsonb, is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
-WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4::text[])
+    final_counts = $8::jsonb, is_closed = $8 IS NOT NULL, environment = environment || $9
+WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4)
 RETURNING run_id;
 
 -- name: close_run: Record that results has closed a run that had ended ($1 run, $2 epoch, $3 counts, $4 environment)
 UPDATE runs
-SET is_closed = true, final_counts = $3::jsonb, environment = environment || $4::jsonb
+SET is_closed = true, final_counts = $3, environment = environment || $4
 WHERE run_id = $1 AND epoch = $2 AND state IN ('completed', 'failed', 'cancelled');
 
 -- name: add_run_trace: Store the trace that a run was ordered in ($1 run, $2 traceparent)
 INSERT INTO run_traces (run_id, traceparent) VALUES ($1, $2);
 
--- name: run_trace: Return the trace that a run was ordered in ($1 run)
+-- name: read_run_trace: Return the trace that a run was ordered in ($1 run)
 SELECT traceparent FROM run_traces WHERE run_id = $1;

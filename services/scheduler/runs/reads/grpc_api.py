@@ -25,15 +25,13 @@ from services.scheduler.changes.user_change import Author, ObjectKind
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName, QueueLimits
-from services.scheduler.rate_limits.provider_rates import ProviderRate, provider_rates
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker
+from services.scheduler.rate_limits.rate_meter import ProviderRate, RateLimitTracker, provider_rates
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.forecast_run import ForecastRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
-from services.scheduler.runs.reads.show_run import ShowRun
-from services.scheduler.runs.reads.watch_run import WatchRun
+from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.workers.proto import WORKER
 from services.scheduler.workers.worker import Worker
 

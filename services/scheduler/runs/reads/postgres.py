@@ -49,7 +49,7 @@ class PostgresRunLists:
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
         wanted = (order.benchmark, order.model, run.scoring_method, json.dumps(order.token_settings))
-        return [_past_usage(row) for row in await self._session.fetch("past_usage", *wanted)]
+        return [_past_usage(row) for row in await self._session.fetch("read_past_usage", *wanted)]
 
 
 def _past_usage(row: asyncpg.Record) -> PastUsage:

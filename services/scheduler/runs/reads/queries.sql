@@ -13,7 +13,7 @@ WHERE ($1::text IS NULL OR state = $1)
     AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
     AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
-    AND (created_at, run_id) < ($7::timestamptz, $8::uuid)
+    AND (created_at, run_id) < ($7, $8)
 ORDER BY created_at DESC, run_id DESC
 LIMIT $9;
 
@@ -38,7 +38,7 @@ WHERE ($1::text IS NULL OR state = $1)
     AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
     AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6));
 
--- name: past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 suite, $2 model, $3 scoring method, $4 request settings)
+-- name: read_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 suite, $2 model, $3 scoring method, $4 request settings)
 WITH latest AS (
     (
         SELECT
@@ -70,9 +70,9 @@ WITH latest AS (
             'context_tokens', ordered -> 'params' -> 'context_tokens',
             'provider_params', ordered -> 'params' -> 'provider_params'
             -- Settings that change how many tokens an answer takes; see `RunOrder.token_settings`.
-        ) = $4::jsonb
+        ) = $4
 )
-SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
+SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::double precision AS seconds
 FROM alike
 -- Runs of other models only where the model has none: their answers differ in length.
 WHERE is_of_model = (SELECT bool_or(is_of_model) FROM alike)

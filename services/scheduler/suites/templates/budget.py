@@ -27,7 +27,7 @@ _MAX_WIDTH_DIGITS = 15
 
 
 @dataclass(slots=True)
-class Budget:
+class RenderingBudget:
     """Steps that a rendering has left. Each evaluation of a template part and each item visited is a step."""
 
     steps: int = MAX_STEPS
@@ -109,8 +109,8 @@ def check_bits(bits: int) -> None:
         raise OverBudget(f"it reckons with whole numbers of more than {MAX_INTEGER_BITS:,} bits")
 
 
-# Budget of the rendering in this thread. A context variable, because Jinja calls filters without it.
-BUDGET: ContextVar[Budget] = ContextVar("budget of a rendering")
+# That of the rendering in this thread. A context variable, because Jinja calls filters without it.
+BUDGET: ContextVar[RenderingBudget] = ContextVar("budget of a rendering")
 
 
 def widths_of_format(text: str) -> int:
@@ -196,7 +196,7 @@ def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> 
         budget.regex_seconds = max(budget.regex_seconds - (monotonic() - started), 0.0)
 
 
-def _expanded(match: "regex.Match[str]", replacement: str, budget: Budget) -> str:
+def _expanded(match: "regex.Match[str]", replacement: str, budget: RenderingBudget) -> str:
     """Expands a match; each backslash may insert the longest group."""
     references = replacement.count("\\")
     longest = max(len(group or "") for group in (match.group(), *match.groups())) if references else 0

@@ -8,7 +8,7 @@ from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError,
 
 from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.rows.row_source import SourceRow
-from services.scheduler.suites.templates.budget import BUDGET, Budget
+from services.scheduler.suites.templates.budget import BUDGET, RenderingBudget
 from services.scheduler.suites.templates.errors import (
     InvalidTemplate,
     NullWritten,
@@ -56,7 +56,7 @@ class PromptTemplate:
 
     def _render(self, template: Template, row: SourceRow) -> str:
         check_cancelled()
-        token = BUDGET.set(Budget())
+        token = BUDGET.set(RenderingBudget())
         try:
             return template.render(row)
         except UndefinedError as error:

@@ -9,11 +9,11 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.uploads.quotas.storage_use import StorageKind, StorageQuota, StorageUse, UserStorage
 
-_QUERY = "storage_of_user"
+_QUERY = "read_storage"
 
 
 class PostgresStorage:
-    """`queries` sum up what topics above this one store; their rows are those of `storage_of_user`."""
+    """`queries` sum up what topics above this one store; their rows are those of `read_storage`."""
 
     def __init__(self, session: PostgresSession, limits: PostgresLimits, queries: Sequence[str] = ()) -> None:
         self._session = session

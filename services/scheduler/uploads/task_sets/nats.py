@@ -8,7 +8,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from services.common.nats.answers import WorkerRequests
 from services.scheduler.uploads.errors import TasksNotFound
-from services.scheduler.uploads.task_sets.find_bundle import FindBundle
+from services.scheduler.uploads.task_sets.find_tasks import FindBundle
 
 _QUEUE = "scheduler"
 

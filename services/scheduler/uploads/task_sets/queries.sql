@@ -38,5 +38,5 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: delete_task_sets: Delete those that no user and no suite has, and return their prefixes ($1 digests)
 DELETE FROM task_sets
-WHERE digest = ANY($1::text[]) AND NOT EXISTS (SELECT FROM task_set_uses WHERE set_digest = task_sets.digest)
+WHERE digest = ANY($1) AND NOT EXISTS (SELECT FROM task_set_uses WHERE set_digest = task_sets.digest)
 RETURNING prefix;

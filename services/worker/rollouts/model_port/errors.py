@@ -16,4 +16,4 @@ class CallRefused(Exception):
 
 
 class ProgramNotStarted(SandboxError):
-    """The agent's program {program} asked its model nothing and failed ({said}). Install it in the image."""
+    """The agent's program {program} asked its model nothing and failed ({cause}). Install it in the image."""

@@ -23,7 +23,7 @@ PORT = 8080
 _WAITS_SECONDS = 3 * 3600.0
 _CHECK_SECONDS = 0.2
 _OUTPUT_BYTES = 60_000
-_SAID = 300
+_MAX_SHOWN_LETTERS = 300
 
 ServeModel = Callable[
     [socket.socket, str, Callable[[ModelCall], Awaitable[ModelAnswer]]], AbstractAsyncContextManager[None]
@@ -51,9 +51,9 @@ class ExecuteProgram:
             calls.note_time()
         if calls.error is not None:
             raise calls.error
-        said = result.text
+        output = result.text
         calls.transcript.add(
-            "system", f"The program ended with exit code {result.exit_code}.\n{said}", self.clock.now()
+            "system", f"The program ended with exit code {result.exit_code}.\n{output}", self.clock.now()
         )
         if calls.end is not None:
             return calls.end
@@ -61,7 +61,8 @@ class ExecuteProgram:
             return end
         if result.exit_code and calls.budget.used.steps == steps_before:
             raise ProgramNotStarted(
-                program=command.argv[0], said=said.strip()[-_SAID:] or f"exit code {result.exit_code}"
+                program=command.argv[0],
+                cause=output.strip()[-_MAX_SHOWN_LETTERS:] or f"exit code {result.exit_code}",
             )
         return AgentEnd.SUBMITTED
 
@@ -79,7 +80,7 @@ class ExecuteProgram:
                     break
             return await running
         except CommandRefused as refused:
-            raise ProgramNotStarted(program=command.argv[0], said=str(refused)) from refused
+            raise ProgramNotStarted(program=command.argv[0], cause=str(refused)) from refused
         finally:
             over.cancel()
             running.cancel()

@@ -41,10 +41,10 @@ class OpenAIChat:
                 {"index": index, **each} for index, each in enumerate(tool_call_objects(answer))
             ]
         kind = "chat.completion.chunk"
-        said = {"index": 0, "delta": delta, "finish_reason": None}
+        content = {"index": 0, "delta": delta, "finish_reason": None}
         ended = {"index": 0, "delta": {}, "finish_reason": _reason(answer)}
         last = self._document(kind, call, []) | {"usage": usage_body(answer.usage)}
-        chunks = (self._document(kind, call, [said]), self._document(kind, call, [ended]), last, "[DONE]")
+        chunks = (self._document(kind, call, [content]), self._document(kind, call, [ended]), last, "[DONE]")
         return [("", chunk) for chunk in chunks]
 
     def error(self, refused: CallRefused) -> Json:

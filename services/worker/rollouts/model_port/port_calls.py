@@ -125,7 +125,7 @@ class PortCalls:
         if known is None:
             return message
         both = zip(objects_of(fields["tool_calls"]), calls_in(known), strict=True)
-        tool_calls = [{**said, **call.extra} for said, call in both]
+        tool_calls = [{**shown, **call.extra} for shown, call in both]
         return replace(
             message, fields_json=orjson.dumps({**fields, **known, "tool_calls": tool_calls}).decode()
         )

@@ -22,11 +22,11 @@ class FirstProcess:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await self._connection.write(KILL)
-                said = (await self._connection.read()).content
+                answer = (await self._connection.read()).content
         except (TimeoutError, SandboxLost) as error:
             raise SandboxNotOpened(problem="its first process did not start.") from error
-        if said != STARTED:
-            shown = said.decode("utf-8", "replace").strip()[:200]
+        if answer != STARTED:
+            shown = answer.decode("utf-8", "replace").strip()[:200]
             raise SandboxNotOpened(problem=f"its first process did not start ({shown}).")
 
     async def kill_others(self) -> None:
@@ -35,10 +35,10 @@ class FirstProcess:
             await self._connection.write(KILL)
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    said = await self._connection.read()
+                    answer = await self._connection.read()
             except TimeoutError as error:
                 raise SandboxLost(problem="its first process does not answer.") from error
-            if said == END:
+            if answer == END:
                 raise SandboxLost(problem="its first process ended.")
 
     async def close(self) -> None:

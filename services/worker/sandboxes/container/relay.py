@@ -31,11 +31,11 @@ class ModelRelay:
         await self._execution.write(b"%d\n" % port)
         try:
             async with asyncio.timeout(_START_SECONDS):
-                said = (await self._execution.read()).content
+                answer = (await self._execution.read()).content
         except TimeoutError as error:
             raise SandboxLost(problem="its model port could not be opened in time.") from error
-        if said != STARTED:
-            shown = said.decode("utf-8", "replace").strip()[-200:]
+        if answer != STARTED:
+            shown = answer.decode("utf-8", "replace").strip()[-200:]
             raise SandboxLost(problem=f"its model port could not be opened ({shown}).")
         self._pump = asyncio.create_task(self._run(), name="relay a model port")
 

@@ -130,7 +130,9 @@ class ContainerSandbox:
     async def _refusal(self, reading: Reading, seconds: float) -> CommandResult:
         """The engine's own words, where no process can be made in the container, or the container is gone."""
         await self._check_alive()
-        return CommandResult(_NOT_STARTED, reading.said, total_bytes=len(reading.said), seconds=seconds)
+        return CommandResult(
+            _NOT_STARTED, reading.complaint, total_bytes=len(reading.complaint), seconds=seconds
+        )
 
     async def _finish(self, reading: Reading, command: Command) -> bool:
         """Whether its time was over."""

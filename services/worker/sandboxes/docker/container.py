@@ -68,12 +68,12 @@ class StreamExecution:
 class Complaint:
     """A command that the engine did not start, in a container that has no room for a process."""
 
-    def __init__(self, said: bytes) -> None:
-        self._said = said
+    def __init__(self, message: bytes) -> None:
+        self._message = message
 
     async def read(self) -> Part:
-        said, self._said = self._said, b""
-        return Part(said, is_control=True) if said else END
+        message, self._message = self._message, b""
+        return Part(message, is_control=True) if message else END
 
     async def write(self, content: bytes) -> None:
         """Nothing reads it."""
@@ -107,11 +107,11 @@ class EngineContainer:
         try:
             made = await self.container.exec(["chmod", "1777", *folders], user="0", tty=False)
             async with made.start(detach=False) as stream:
-                said = await stream.read_out()
+                message = await stream.read_out()
         except ENGINE_ERRORS as error:
             raise lost(error) from error
-        if said is not None:
-            shown = said.data.decode("utf-8", "replace").strip()[:200]
+        if message is not None:
+            shown = message.data.decode("utf-8", "replace").strip()[:200]
             raise SandboxLost(problem=f"its folders cannot be made writable ({shown}).")
 
     async def execute(self, argv: Sequence[str], *, has_input: bool) -> StartedCommand:

@@ -177,7 +177,7 @@ class DockerEngine:
             return await images.inspect(image)
         except ENGINE_ERRORS as error:
             if not isinstance(error, DockerError) or error.status != _NOT_FOUND:
-                raise SandboxNotOpened(problem=_said(error)) from error
+                raise SandboxNotOpened(problem=_problem_of(error)) from error
         if not self._pulls:
             raise SandboxNotOpened(
                 problem=f"the image {image} is not there; it is pulled for the first sandbox."
@@ -187,7 +187,7 @@ class DockerEngine:
                 await images.pull(image, timeout=None)
             return await images.inspect(image)
         except ENGINE_ERRORS as error:
-            problem = f"the image {image} is not there and cannot be pulled: {_said(error)}"
+            problem = f"the image {image} is not there and cannot be pulled: {_problem_of(error)}"
             raise SandboxNotOpened(problem=problem) from error
 
     async def _start(self, config: Config, own_labels: Mapping[str, str]) -> _Started:
@@ -206,7 +206,7 @@ class DockerEngine:
             if container is not None:
                 await asyncio.shield(delete(container))
             if isinstance(error, ENGINE_ERRORS):
-                raise SandboxNotOpened(problem=_said(error)) from error
+                raise SandboxNotOpened(problem=_problem_of(error)) from error
             raise
         return container, connection
 
@@ -220,14 +220,14 @@ class DockerEngine:
 
     def _unreachable(self, error: Exception) -> str:
         if isinstance(error, DockerError) and error.status != _NO_CONNECTION:
-            return f"the container engine at {self._socket} refuses: {_said(error)}"
+            return f"the container engine at {self._socket} refuses: {_problem_of(error)}"
         return (
             f"no container engine answers at {self._socket}; start Docker or podman's service, and set "
             "PROCTOR_WORKER_SANDBOX_SOCKET to its socket."
         )
 
 
-def _said(error: BaseException) -> str:
+def _problem_of(error: BaseException) -> str:
     return error.message.strip()[:300] if isinstance(error, DockerError) else type(error).__name__
 
 

@@ -17,7 +17,7 @@ _ENDED = frozenset({"exited", "dead"})
 _STARTING_SECONDS = 120.0
 
 
-class Listed(Protocol):
+class ListedContainer(Protocol):
     """A container as the engine lists it."""
 
     def __getitem__(self, key: str, /) -> Any: ...
@@ -27,7 +27,7 @@ def labels(own_labels: Mapping[str, str]) -> dict[str, str]:
     return {**own_labels, LABEL: "1", _OWNER: owners.own()}
 
 
-def is_left(listed: Listed, engine_time: float) -> bool:
+def is_left(listed: ListedContainer, engine_time: float) -> bool:
     """`engine_time`: what the engine's clock shows, in seconds. A worker elsewhere may be about to start what
     it has made.
     """

@@ -21,7 +21,7 @@ _NOT_FOUND = 404
 _KILLED = 137
 
 
-def said(error: ApiException) -> str:
+def problem_of(error: ApiException) -> str:
     """The API server's own sentence."""
     with suppress(ValueError, TypeError, KeyError):
         return str(json.loads(error.body or "")["message"])[:300]
@@ -119,7 +119,7 @@ class Pod:
         except ApiException as error:
             if error.status == _NOT_FOUND:
                 return False
-            raise SandboxLost(problem=said(error)) from error
+            raise SandboxLost(problem=problem_of(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise _lost(error) from error
         is_ending = shown.metadata.deletion_timestamp is not None

@@ -17,7 +17,7 @@ from kubernetes_asyncio.stream import WsApiClient
 from services.worker.sandboxes.container.programs import reach
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
 from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
-from services.worker.sandboxes.kubernetes.container import Pod, delete, said
+from services.worker.sandboxes.kubernetes.container import Pod, delete, problem_of
 from services.worker.sandboxes.kubernetes.pod import LABEL, POLICY, pod, policy
 from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
@@ -197,7 +197,7 @@ class KubernetesEngine:
 
     def _problem(self, error: Exception) -> str:
         if isinstance(error, ApiException):
-            return f"the API server refuses: {said(error)}"
+            return f"the API server refuses: {problem_of(error)}"
         return f"the API server at {self._host} does not answer ({type(error).__name__})."
 
 

@@ -19,7 +19,7 @@ from proctor.v1 import run_pb2
 from proctor.values.run import Principal
 from services.common.grpc.principal import principal_metadata, principal_of
 from services.gateway.auth.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
-from services.gateway.auth.wrong_keys import WrongKeys
+from services.gateway.auth.request_counts import WrongKeys
 from services.gateway.server.app import HttpParts, routed_app
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness

@@ -9,9 +9,8 @@ import pytest
 
 from proctor.v1 import queue_service_pb2, queue_service_pb2_grpc
 from services.common.clock import Clock
-from services.gateway.auth import wrong_keys
-from services.gateway.auth.request_counts import RequestCounts
-from services.gateway.auth.wrong_keys import WrongKeys
+from services.gateway.auth import request_counts
+from services.gateway.auth.request_counts import RequestCounts, WrongKeys
 from services.gateway.http.errors import TooManyWrongKeys
 from services.gateway.http.paths import KEY_COOKIE
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
@@ -31,7 +30,7 @@ class FewCounts(RequestCounts):
 
 @pytest.fixture
 async def keyed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[GatewayHarness]:
-    monkeypatch.setattr(wrong_keys, "RequestCounts", FewCounts)
+    monkeypatch.setattr(request_counts, "RequestCounts", FewCounts)
     async with gateway_harness(api_keys={"alice": ALICE}) as running:
         yield running
 

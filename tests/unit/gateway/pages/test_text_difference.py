@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from services.gateway.pages.compare.text_difference import MAX_CHANGES, MAX_CHARACTERS, own_pieces
+from services.gateway.pages.compare.samples import MAX_CHANGES, MAX_CHARACTERS, own_pieces
 
 
 def own_words(base: str, other: str) -> list[str]:

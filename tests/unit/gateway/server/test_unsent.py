@@ -1,6 +1,6 @@
 """A peer has stalled by the time in which it took nothing, however much it has been sent."""
 
-from services.gateway.server.unsent import UnsentBytes
+from services.gateway.server.connections import UnsentBytes
 
 
 def test_peer_that_takes_nothing_has_stalled_since_it_was_sent_something() -> None:

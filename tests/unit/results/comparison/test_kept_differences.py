@@ -1,7 +1,6 @@
 """Differences of a comparison that were computed a short time ago."""
 
-from services.results.comparison.comparison import Difference
-from services.results.comparison.kept_differences import ComparisonKey, KeptDifferences
+from services.results.comparison.comparison import ComparisonKey, Difference, KeptDifferences
 from services.results.statistics.paired.estimate import DifferenceEstimate
 
 

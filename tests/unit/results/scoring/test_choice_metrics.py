@@ -113,7 +113,7 @@ def test_words_that_name_no_choice_are_unparsed_and_wrong(text: str) -> None:
 def test_words_do_not_need_log_probabilities_and_weights_no_words() -> None:
     with pytest.raises(ScoringImpossible, match="0 log-probabilities"):
         weighed(ScoringTarget(CHOICES, 1), (), "acc")
-    with pytest.raises(ScoringImpossible, match="'acc_norm' for a choice that is said in words"):
+    with pytest.raises(ScoringImpossible, match="'acc_norm' for a choice that is given in words"):
         spoken(ScoringTarget(CHOICES, 1), "yes", "acc_norm")
 
 

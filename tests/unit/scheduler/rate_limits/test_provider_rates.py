@@ -2,8 +2,12 @@
 
 from datetime import timedelta
 
-from services.scheduler.rate_limits.provider_rates import ProviderRate, provider_rates
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateReport
+from services.scheduler.rate_limits.rate_meter import (
+    ProviderRate,
+    RateLimitTracker,
+    RateReport,
+    provider_rates,
+)
 from tests.fakes.scheduler.surroundings import START
 
 POOLS = {"w1": "remote", "w2": "remote", "w3": "other"}

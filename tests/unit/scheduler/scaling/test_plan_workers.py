@@ -80,17 +80,40 @@ class Planning:
         return self.store.by_pool
 
 
-def run(name: str, total: int, *, pool: str = "gpu", model: str = "vllm/a") -> Run:
-    order = RunOrder("toy", model)
+def run(
+    name: str,
+    total: int,
+    *,
+    pool: str = "gpu",
+    model: str = "vllm/a",
+    group: str = "",
+    parallel: int | None = None,
+) -> Run:
+    order = RunOrder("toy", model, rollouts_group=group, max_parallel=parallel)
     fresh = Run(RunId(name), order, "ann", pool, ScoringMethod.GENERATE, START)
     return replace(fresh, state=RunState.RUNNING, planned_epoch=1, total=total, admitted_at=START)
 
 
 def worker(
-    name: str, state: WorkerState = WorkerState.READY, *, in_flight: int = 0, pool: str = "gpu"
+    name: str,
+    state: WorkerState = WorkerState.READY,
+    *,
+    in_flight: int = 0,
+    pool: str = "gpu",
+    rollouts: int = 0,
 ) -> Worker:
     loaded = "vllm/a" if pool == "gpu" and state is WorkerState.READY else ""
-    return Worker(name, pool, "vllm", loaded_model=loaded, state=state, in_flight=in_flight, concurrency=10)
+    return Worker(
+        name,
+        pool,
+        "vllm",
+        loaded_model=loaded,
+        state=state,
+        in_flight=in_flight + rollouts,
+        concurrency=10,
+        rollouts=rollouts,
+        rollout_slots=4,
+    )
 
 
 async def test_speed_is_that_of_one_busy_worker_and_sizes_the_pool() -> None:
@@ -147,3 +170,33 @@ async def test_models_of_a_provider_are_counted_together() -> None:
     demands = await planning.next_round()
     assert demands["remote"].samples == {"any": 120}
     assert (demands["gpu"].workers, demands["remote"].workers) == (0, 1)
+
+
+async def test_rollouts_get_a_worker_for_as_many_as_one_has_slots_for() -> None:
+    planning = Planning()
+    planning.queue.running = [run("r", 30, group="order")]
+    assert (await planning.next_round())["gpu"].workers == 1, "the first shows its slots"
+    planning.workers.live = [worker("w1")]
+    assert (await planning.next_round())["gpu"].workers == 1, "it has room"
+    # Four of ten requests in flight would leave room; four of four slots leave none.
+    planning.workers.live = [worker("w1", rollouts=4)]
+    demand = (await planning.next_round(r=2))["gpu"]
+    assert demand.samples == {"rollouts": 28}
+    assert demand.speeds == {}
+    assert demand.workers == 7
+
+
+async def test_worker_stays_while_it_holds_a_rollout() -> None:
+    planning = Planning()
+    planning.store.by_pool = {"gpu": PoolDemand("gpu", workers=3)}
+    planning.queue.running = [run("r", 30, group="order")]
+    planning.workers.live = [worker("w1", rollouts=1), worker("w2", rollouts=1), worker("w3")]
+    assert (await planning.next_round(r=28))["gpu"].workers == 2
+
+
+async def test_no_worker_is_added_for_rollouts_that_their_order_holds_back() -> None:
+    planning = Planning()
+    planning.queue.running = [run("r", 300, group="order", parallel=8)]
+    planning.workers.live = [worker("w1", rollouts=4)]
+    demand = (await planning.next_round())["gpu"]
+    assert (demand.samples, demand.workers) == ({"rollouts": 300}, 2)

@@ -17,9 +17,9 @@ def moment(
     return PoolMoment(
         samples={"m": samples} if samples else {},
         speeds={"m": speed} if speed else {},
-        concurrency=10,
         ready=ready,
-        in_flight=10 * ready if is_busy else 0,
+        busy=ready if is_busy else 0,
+        useful=samples / 10,
         is_throttled=is_throttled,
     )
 
@@ -76,7 +76,7 @@ def test_speed_follows_what_is_measured_and_survives_without_workers() -> None:
 
 
 def test_measured_load_time_replaces_the_believed_one() -> None:
-    now = PoolMoment(samples={"m": 12_000}, concurrency=10, ready=4, in_flight=40, load_seconds=0.0)
+    now = PoolMoment(samples={"m": 12_000}, ready=4, busy=4, useful=1200, load_seconds=0.0)
     after = next_demand(demand(4, m=2.0), now, RULE)
     assert (after.load_seconds, after.workers) == (0.0, 10)
     again = next_demand(after, moment(12_000, ready=4), RULE)

@@ -66,9 +66,9 @@ def moment(pool: SimulatedPool, now: float) -> PoolMoment:
     return PoolMoment(
         samples={MODEL: samples} if running else {},
         speeds={MODEL: SPEED} if ready and running else {},
-        concurrency=CONCURRENCY,
         ready=len(ready),
-        in_flight=min(round(samples), CONCURRENCY * len(ready)),
+        busy=min(samples / CONCURRENCY, len(ready)),
+        useful=samples / CONCURRENCY,
         load_seconds=LOAD_SECONDS if ready else None,
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.scheduler.suites.templates.budget import MAX_CHARACTERS, Budget
+from services.scheduler.suites.templates.budget import MAX_CHARACTERS, RenderingBudget
 from services.scheduler.suites.templates.errors import InvalidTemplate, RowProblem
 from services.scheduler.suites.templates.prompt_template import compile_template
 
@@ -132,10 +132,10 @@ def test_each_rendering_has_a_budget_of_its_own() -> None:
 
 
 def test_what_is_taken_back_is_no_gain() -> None:
-    budget = Budget()
+    budget = RenderingBudget()
     budget.charge_characters(-5)
     budget.charge_steps(-5)
-    assert budget == Budget()
+    assert budget == RenderingBudget()
     assert budget.charge(["ab", {"k": b"cd"}, 7]) == 5
     assert budget.characters == MAX_CHARACTERS - 5
 

@@ -1,4 +1,4 @@
-"""Storage of users: use and quota of each kind."""
+"""The caller and what it may do, and the storage of users: use and quota of each kind."""
 
 from typing import Annotated
 
@@ -6,13 +6,27 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import storage_service_pb2 as messages
+from services.gateway.auth.identity import Caller
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
-from services.gateway.http.paths import STORAGE
+from services.gateway.http.paths import ME, STORAGE
 from services.gateway.http.presentation import present
 from services.gateway.http.problem import problems
 
 UserName = Annotated[Text, Query(max_length=128, description="Name of a user; left out: the caller")]
+
+router = APIRouter(tags=["users"])
+
+
+class Me(BaseModel):
+    user: str
+    is_operator: bool = Field(description="May change limits, and what belongs to other users")
+    has_key: bool = Field(description="An API key proves the name; false where the gateway needs none")
+
+
+@router.get(ME, summary="The caller, and what it may do")
+async def me(caller: Caller) -> Me:
+    return Me(user=caller.name, is_operator=caller.is_operator, has_key=caller.is_verified)
 
 
 class StorageAmount(BaseModel):
@@ -31,9 +45,6 @@ class StorageShown(BaseModel):
     used: StorageAmount
     limit: StorageAmount = Field(description="The most that a user may store; operators change it")
     shares: list[StorageShare] = Field(description="By kind, without those of which nothing is stored")
-
-
-router = APIRouter(tags=["users"])
 
 
 @router.get(STORAGE, responses=problems(422, 503), summary="What a user stores, and may store")
