@@ -1,6 +1,8 @@
-"""Small tasks in the three forms of folders: a function `twice` that is to be mended."""
+"""Small tasks in the three forms of folders, and repositories of them: a function `twice` is to be mended."""
 
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -123,3 +125,21 @@ def read_task(folder: Path) -> RolloutTask:
     """A folder of one task, read as the scheduler reads it."""
     [task] = read_path(folder)
     return task
+
+
+_AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *arguments: str, given: str = "") -> str:
+    environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder)}
+    command = ("git", "-C", str(folder), *_AUTHOR, *arguments)
+    ended = subprocess.run(
+        command, env=environment, input=given, capture_output=True, text=True, timeout=30, check=True
+    )
+    return ended.stdout.strip()
+
+
+def committed(folder: Path) -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "x")
+    return git(folder, "rev-parse", "HEAD")

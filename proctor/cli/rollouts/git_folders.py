@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,7 @@ DEFAULT_REVISION = "HEAD"
 MAX_FILES = 50_000
 MAX_BYTES = 512 * 1024 * 1024
 _MAX_PATH_BYTES = 1024
+_CHUNK_BYTES = 64 * 1024
 _SECONDS = 120.0
 _FILE, _PROGRAM, _LINK, _SUBMODULE = "100644", "100755", "120000", "160000"
 _ENVIRONMENT = {
@@ -107,12 +109,16 @@ class _Git:
         listing = ["ls-tree", "-r", "-z", "-l", "--full-tree", commit]
         if inner:
             listing += ["--", f":(literal){inner}/"]
-        lines = self._output(listing, "its files cannot be listed").split(b"\0")
-        found = [self._entry(line, inner) for line in lines if line]
+        found: list[_Entry] = []
+        total = 0
+        for line in self._lines(listing):
+            entry = self._entry(line, inner)
+            found.append(entry)
+            total += entry.size
+            if len(found) > MAX_FILES or total > MAX_BYTES:
+                raise self._refused(f"it has more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes")
         if not found:
             raise self._refused(f"{commit} has no folder {inner or '.'}")
-        if len(found) > MAX_FILES or sum(entry.size for entry in found) > MAX_BYTES:
-            raise self._refused(f"it has more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes")
         return found
 
     def write(self, entries: Sequence[_Entry], target: Path) -> None:
@@ -120,16 +126,9 @@ class _Git:
         with tempfile.TemporaryFile() as digests:
             digests.write("".join(f"{entry.digest}\n" for entry in entries).encode())
             digests.seek(0)
-            with self._started(("cat-file", "--batch"), digests) as reading:
-                assert reading.stdout is not None
-                timer = threading.Timer(_SECONDS, reading.kill)
-                timer.start()
-                try:
-                    for entry in entries:
-                        _write(target / entry.path, self._content(entry, reading.stdout), entry.mode)
-                finally:
-                    timer.cancel()
-                    reading.kill()
+            with self._started(("cat-file", "--batch"), digests) as reading, _bounded(reading) as contents:
+                for entry in entries:
+                    _write(target / entry.path, self._content(entry, contents), entry.mode)
 
     def _content(self, entry: _Entry, stream: IO[bytes]) -> Iterator[bytes]:
         header = stream.readline().split()
@@ -163,8 +162,20 @@ class _Git:
             raise self._refused(f"{path} is missing, as in a partial clone")
         return _Entry(mode, digest, int(size), path)
 
+    def _lines(self, arguments: Sequence[str]) -> Iterator[bytes]:
+        """Read as they come: a small repository may name the same folder over and over again."""
+        with self._started(arguments, subprocess.DEVNULL) as listing, _bounded(listing) as stream:
+            rest = b""
+            while chunk := stream.read(_CHUNK_BYTES):
+                *lines, rest = (rest + chunk).split(b"\0")
+                yield from lines
+                if len(rest) > _CHUNK_BYTES:
+                    raise self._refused("a name in it is too long")
+            if listing.wait():
+                raise self._refused("its files cannot be listed")
+
     def _output(self, arguments: Sequence[str], problem: str) -> bytes:
-        with self._started(arguments, subprocess.DEVNULL) as running:
+        with self._started(arguments, subprocess.DEVNULL, subprocess.PIPE) as running:
             try:
                 output, errors = running.communicate(timeout=_SECONDS)
             except subprocess.TimeoutExpired as error:
@@ -175,7 +186,9 @@ class _Git:
             raise self._refused(f"{problem} ({lines[-1][:200]})" if lines else problem)
         return output
 
-    def _started(self, arguments: Sequence[str], stdin: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    def _started(
+        self, arguments: Sequence[str], stdin: int | IO[bytes], stderr: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
         # Its owner may be another user; nothing of it is executed.
         command = ("git", "--no-pager", "-c", "safe.directory=*", "-c", "core.fsmonitor=false")
         try:
@@ -184,13 +197,26 @@ class _Git:
                 env={"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT},
                 stdin=stdin,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if stdin == subprocess.DEVNULL else subprocess.DEVNULL,
+                stderr=stderr,
             )
         except FileNotFoundError as error:
             raise Refused("git is not installed: tasks of a repository need it.") from error
 
     def _refused(self, problem: str) -> Refused:
         return Refused(f"{self.shown} cannot be read as tasks: {problem}.")
+
+
+@contextmanager
+def _bounded(process: subprocess.Popen[bytes]) -> Iterator[IO[bytes]]:
+    """Its output, which ends with the block and after some time."""
+    assert process.stdout is not None
+    timer = threading.Timer(_SECONDS, process.kill)
+    timer.start()
+    try:
+        yield process.stdout
+    finally:
+        timer.cancel()
+        process.kill()
 
 
 def _write(path: Path, content: Iterator[bytes], mode: str) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.fakes.stack.command_line import CommandLine
-from tests.harness.rollout_tasks import harbor_folder, terminal_bench_folder
+from tests.harness.rollout_tasks import committed, git, harbor_folder, terminal_bench_folder, write
 
 
 async def test_sound_tasks_are_proved(tmp_path: Path) -> None:
@@ -35,6 +35,25 @@ async def test_a_folder_that_is_no_task_is_refused_in_a_sentence(tmp_path: Path)
     assert "there is no such folder" in refused.err
     (tmp_path / "a").mkdir()
     assert (await run("rollouts", "check", str(tmp_path / "a"))).code == 2
+
+
+async def test_tasks_of_a_repository_are_proved_as_they_are_in_the_revision(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    harbor_folder(repository / "tasks" / "a")
+    git(repository, "init", "-q", "-b", "main")
+    first = committed(repository)
+    # The work tree and the latest commit have another task.
+    write(repository / "tasks" / "a", {"solution/solve.sh": "false\n"})
+    committed(repository)
+    run = CommandLine("", tmp_path / "state")
+    checked = ("rollouts", "check", "tasks", "--git", str(repository))
+    shown = await run(*checked, "--revision", first)
+    assert (shown.code, shown.err) == (0, "")
+    assert "its solution: 1.00, expected 1.00" in shown.out
+    assert (await run(*checked)).code == 1
+    refused = await run(*checked, "--revision", "never")
+    assert (refused.code, refused.out) == (2, "")
+    assert "has no revision never" in refused.err
 
 
 async def test_a_revision_without_its_repository_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import os
-import subprocess
 import tarfile
 from pathlib import Path
 
@@ -13,22 +12,7 @@ from proctor.cli.rollouts.archive import packed
 from proctor.cli.rollouts.config import read_config
 from proctor.cli.rollouts.git_folders import export_folder
 from proctor.client.errors import Refused
-from tests.harness.rollout_tasks import tb_meta_folder, write
-
-AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder)}
-    command = ("git", "-C", str(folder), *AUTHOR, *arguments)
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
-    return ended.stdout.strip()
-
-
-def committed(folder: Path) -> str:
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "x")
-    return git(folder, "rev-parse", "HEAD")
+from tests.harness.rollout_tasks import committed, git, tb_meta_folder, write
 
 
 @pytest.fixture
@@ -161,3 +145,15 @@ def test_a_folder_has_limits(repository: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(git_folders, "MAX_FILES", 2)
     with pytest.raises(Refused, match="more than 2 files"):
         export_folder(str(repository), "", ".", tmp_path)
+
+
+def test_a_small_repository_with_a_billion_names_is_refused_while_they_are_listed(
+    repository: Path, tmp_path: Path
+) -> None:
+    digest, kind, mode = git(repository, "rev-parse", "HEAD:tasks/one/tb_meta.json"), "blob", "100644"
+    for _ in range(9):
+        tree = "".join(f"{mode} {kind} {digest}\t{name}\n" for name in range(10))
+        digest, kind, mode = git(repository, "mktree", given=tree), "tree", "40000"
+    commit = git(repository, "commit-tree", digest, "-m", "x")
+    with pytest.raises(Refused, match="more than 50,000 files"):
+        export_folder(str(repository), commit, ".", tmp_path)
