@@ -259,7 +259,12 @@ def _rubric_rows(rubrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         shown = "none" if score is None else f"{score:.2f}"
         tests = f"{rubric['tests_passed']}/{rubric['test_count']}"
         cells = (name, f"{rubric['weight']:g}", shown, tests, _mark(score), rubric["criterion"])
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """One cell of a table, whatever a task is called."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _mark(score: float | None) -> str:

@@ -7,7 +7,7 @@ from proctor.cli.rollouts.folders import OrderedRun, RolloutFolders
 from proctor.v1 import outcome_pb2
 
 RUBRIC = {
-    "criterion": "It doubles.",
+    "criterion": "It doubles:\n- a | b",
     "weight": 2.0,
     "score": 0.5,
     "max_score": 1.0,
@@ -95,5 +95,5 @@ def test_the_scoring_results_have_their_headings(tmp_path: Path) -> None:
         "## Agent's Changes",
         "## Final Summary",
     ]
-    assert "| right | 2 | 0.50 | 1/2 | ❌ | It doubles. |" in text
+    assert "| right | 2 | 0.50 | 1/2 | ❌ | It doubles: - a \\| b |" in text
     assert "- ✅ `tests/test_a.py`\n- ❌ `tests/test_b.py`" in text
