@@ -1,9 +1,10 @@
 """The outcome of a sample: an answer, or a failure of the machinery."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proctor.values.code import CodeResult
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.usage import Timing, TokenUsage
 
 
 class FailureClass(ContractEnum):
@@ -67,3 +68,29 @@ class Failure:
     failure_class: FailureClass
     message: str
     answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a sample. `sample` and `shard` are numbers in the run.
+
+    `gpu_seconds` is its share of the time of the worker's GPUs. Rows do not keep it: it is summed by run.
+    """
+
+    sample: int
+    rollout: int
+    shard: int
+    attempt: int
+    result: Answer | Failure
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    timing: Timing = field(default_factory=Timing)
+    gpu_seconds: float = 0.0
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer, scored or not."""
+        return self.result.answer if isinstance(self.result, Failure) else self.result
+
+    @property
+    def failure(self) -> Failure | None:
+        return self.result if isinstance(self.result, Failure) else None

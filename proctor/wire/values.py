@@ -1,21 +1,19 @@
 """The codecs of values whose messages are the same for every service."""
 
 from proctor.v1 import model_pb2, outcome_pb2, rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
-from proctor.values.code import CodeCheck, CodeResult
+from proctor.values.code import CodeCheck
 from proctor.values.generation import GenerationParams
-from proctor.values.outcome import Answer, Failure
+from proctor.values.outcome import Outcome
 from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.rollout import BudgetUse, Rollout, RolloutTask
 from proctor.values.run import RunCounts
 from proctor.values.sample import Prompt, Sample
 from proctor.values.scoring import TaskGroup, TaskScoring
-from proctor.values.usage import ModelPrice, Timing, TokenUsage
+from proctor.values.usage import ModelPrice, TokenUsage
 from proctor.wire.convert import Codec
 
-ANSWER = Codec(Answer, outcome_pb2.Answer)
-FAILURE = Codec(Failure, outcome_pb2.Failure)
+OUTCOME = Codec(Outcome, outcome_pb2.Outcome)
 USAGE = Codec(TokenUsage, outcome_pb2.TokenUsage)
-TIMING = Codec(Timing, outcome_pb2.Timing)
 PRICE = Codec(ModelPrice, run_pb2.ModelPrice)
 PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
@@ -24,7 +22,6 @@ ROLLOUT = Codec(Rollout, rollout_pb2.Rollout)
 BUDGET_USE = Codec(BudgetUse, work_messages_pb2.BudgetUse)
 ROLLOUT_TASK = Codec(RolloutTask, rollout_pb2.RolloutTask)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
-CODE_RESULT = Codec(CodeResult, outcome_pb2.CodeResult)
 SCORING = Codec(TaskScoring, sample_pb2.TaskScoring)
 GROUP = Codec(TaskGroup, sample_pb2.TaskGroup)
 MODEL = Codec(ModelInfo, model_pb2.ModelInfo)

@@ -18,7 +18,7 @@ def full_value(value_type: type[T], alternative: int = 0) -> T:
 
 
 def empty_value(value_type: type[T]) -> T:
-    """Every field that may be empty is."""
+    """Every field that may be empty is; of a union the first type."""
     hints = get_type_hints(value_type)
     return value_type(**{each.name: _empty(hints[each.name]) for each in fields(value_type)})  # type: ignore[arg-type]  # a dataclass
 
@@ -28,6 +28,8 @@ def _empty(hint: Any) -> Any:
         return None
     hint = getattr(hint, "__supertype__", hint)
     origin = get_origin(hint) or hint
+    if origin in {Union, UnionType}:
+        return _empty(get_args(hint)[0])
     if issubclass(origin, Enum):
         return next(iter(origin))
     if issubclass(origin, Mapping):

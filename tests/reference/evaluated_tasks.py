@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 
 from proctor.v1 import run_pb2, run_record_service_pb2
-from proctor.values.outcome import Answer
+from proctor.values.outcome import Answer, Outcome
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.values import GROUP, SAMPLE
 from services.common.clock import SystemClock
-from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
+from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome
 from services.results.runs.proto import plan_from_proto
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.proto import sample_from_proto

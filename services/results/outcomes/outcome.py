@@ -1,10 +1,10 @@
-"""An outcome: the result of one (run, sample, rollout), and when it replaces an earlier one."""
+"""Recorded outcomes: one of each (run, sample, rollout), and when it replaces an earlier one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
-from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
+from proctor.values.outcome import Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.usage import Timing, TokenUsage
 from services.results.runs.run_plan import PlannedTask
 from services.results.samples.sample import StoredSample
@@ -19,32 +19,6 @@ ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
 # Sample and rollout: the order of every list and file.
 OutcomeKey = tuple[int, int]
 BEFORE_ALL: OutcomeKey = (-1, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """An outcome as the worker sent it. `sample` is the number in the run.
-
-    `gpu_seconds` is its share of the time of the worker's GPUs. Rows do not keep it: it is summed by run.
-    """
-
-    sample: int
-    rollout: int
-    shard: int
-    attempt: int
-    result: Answer | Failure
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    timing: Timing = field(default_factory=Timing)
-    gpu_seconds: float = 0.0
-
-    @property
-    def answer(self) -> Answer | None:
-        """The answer, scored or not."""
-        return self.result.answer if isinstance(self.result, Failure) else self.result
-
-    @property
-    def failure(self) -> Failure | None:
-        return self.result if isinstance(self.result, Failure) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import asyncpg
 import numpy as np
 import orjson
 
-from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
-from services.results.outcomes.outcome import BEFORE_ALL, Outcome, ScoredOutcome
+from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
 from services.results.outcomes.ports import MAX_SOURCES, OutcomePage, Source
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord

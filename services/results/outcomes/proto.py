@@ -1,14 +1,12 @@
 """Converts outcomes between messages and domain."""
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
-from proctor.values.outcome import FailureClass
-from proctor.wire.convert import Codec
+from proctor.values.outcome import FailureClass, Outcome
 from proctor.wire.dispatch_proofs import proved_samples
 from proctor.wire.enums import member_of, number_of
-from services.results.outcomes.outcome import ListedOutcome, Outcome, OutcomeBatch, believable
+from proctor.wire.values import OUTCOME
+from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, believable
 from services.results.samples.sample import target_as_text
-
-OUTCOME = Codec(Outcome, outcome_pb2.Outcome)
 
 
 def batch_from_proto(message: work_messages_pb2.OutcomeBatch) -> OutcomeBatch:

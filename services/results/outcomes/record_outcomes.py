@@ -12,14 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
-from services.results.outcomes.outcome import (
-    Outcome,
-    OutcomeBatch,
-    ScoredOutcome,
-    with_failure,
-    without_duplicates,
-)
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome, OutcomeStatus
+from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome, with_failure, without_duplicates
 from services.results.outcomes.ports import OutcomeStore, ProgressPublisher
 from services.results.runs.ports import RunRecordStore, ShardOfRun
 from services.results.runs.run_plan import RunPlan

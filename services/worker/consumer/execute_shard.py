@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from proctor.values.outcome import Failure
+from proctor.values.outcome import Failure, Outcome
 from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShard
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.engines.errors import EngineDied, ModelCannotLoad, ModelRefused
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.outcome_batcher import OutcomeBatcher
-from services.worker.execution.shard import Outcome, ShardSample
+from services.worker.execution.shard import ShardSample
 from services.worker.rollouts.process_rollout import ProcessRollout
 
 
@@ -135,4 +135,4 @@ class ExecuteShard:
 def record(in_flight: InFlightShard, outcome: Outcome, batcher: OutcomeBatcher) -> None:
     """Queues the outcome for publishing; the shard is acknowledged only after that."""
     in_flight.failed += isinstance(outcome.result, Failure)
-    in_flight.published.add(batcher.add(outcome))
+    in_flight.published.add(batcher.add(in_flight.shard, outcome))

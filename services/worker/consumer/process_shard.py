@@ -13,7 +13,6 @@ from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFligh
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.execution.shard import Outcome
 from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS
 
 # One may be chance, as a node that went away. Each more costs an engine's restart of minutes.
@@ -49,7 +48,7 @@ async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) ->
     )
     failure = Failure(FailureClass.ENGINE, message)
     for sample in samples:
-        record(in_flight, Outcome(in_flight.shard, sample.number, failure), batcher)
+        record(in_flight, in_flight.shard.outcome(sample.number, failure), batcher)
     batcher.flush(in_flight.shard)
 
 

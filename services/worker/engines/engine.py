@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from proctor.values.code import CodeResult
-from proctor.values.outcome import ChoiceScore
+from proctor.values.outcome import Answer
 from proctor.values.usage import Timing, TokenUsage
 
 # As UTF-8 at most 4 MB: with its batch it stays below the 8 MiB of a NATS message.
@@ -47,23 +46,10 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
-    """`body_json` is the whole answer in the form of the OpenAI protocol, where it is more than the text.
+class EngineResponse:
+    """The answer to one request, with its tokens and times."""
 
-    `code_result` is set by the worker where it executed the code of the answer; no engine sets it.
-    """
-
-    text: str
-    finish_reason: str
-    usage: TokenUsage
-    timing: Timing
-    body_json: str = ""
-    code_result: CodeResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredChoices:
-    choices: tuple[ChoiceScore, ...]
+    answer: Answer
     usage: TokenUsage
     timing: Timing
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import EngineResponse, Sampling
 
 
 class Engine(Protocol):
@@ -21,11 +21,11 @@ class Engine(Protocol):
     async def load(self, model: str) -> None:
         """Starts with the model or switches to it; does nothing where it is loaded already."""
 
-    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated: ...
+    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse: ...
 
     async def score_choices(
         self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
-    ) -> ScoredChoices:
+    ) -> EngineResponse:
         """The log-likelihood of each choice as a continuation of the prompt, in the given order."""
 
     async def list_models(self) -> tuple[ModelInfo, ...]: ...

@@ -9,9 +9,11 @@ from typing import Literal
 import orjson
 
 from proctor.values import openai
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
-from services.worker.engines.engine import Generated, Sampling
+from proctor.values.usage import TokenUsage
+from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import RequestRefused
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
 
@@ -129,43 +131,47 @@ def new_call(call: Json, arguments: object, extra: Json | None = None) -> ToolCa
 
 
 def with_calls(
-    generated: Generated, calls: Sequence[ToolCall], model: str, kept: Mapping[str, object] | None = None
-) -> Generated:
+    answer: Answer,
+    usage: TokenUsage,
+    calls: Sequence[ToolCall],
+    model: str,
+    kept: Mapping[str, object] | None = None,
+) -> Answer:
     """The answer with a body in the form of the protocol, where it calls tools. `kept` are fields of it."""
     if not calls:
-        return generated
+        return answer
     head = openai.CompletionHead("proctor", int(time.time()), model)
-    choice = openai.choice(generated.text, TOOL_CALLS)
+    choice = openai.choice(answer.text, TOOL_CALLS)
     choice["message"] |= {"tool_calls": [call.as_json() for call in calls], **(kept or {})}
-    body = orjson.dumps(openai.completion(head, [choice], generated.usage)).decode()
-    return replace(generated, finish_reason=TOOL_CALLS, body_json=body)
+    body = orjson.dumps(openai.completion(head, [choice], usage)).decode()
+    return replace(answer, finish_reason=TOOL_CALLS, body_json=body)
 
 
-def with_call_ids(generated: Generated) -> Generated:
+def with_call_ids(answer: Answer) -> Answer:
     """The answer with an id for each call that has none: no other call of its conversation has it."""
-    body = object_of(orjson.loads(generated.body_json)) if generated.body_json else {}
+    body = object_of(orjson.loads(answer.body_json)) if answer.body_json else {}
     unnamed = [call for call in _listed_calls(body) if not call.get("id")]
     if not unnamed:
-        return generated
+        return answer
     for call in unnamed:
         call["id"] = f"{_OWN_ID}{uuid.uuid4().hex}"
-    return replace(generated, body_json=orjson.dumps(body).decode())
+    return replace(answer, body_json=orjson.dumps(body).decode())
 
 
-def called_tools(generated: Generated) -> list[ToolCall]:
+def called_tools(answer: Answer) -> list[ToolCall]:
     """The tools that an answer calls."""
-    return calls_in(_message(generated))
+    return calls_in(_message(answer))
 
 
-def answered_turn(generated: Generated) -> ChatMessage:
+def answered_turn(answer: Answer) -> ChatMessage:
     """The answer as the turn of a history, with its calls and what the provider needs back."""
-    message = _message(generated)
+    message = _message(answer)
     calls = calls_in(message)
     if not calls:
-        return ChatMessage("assistant", generated.text)
+        return ChatMessage("assistant", answer.text)
     kept = {name: message[name] for name in KEPT_FIELDS if message.get(name)}
     fields = {"tool_calls": [call.as_json() for call in calls], **kept}
-    return ChatMessage("assistant", generated.text, orjson.dumps(fields).decode())
+    return ChatMessage("assistant", answer.text, orjson.dumps(fields).decode())
 
 
 def result_turn(call_id: str, content: str) -> ChatMessage:
@@ -178,9 +184,9 @@ def _listed_calls(body: Json) -> list[Json]:
     return objects_of(object_of(choices[0].get("message")).get("tool_calls")) if choices else []
 
 
-def _message(generated: Generated) -> Json:
+def _message(answer: Answer) -> Json:
     """The message in the body of an answer, which is there where it is more than a text."""
-    if not generated.body_json:
+    if not answer.body_json:
         return {}
-    choices = objects_of(object_of(orjson.loads(generated.body_json)).get("choices"))
+    choices = objects_of(object_of(orjson.loads(answer.body_json)).get("choices"))
     return object_of(choices[0].get("message")) if choices else {}

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from proctor.values.outcome import Failure, FailureClass
+from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.sample import Prompt
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.worker.engines import engine
-from services.worker.engines.engine import Generated, ScoredChoices
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import (
     EngineDied,
@@ -24,7 +23,7 @@ from services.worker.engines.ports import Engine
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.execution.model_call import is_traced_call, model_call, note_usage
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
+from services.worker.execution.shard import Method, Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, RETRIES
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
@@ -69,9 +68,9 @@ class ExecuteSample:
         Raises EngineDied, ModelCannotLoad, and ModelRefused where the whole run is refused.
         """
         if sample.refusal:
-            return Outcome(shard, sample.number, Failure(FailureClass.REFUSED, sample.refusal))
+            return shard.outcome(sample.number, Failure(FailureClass.REFUSED, sample.refusal))
         if sample.code_check and (problem := await self.check_code.problem()):
-            return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
+            return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
         return await self._execute_until_answered(shard, sample)
 
     async def _execute_until_answered(self, shard: Shard, sample: ShardSample) -> Outcome | None:
@@ -89,8 +88,8 @@ class ExecuteSample:
             if reason := self.refused_runs.reason(shard):
                 raise ModelRefused(reason)
             try:
-                answer = await self._send(limiter, shard, sample)
-                return Outcome(shard, sample.number, await self._judged(sample, answer))
+                response = await self._send(limiter, shard, sample)
+                return shard.outcome(sample.number, await self._judged(sample, response))
             # Of the worker and not of the sample: the shard is handed on without an outcome.
             except (EngineDied, ModelCannotLoad):
                 raise
@@ -110,10 +109,10 @@ class ExecuteSample:
 
     async def _send(
         self, limiter: ProviderRateLimiter, shard: Shard, sample: ShardSample
-    ) -> Generated | ScoredChoices | Failure:
+    ) -> EngineResponse:
         limiter.on_sent()
         try:
-            result = await self._ask_safely(shard, sample)
+            response = await self._ask_safely(shard, sample)
         except RateLimited as failure:
             limiter.on_rate_limited(failure.retry_after_seconds)
             RATE_LIMITED.inc()
@@ -124,28 +123,31 @@ class ExecuteSample:
             if failure.retry_after_seconds is not None:
                 limiter.on_retry_after(failure.retry_after_seconds)
             raise
-        limiter.on_accepted(result.usage.prompt_tokens + result.usage.completion_tokens)
+        limiter.on_accepted(response.usage.total_tokens)
         # An answer proves that key and model are good, so a later refusal is about its request.
         self.refused_runs.on_answer(shard)
-        return _bounded(result)
+        return response
 
-    async def _judged(
-        self, sample: ShardSample, answer: Generated | ScoredChoices | Failure
-    ) -> Generated | ScoredChoices | Failure:
-        """The answer with the result of its code, where it is code."""
-        if sample.code_check is None or not isinstance(answer, Generated):
-            return answer
+    async def _judged(self, sample: ShardSample, response: EngineResponse) -> EngineResponse | Failure:
+        """With the result of the answer's code, where it is code; a failure if it is too long for a message."""
+        answer = response.answer
+        if len(answer.text) + len(answer.body_json) > MAX_ANSWER_CHARACTERS:
+            message = f"The answer has more than {MAX_ANSWER_CHARACTERS:,} characters; lower max_tokens."
+            return Failure(FailureClass.PROVIDER_ERROR, message)
+        if sample.code_check is None:
+            return response
         try:
-            return replace(answer, code_result=await self.check_code.check(sample.code_check, answer.text))
+            result = await self.check_code.check(sample.code_check, answer.text)
         except SandboxError as error:
             return Failure(FailureClass.SANDBOX, str(error))
+        return replace(response, answer=replace(answer, code_result=result))
 
     def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
         if isinstance(failure, ModelRefused):
             is_certain = failure.is_certain
             if self.refused_runs.on_refusal(shard, str(failure), is_certain=is_certain):
                 raise failure
-        return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
+        return shard.outcome(sample.number, Failure(failure.failure_class, str(failure)))
 
     def _is_left_to_run(self, shard: Shard, failure: EngineFailure) -> bool:
         return failure.is_transient and not self.run_states.has_slot(shard)
@@ -167,22 +169,22 @@ class ExecuteSample:
     def _starts_in_time(self, shard: Shard, delay: float) -> bool:
         return self.clock.now() + timedelta(seconds=delay) < self.run_states.deadline(shard)
 
-    async def _ask(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+    async def _ask(self, shard: Shard, sample: ShardSample) -> EngineResponse:
         if not shard.base_url:
             return await _ask_engine(self.engines.own, shard, sample)
         async with self.engines.for_server(shard.base_url) as other:
             return await _ask_engine(other, shard, sample)
 
-    async def _ask_safely(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+    async def _ask_safely(self, shard: Shard, sample: ShardSample) -> EngineResponse:
         """An exception that the engine did not foresee fails this sample and no other."""
         try:
             if not is_traced_call(shard, sample):
                 return await self._ask(shard, sample)
             with model_call(shard, sample) as call:
-                answer = await self._ask(shard, sample)
+                response = await self._ask(shard, sample)
                 if call is not None:
-                    note_usage(call, answer.usage)
-                return answer
+                    note_usage(call, response.usage)
+                return response
         except EngineFailure:
             raise
         except Exception as error:  # an edge: the engine
@@ -191,7 +193,7 @@ class ExecuteSample:
             raise ProviderFailed(reason) from error
 
 
-async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> EngineResponse:
     if shard.method is Method.SCORE_CHOICES:
         return await asked.score_choices(
             shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
@@ -204,20 +206,13 @@ async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> Gener
     return await asked.generate(shard.model, prompt, shard.sampling)
 
 
-async def _ask_constrained(asked: Engine, shard: Shard, prompt: Prompt, choices: Sequence[str]) -> Generated:
+async def _ask_constrained(
+    asked: Engine, shard: Shard, prompt: Prompt, choices: Sequence[str]
+) -> EngineResponse:
     """A server may ignore the constraint: then its text is a failure."""
     sampling = constrained_sampling(shard.sampling, prompt, choices)
-    generated = await asked.generate(shard.model, prompt, sampling)
+    response = await asked.generate(shard.model, prompt, sampling)
     # Servers that do not know the parameter ignore it without a word.
-    if generated.text.strip() not in option_texts(choices):
+    if response.answer.text.strip() not in option_texts(choices):
         raise ProviderFailed("The answer is none of the choices, though decoding was constrained to them.")
-    return generated
-
-
-def _bounded(result: Generated | ScoredChoices) -> Generated | ScoredChoices | Failure:
-    """An answer that is too long for a message becomes a failure."""
-    longest = engine.MAX_ANSWER_CHARACTERS
-    if isinstance(result, Generated) and len(result.text) + len(result.body_json) > longest:
-        message = f"The answer has more than {longest:,} characters; lower max_tokens."
-        return Failure(FailureClass.PROVIDER_ERROR, message)
-    return result
+    return response

@@ -11,21 +11,20 @@ from google.protobuf.message import DecodeError
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
-from proctor.values.outcome import Answer, Failure, FailureClass
+from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.run import FINAL_STATES, RunId
-from proctor.values.usage import TokenUsage
-from proctor.wire.values import ANSWER, CODE_RESULT, FAILURE, TIMING, USAGE
+from proctor.values.usage import Timing, TokenUsage
+from proctor.wire.values import OUTCOME
 from services.common.clock import ServerClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker import metrics
-from services.worker.engines.engine import Generated
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.execution.proto import proof_to_proto
 from services.worker.execution.run_states import RunControl, RunStates
-from services.worker.execution.shard import Outcome, OutcomeBatch
+from services.worker.execution.shard import OutcomeBatch
 
 # Every answer about a stream says the server's time.
 _TIME_SUBJECT = f"$JS.API.STREAM.INFO.KV_{streams.RUNS_BUCKET.name}"
@@ -40,58 +39,27 @@ _ANSWERED = "answered"
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
-    # One proof for each shard of the batch, however many of its outcomes are in it.
-    shards = {shard.dispatch_proof: shard for shard in (each.shard for each in batch.outcomes)}
+    # One proof for each dispatch, of which several parts may be in the batch.
+    shards = {shard.dispatch_proof: shard for shard in batch.shards}
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id=worker_id,
-        outcomes=[_outcome_or_failure(outcome) for outcome in batch.outcomes],
+        outcomes=[_outcome_to_proto(outcome) for outcome in batch.outcomes],
         environment=environment,
         dispatch_proofs=[proof_to_proto(each) for each in shards.values() if each.dispatch_proof],
     ).SerializeToString()
 
 
-def _outcome_or_failure(outcome: Outcome) -> outcome_pb2.Outcome:
+def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
     """An outcome that does not fit a message becomes a failure, so that its batch is still published."""
     try:
-        return _outcome_to_proto(outcome)
+        return OUTCOME.to_proto(outcome)
     except (TypeError, ValueError) as error:
         log.error("outcome fits no message", sample=outcome.sample, error=repr(error))
         reason = f"The answer fits no message ({type(error).__name__})."
-        return _outcome_to_proto(replace(outcome, result=Failure(FailureClass.PROVIDER_ERROR, reason)))
-
-
-def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
-    shard, result = outcome.shard, outcome.result
-    message = outcome_pb2.Outcome(
-        sample=outcome.sample,
-        rollout=shard.rollout,
-        shard=shard.number,
-        attempt=shard.attempt,
-        gpu_seconds=outcome.gpu_seconds,
-    )
-    if isinstance(result, Failure):
-        FAILURE.fill(message.failure, result)
-        return message
-    answer = message.answer
-    answer.SetInParent()
-    if isinstance(result, Generated):
-        answer.text, answer.finish_reason, answer.body_json = (
-            result.text,
-            result.finish_reason,
-            result.body_json,
-        )
-        if result.code_result is not None:
-            CODE_RESULT.fill(answer.code_result, result.code_result)
-            answer.code_result.SetInParent()
-    else:
-        ANSWER.fill(answer, Answer(choices=result.choices))
-    message.usage.SetInParent()
-    USAGE.fill(message.usage, result.usage)
-    message.timing.SetInParent()
-    TIMING.fill(message.timing, result.timing)
-    return message
+        failure = Failure(FailureClass.PROVIDER_ERROR, reason)
+        return OUTCOME.to_proto(replace(outcome, result=failure, usage=TokenUsage(), timing=Timing()))
 
 
 class NatsOutcomePublisher:
@@ -111,11 +79,11 @@ class NatsOutcomePublisher:
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
         environment = dict(self._environment())
-        base_url = batch.outcomes[0].shard.base_url
+        base_url = batch.shards[0].base_url
         if base_url:
             # The server that the order names, not the pool's own.
             environment["base_url"] = base_url
-        if any(outcome.shard.has_choice_instruction for outcome in batch.outcomes):
+        if any(shard.has_choice_instruction for shard in batch.shards):
             environment["choice_instruction"] = INSTRUCTION_VERSION
         return environment
 
@@ -189,7 +157,7 @@ def _count(outcomes: Sequence[Outcome]) -> None:
     )
     for result, count in results.items():
         metrics.SAMPLES.labels(result).inc(count)
-    answers = [each.result for each in outcomes if not isinstance(each.result, Failure)]
+    answers = [each for each in outcomes if not isinstance(each.result, Failure)]
     times = [answer.timing for answer in answers]
     metrics.ANSWER_SECONDS.observe_all([time.total_seconds for time in times])
     metrics.FIRST_TOKEN_SECONDS.observe_all(

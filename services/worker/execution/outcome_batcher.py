@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from proctor.values.outcome import Failure, Outcome
 from proctor.values.run import RunId
 from services.common.traces import continued_trace, current_trace
-from services.worker.execution.shard import Outcome, OutcomeBatch, Shard
+from services.worker.execution.shard import OutcomeBatch, Shard
 
 
 class OutcomePublisher(Protocol):
@@ -30,6 +31,8 @@ class _OpenBatch:
     timer: asyncio.TimerHandle
     published: asyncio.Future[None]
     outcomes: list[Outcome] = field(default_factory=list)
+    # By identity: a comparison would read their samples.
+    shards: dict[int, Shard] = field(default_factory=dict)
     characters: int = 0
     # Of the shard that began it: a batch has outcomes of several.
     trace: str = ""
@@ -47,12 +50,13 @@ class OutcomeBatcher:
         self._open: dict[tuple[RunId, int], _OpenBatch] = {}
         self._closed: asyncio.Queue[_OpenBatch] = asyncio.Queue()
 
-    def add(self, outcome: Outcome) -> asyncio.Future[None]:
-        """The future is done when the outcome is stored durably."""
-        key = (outcome.shard.run_id, outcome.shard.epoch)
+    def add(self, shard: Shard, outcome: Outcome) -> asyncio.Future[None]:
+        """The future is done when the outcome, one of the shard, is stored durably."""
+        key = (shard.run_id, shard.epoch)
         batch = self._open.get(key) or self._start(key)
         batch.outcomes.append(outcome)
-        batch.characters += outcome.characters
+        batch.shards[id(shard)] = shard
+        batch.characters += _characters(outcome)
         if len(batch.outcomes) >= self._limits.outcomes or batch.characters >= self._limits.characters:
             self._close(key)
         return batch.published
@@ -89,8 +93,7 @@ class OutcomeBatcher:
     async def _publish_closed(self) -> None:
         while True:
             batch = await self._closed.get()
-            shard = batch.outcomes[0].shard
-            outcomes = OutcomeBatch(shard.run_id, shard.epoch, tuple(batch.outcomes))
+            outcomes = OutcomeBatch(tuple(batch.shards.values()), tuple(batch.outcomes))
             try:
                 with continued_trace(batch.trace):
                     # One id for all tries: the stream drops a batch that it holds already.
@@ -102,3 +105,12 @@ class OutcomeBatcher:
                 batch.published.set_result(None)
             finally:
                 self._closed.task_done()
+
+
+def _characters(outcome: Outcome) -> int:
+    """Roughly its size in a message."""
+    result = outcome.result
+    if isinstance(result, Failure):
+        return len(result.message) + 30
+    texts = len(result.text) + len(result.finish_reason) + len(result.body_json)
+    return texts + 16 * len(result.choices) + 60

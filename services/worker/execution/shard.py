@@ -1,15 +1,15 @@
-"""A shard of work and its outcomes, as the worker sees them."""
+"""A shard of work, and a batch of outcomes of shards."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from proctor.values.code import CodeCheck
-from proctor.values.outcome import Failure
+from proctor.values.outcome import Failure, Outcome
 from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import EngineResponse, Sampling
 
 
 class Method(StrEnum):
@@ -61,32 +61,25 @@ class Shard:
         """Whether the model is shown the choices; all samples of a task have choices or none."""
         return self.method is not Method.SCORE_CHOICES and bool(self.samples and self.samples[0].choices)
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of one sample of a shard, with its share of the time of the worker's GPUs."""
-
-    shard: Shard
-    sample: int
-    result: Generated | ScoredChoices | Failure
-    gpu_seconds: float = 0.0
-
-    @property
-    def characters(self) -> int:
-        """Roughly its size in a message."""
-        match self.result:
-            case Generated(text=text, finish_reason=reason, body_json=body):
-                return len(text) + len(reason) + len(body) + 60
-            case ScoredChoices(choices=choices):
-                return 16 * len(choices) + 60
-            case Failure(message=message):
-                return len(message) + 30
+    def outcome(self, sample: int, result: EngineResponse | Failure) -> Outcome:
+        """The outcome of one of its samples."""
+        if isinstance(result, Failure):
+            return Outcome(sample, self.rollout, self.number, self.attempt, result)
+        answer, usage, timing = result.answer, result.usage, result.timing
+        return Outcome(sample, self.rollout, self.number, self.attempt, answer, usage, timing)
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeBatch:
-    """Outcomes of one run and epoch, published as one message."""
+    """Outcomes of one run and epoch, published as one message, and the shards that they are of."""
 
-    run_id: RunId
-    epoch: int
+    shards: tuple[Shard, ...]
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def run_id(self) -> RunId:
+        return self.shards[0].run_id
+
+    @property
+    def epoch(self) -> int:
+        return self.shards[0].epoch

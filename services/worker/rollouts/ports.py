@@ -8,7 +8,7 @@ from proctor.values.plain import Json
 from proctor.values.rollout import BudgetUse
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import ModelPrice
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 
 
 class AskModel(Protocol):
@@ -18,7 +18,7 @@ class AskModel(Protocol):
         params: Mapping[str, object] | None = None,
         *,
         tools: Sequence[Json] = (),
-    ) -> Generated:
+    ) -> EngineResponse:
         """The next answer. `params` are a program's, named as in chat completions; those that are set win.
 
         `tools` may be called by an answer under the run's parameters. Raises ContextFull, and ToolsRefused

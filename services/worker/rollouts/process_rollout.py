@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proctor.values.code import CodeResult
-from proctor.values.outcome import Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import Generated, Sampling
+from services.worker.engines.engine import EngineResponse, Sampling
 from services.worker.engines.errors import EngineFailure
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.engines.tool_calls import with_call_ids
 from services.worker.execution.execute_sample import ExecuteSample
-from services.worker.execution.shard import Outcome, Shard, ShardSample
+from services.worker.execution.shard import Shard, ShardSample
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
 from services.worker.rollouts.model_port.errors import CallRefused
@@ -53,7 +53,7 @@ class _Model:
         params: Mapping[str, object] | None = None,
         *,
         tools: Sequence[Json] = (),
-    ) -> Generated:
+    ) -> EngineResponse:
         sampling = self.sample.sampling or self.shard.sampling
         if params is not None:
             sampling = _of_program(sampling, params, self.shard.rollout)
@@ -63,8 +63,8 @@ class _Model:
         outcome = await self.execute_sample.execute(self.shard, step)
         if outcome is None:
             raise _LeftToRun
-        if isinstance(outcome.result, Generated):
-            return with_call_ids(outcome.result)
+        if isinstance(outcome.result, Answer):
+            return EngineResponse(with_call_ids(outcome.result), outcome.usage, outcome.timing)
         assert isinstance(outcome.result, Failure)
         if outcome.result.failure_class is FailureClass.PROMPT_TOO_LONG:
             raise ContextFull
@@ -84,7 +84,7 @@ class ProcessRollout:
         """None where the rollout is left to its run. Raises EngineFailure as `ExecuteSample` does."""
         assert sample.rollout is not None
         if problem := await self.execute_sample.check_code.problem():
-            return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, problem))
+            return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
         record = self.new_execution(shard, sample.number)
         try:
             performance = Performance(
@@ -95,18 +95,19 @@ class ProcessRollout:
                 sink=record,
                 ledger=record,
             )
-            return Outcome(shard, sample.number, _answer(await self.rollouts.execute(performance)))
+            performed = await self.rollouts.execute(performance)
+            return shard.outcome(sample.number, _response(performed))
         except _LeftToRun:
             return None
         except BudgetNotRecorded as error:
             log.info("rollout left to its run", run_id=shard.run_id, sample=sample.number, problem=str(error))
             return None
         except ModelFailed as failed:
-            return Outcome(shard, sample.number, failed.failure)
+            return shard.outcome(sample.number, failed.failure)
         except SandboxError as error:
             is_verifier = isinstance(error, VerifierFailed)
             failure_class = FailureClass.VERIFIER if is_verifier else FailureClass.SANDBOX
-            return Outcome(shard, sample.number, Failure(failure_class, _printable(str(error))))
+            return shard.outcome(sample.number, Failure(failure_class, _printable(str(error))))
         except EngineFailure:
             raise
         except Exception as error:  # an edge: what an agent left; a redelivery would end in the same way
@@ -114,7 +115,7 @@ class ProcessRollout:
             reason = (
                 f"The rollout ended by an error of the worker ({type(error).__name__}); its log has more."
             )
-            return Outcome(shard, sample.number, Failure(FailureClass.SANDBOX, reason))
+            return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, reason))
 
 
 def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) -> Sampling:
@@ -129,19 +130,18 @@ def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) 
     return apply_row_params(read, own, rollout)
 
 
-def _answer(performed: Performed) -> Generated:
+def _response(performed: Performed) -> EngineResponse:
     """The agent's last message, its end, and the record of all its steps."""
     result = performed.result
-    return Generated(
+    answer = Answer(
         text=performed.transcript.last_message,
         finish_reason=performed.end.value,
-        usage=performed.usage,
-        timing=Timing(performed.seconds),
         body_json=_printable(performed.record_json),
         code_result=CodeResult(
             result.is_passed, cut(_printable(result.detail), _MAX_DETAIL_LENGTH), result.score
         ),
     )
+    return EngineResponse(answer, performed.usage, Timing(performed.seconds))
 
 
 def _printable(text: str) -> str:

@@ -20,12 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.values.code import CodeCheck
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.rollout import AgentKind, Rollout, RolloutAgent
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
@@ -97,11 +98,12 @@ class Script:
         params: Mapping[str, object] | None = None,
         *,
         tools: Sequence[Json] = (),
-    ) -> Generated:
+    ) -> EngineResponse:
         assert messages
         assert tools
         assert params is None
-        return Generated(f"```bash\n{next(self._commands)}\n```", "stop", TokenUsage(10, 10), Timing(0.0))
+        answer = Answer(f"```bash\n{next(self._commands)}\n```", "stop")
+        return EngineResponse(answer, TokenUsage(10, 10), Timing(0.0))
 
 
 def rollouts_of(engine: BubblewrapEngine, folder: Path) -> Action:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from proctor.values.outcome import Outcome
 from proctor.values.usage import Timing, TokenUsage
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.outcomes.outcome import Outcome
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.timing_summary import BUCKET_WIDTH, TimingHistograms, TimingSummary
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA

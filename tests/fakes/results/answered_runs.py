@@ -7,8 +7,8 @@ from typing import Any
 
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import outcome_pb2, results_service_pb2
+from proctor.values.outcome import Outcome
 from proctor.values.sample import Prompt
-from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoringTarget

@@ -10,13 +10,13 @@ from operator import itemgetter
 
 import numpy as np
 
-from proctor.values.outcome import OutcomeStatus
+from proctor.values.outcome import Outcome, OutcomeStatus
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteResult, suite_result
-from services.results.outcomes.outcome import Outcome, ScoredOutcome, replacement, supersedes
+from services.results.outcomes.outcome import ScoredOutcome, replacement, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete

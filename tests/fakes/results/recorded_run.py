@@ -4,11 +4,11 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 
-from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
-from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
+from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoreValue, ScoringTarget

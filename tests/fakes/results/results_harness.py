@@ -22,14 +22,13 @@ from proctor.v1 import (
 from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, outcome_subject
 from proctor.wire.dispatch_proofs import DispatchedShard, as_ranges, ranges_to_proto
 from proctor.wire.enums import number_of
-from proctor.wire.values import GROUP
+from proctor.wire.values import GROUP, OUTCOME
 from services.common.grpc.client import open_channel
 from services.common.lifecycle import every
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.streams import OUTCOMES, StreamMaker
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.proto import OUTCOME
 from services.results.runs.proto import FACTS, task_to_proto
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample

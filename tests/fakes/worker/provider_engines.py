@@ -73,7 +73,7 @@ class NativeStand:
 
     async def ask(
         self, question: str = "What follows? KEY=seven", sampling: engine.Sampling = SAMPLING
-    ) -> engine.Generated:
+    ) -> engine.EngineResponse:
         return await self.asked.generate(self.model, chat(question), sampling)
 
     @asynccontextmanager

@@ -3,14 +3,12 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from proctor.values.outcome import ChoiceScore
+from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.providers.models import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import EngineResponse, Sampling
 from services.worker.engines.errors import ModelCannotLoad
-
-Answer = Callable[[str], Awaitable[str]]
 
 
 async def echo(text: str) -> str:
@@ -20,7 +18,7 @@ async def echo(text: str) -> str:
 class ScriptedEngine:
     """Counts how often each prompt was asked and how many were in flight at a time."""
 
-    def __init__(self, answer: Answer = echo, loadable: Sequence[str] = ()) -> None:
+    def __init__(self, answer: Callable[[str], Awaitable[str]] = echo, loadable: Sequence[str] = ()) -> None:
         self.answer = answer
         self.loadable = list(loadable)
         self.loaded_model: str | None = None
@@ -37,7 +35,7 @@ class ScriptedEngine:
             raise ModelCannotLoad(f"There is no model {model}.")
         self.loaded_model = model
 
-    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:  # noqa: ARG002  # the port of engines
+    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse:  # noqa: ARG002  # the port of engines
         self.last_sampling = sampling
         text = prompt.text or prompt.messages[-1].content
         self.asked[text] += 1
@@ -53,9 +51,8 @@ class ScriptedEngine:
         finally:
             self.in_flight -= 1
             self.aborted += not is_over
-        return Generated(
-            answer, "stop", TokenUsage(prompt_tokens=3, completion_tokens=2), Timing(total_seconds=0.1)
-        )
+        usage = TokenUsage(prompt_tokens=3, completion_tokens=2)
+        return EngineResponse(Answer(answer, "stop"), usage, Timing(total_seconds=0.1))
 
     async def score_choices(
         self,
@@ -64,10 +61,10 @@ class ScriptedEngine:
         choices: Sequence[str],
         *,
         truncate_left: bool,  # noqa: ARG002  # the port of engines
-    ) -> ScoredChoices:
+    ) -> EngineResponse:
         self.asked[prompt.as_text] += 1
         scores = tuple(ChoiceScore(-float(len(choice)), is_greedy=False, token_count=1) for choice in choices)
-        return ScoredChoices(scores, TokenUsage(prompt_tokens=3), Timing(total_seconds=0.1))
+        return EngineResponse(Answer(choices=scores), TokenUsage(prompt_tokens=3), Timing(total_seconds=0.1))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         return ()

@@ -9,14 +9,14 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from proctor.values.outcome import Answer, Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.run import RunState
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.common.errors import DependencyUnavailable
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.outcomes.outcome import Outcome, OutcomeBatch
+from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import RunPlan

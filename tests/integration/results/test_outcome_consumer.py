@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.messaging import outcome_subject
-from proctor.values.outcome import Failure
+from proctor.values.outcome import Failure, Outcome
 from services.common.errors import DependencyUnavailable
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
@@ -18,7 +18,7 @@ from services.common.nats.pull import Puller
 from services.common.nats.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
 from services.results.outcomes.nats import WRITERS, NatsOutcomeConsumer, RecordingLimits
-from services.results.outcomes.outcome import Outcome, OutcomeBatch
+from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch, new_id

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 
-from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.run import RunState
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import GroupMetric, TaskGroup
@@ -18,7 +18,7 @@ from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.answers.ports import AnswerStore
 from services.results.answers.postgres import PostgresAnswers
-from services.results.outcomes.outcome import Outcome, ScoredOutcome
+from services.results.outcomes.outcome import ScoredOutcome
 from services.results.outcomes.ports import OutcomePage
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete

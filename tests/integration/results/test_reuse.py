@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import pytest
 import pytest_asyncio
 
-from proctor.values.outcome import OutcomeStatus
+from proctor.values.outcome import Outcome, OutcomeStatus
 from proctor.values.run import RunState
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.answers.postgres import PostgresAnswers
 from services.results.outcomes.list_missing import ListMissing
-from services.results.outcomes.outcome import BEFORE_ALL, Outcome
+from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.postgres import PostgresReuse
 from services.results.outcomes.reuse_answers import ReuseAnswers

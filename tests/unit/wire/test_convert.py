@@ -2,39 +2,24 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
+from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.generation import GenerationParams
-from proctor.values.outcome import Answer, Failure
+from proctor.values.outcome import Answer, Outcome
 from proctor.values.priority import Priority
 from proctor.values.run import RunState
 from proctor.values.scoring import GroupMetric, TaskScoring
-from proctor.values.usage import Timing, TokenUsage
 from proctor.wire import well_known
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.errors import FieldsDiffer, UnknownNumber
-from proctor.wire.values import PARAMS, SCORING
+from proctor.wire.values import OUTCOME, PARAMS, SCORING
 from tests.fakes.full_values import full_value
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """An outcome with its oneof as a union."""
-
-    sample: int
-    rollout: int
-    shard: int
-    attempt: int
-    result: Answer | Failure
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    timing: Timing = field(default_factory=Timing)
-    gpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +56,14 @@ CONTROL = Codec(
 
 @pytest.mark.parametrize("alternative", [0, 1])
 def test_a_union_is_the_oneof_of_its_message(alternative: int) -> None:
-    codec = Codec(Returned, outcome_pb2.Outcome)
-    value = full_value(Returned, alternative)
-    message = codec.to_proto(value)
+    value = full_value(Outcome, alternative)
+    message = OUTCOME.to_proto(value)
     assert message.WhichOneof("result") == ("answer", "failure")[alternative]
-    assert codec.from_proto(message) == value
+    assert OUTCOME.from_proto(message) == value
 
 
 def test_an_empty_alternative_is_set_all_the_same() -> None:
-    message = Codec(Returned, outcome_pb2.Outcome).to_proto(Returned(0, 0, 0, 0, Answer()))
+    message = OUTCOME.to_proto(Outcome(0, 0, 0, 0, Answer()))
     assert message.HasField("answer")
 
 

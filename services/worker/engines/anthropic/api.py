@@ -11,12 +11,12 @@ from proctor.values.sample import Prompt
 from services.worker.engines.anthropic.responses import (
     AnthropicStream,
     parse_error,
-    read_generated,
+    read_answer,
     read_model,
 )
 from services.worker.engines.chat_messages import require_chat
 from services.worker.engines.chat_turns import Turn, split_system, turns_of, with_results_joined
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import Sampling
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
@@ -55,15 +55,15 @@ class AnthropicApi:
         "sampling": "the provider's own; it takes no temperature",
     }
 
-    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request:
         require_chat(prompt, _RULES.name)
         body = sampling_fields(sampling) | {"model": model, **prompt_fields(prompt)}
         cut_at = [stop for stop in sampling.stop if not stop.strip()]
         if not sampling.is_streamed or needs_full_response(sampling):
-            return Request("/v1/messages", body, read_generated, cut_at=cut_at)
-        return Request("/v1/messages", body | {"stream": True}, read_generated, AnthropicStream(), cut_at)
+            return Request("/v1/messages", body, read_answer, cut_at=cut_at)
+        return Request("/v1/messages", body | {"stream": True}, read_answer, AnthropicStream(), cut_at)
 
-    def scoring(self, *_: object) -> Request[ScoredChoices]:
+    def scoring(self, *_: object) -> Request:
         refuse_scoring(_RULES.name)
 
     async def list_models(self, http: QueryClient) -> tuple[ModelInfo, ...]:

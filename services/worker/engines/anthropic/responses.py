@@ -1,9 +1,9 @@
 """Reads responses of the Messages API: answers, streams, errors, models."""
 
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
-from proctor.values.usage import Timing
-from services.worker.engines import engine
+from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestRefused
 from services.worker.engines.http.error_responses import (
     ErrorMeaning,
@@ -59,7 +59,7 @@ def status_of_error(document: Json) -> int:
     return _STATUSES.get(text_of(object_of(document.get("error")).get("type")), 500)
 
 
-def read_generated(document: Json) -> engine.Generated:
+def read_answer(document: Json) -> tuple[Answer, TokenUsage]:
     """A refusal is a failure, whatever text precedes it; an empty content is an empty answer."""
     stop_reason = word_of(document.get("stop_reason"))
     if stop_reason == "refusal":
@@ -69,12 +69,11 @@ def read_generated(document: Json) -> engine.Generated:
         raise ProviderFailed("The server's answer holds no content.")
     blocks = objects_of(document.get("content"))
     text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
-    finish_reason = _FINISH_REASONS.get(stop_reason, stop_reason)
-    generated = engine.Generated(text, finish_reason, anthropic_usage(document), Timing())
+    answer, usage = Answer(text, _FINISH_REASONS.get(stop_reason, stop_reason)), anthropic_usage(document)
     calls = [new_call(block, block.get("input")) for block in blocks if block.get("type") == "tool_use"]
     thoughts = [block for block in blocks if block.get("type") in _THOUGHTS]
     kept = {"thinking_blocks": thoughts} if thoughts else {}
-    return with_calls(generated, calls, text_of(document.get("model")), kept)
+    return with_calls(answer, usage, calls, text_of(document.get("model")), kept), usage
 
 
 def _refusal(document: Json) -> str:

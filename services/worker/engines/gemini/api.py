@@ -9,12 +9,12 @@ from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
 from services.worker.engines.chat_messages import require_chat
 from services.worker.engines.chat_turns import Turn, split_system, turns_of, with_results_joined
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import Sampling
 from services.worker.engines.gemini.responses import (
     GeminiStream,
     generates,
     parse_error,
-    read_generated,
+    read_answer,
     read_model,
     read_tool_answer,
     signature_of,
@@ -63,18 +63,18 @@ class GeminiApi:
     capabilities = ModelCapabilities(chat=True, constrained=True, seed=True)
     facts: Mapping[str, str] = {"engine": "gemini"}
 
-    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request:
         require_chat(prompt, _RULES.name)
         path = f"/models/{quote(model, safe='')}"
         body = sampling_fields(sampling) | prompt_fields(prompt)
         cut_at = sampling.stop[_MAX_STOPS:]
-        read = read_tool_answer if body.get("tools") else read_generated
+        read = read_tool_answer if body.get("tools") else read_answer
         if not sampling.is_streamed or needs_full_response(sampling):
             return Request(f"{path}:generateContent", body, read, cut_at=cut_at)
         streaming = f"{path}:streamGenerateContent?alt=sse"
         return Request(streaming, body, read, GeminiStream(), cut_at)
 
-    def scoring(self, *_: object) -> Request[ScoredChoices]:
+    def scoring(self, *_: object) -> Request:
         refuse_scoring(_RULES.name)
 
     async def list_models(self, http: QueryClient) -> tuple[ModelInfo, ...]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
-from proctor.values.usage import Timing
-from services.worker.engines import engine
+from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestRefused
 from services.worker.engines.http.error_responses import (
     ErrorMeaning,
@@ -67,12 +67,12 @@ def _retry_delay(details: list[Json]) -> float | None:
         return None
 
 
-def read_tool_answer(document: Json) -> engine.Generated:
+def read_tool_answer(document: Json) -> tuple[Answer, TokenUsage]:
     """Reads the answer to a request with tools: a call in the wrong form is the model's own mistake."""
-    return read_generated(document, {**_FINISH_REASONS, **_WRONG_CALLS})
+    return read_answer(document, {**_FINISH_REASONS, **_WRONG_CALLS})
 
 
-def read_generated(document: Json, finish_reasons: Mapping[str, str] | None = None) -> engine.Generated:
+def read_answer(document: Json, finish_reasons: Mapping[str, str] | None = None) -> tuple[Answer, TokenUsage]:
     """A stop without a text is an empty answer; a blocked or broken answer is none, even with a text."""
     known = finish_reasons or _FINISH_REASONS
     blocked = word_of(object_of(document.get("promptFeedback")).get("blockReason"))
@@ -87,8 +87,8 @@ def read_generated(document: Json, finish_reasons: Mapping[str, str] | None = No
     if reason not in known:
         raise ProviderFailed(f"The provider broke off its answer ({reason}).")
     content = object_of(candidates[0].get("content"))
-    generated = engine.Generated(_text(content), known[reason], gemini_usage(document), Timing())
-    return with_calls(generated, _calls(content), text_of(document.get("modelVersion")))
+    answer, usage = Answer(_text(content), known[reason]), gemini_usage(document)
+    return with_calls(answer, usage, _calls(content), text_of(document.get("modelVersion"))), usage
 
 
 def _calls(content: Json) -> list[ToolCall]:

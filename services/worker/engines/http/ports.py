@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from proctor.values.usage import TokenUsage
+from services.worker.engines.engine import Sampling
 from services.worker.engines.http.event_stream import EventReader, StreamedText, StreamEvent
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
@@ -36,16 +38,17 @@ class AnswerStream(Protocol):
     def document(self) -> Json: ...
 
 
-T = TypeVar("T", Generated, ScoredChoices)
+# Reads the document of a response.
+ReadAnswer = Callable[[Json], tuple[Answer, TokenUsage]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Generic[T]):
+class Request:
     """A request, and how its answer is read; `stream` assembles the document of a streamed one."""
 
     path: str
     body: Json
-    read: Callable[[Json], T]
+    read: ReadAnswer
     stream: AnswerStream | None = None
     # Stop sequences that the provider does not take: the answer is cut there.
     cut_at: Sequence[str] = ()
@@ -64,8 +67,8 @@ class ProviderApi(Protocol):
     def facts(self) -> Mapping[str, str]:
         """Facts that a run stores besides the server."""
 
-    def generation(self, model: str, prompt: Prompt, sampling: Sampling, /) -> Request[Generated]: ...
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling, /) -> Request: ...
 
-    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str], /) -> Request[ScoredChoices]: ...
+    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str], /) -> Request: ...
 
     async def list_models(self, http: QueryClient, /) -> Iterable[ModelInfo]: ...

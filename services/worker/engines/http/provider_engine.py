@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from proctor.values.outcome import Answer
 from proctor.values.providers.models import ModelInfo
 from proctor.values.sample import Prompt
-from proctor.values.usage import Timing
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import EngineResponse, Sampling
 from services.worker.engines.errors import UnsupportedRequest
 from services.worker.engines.http.client import HttpClient
-from services.worker.engines.http.ports import ProviderApi
+from services.worker.engines.http.ports import ProviderApi, Request
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import Endpoint, Server
 
@@ -37,10 +37,8 @@ class HttpEngine:
     async def load(self, model: str) -> None:
         """Does nothing: an unknown model is refused by its first request."""
 
-    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:
-        request = self._api.generation(self._endpoint.server_model(model), prompt, sampling)
-        response = await self._http.send(request.path, request.body, request.stream)
-        return cut_at_stops(response.with_timing(request.read(response.document)), request.cut_at)
+    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse:
+        return await self._send(self._api.generation(self._endpoint.server_model(model), prompt, sampling))
 
     async def score_choices(
         self,
@@ -49,11 +47,14 @@ class HttpEngine:
         choices: Sequence[str],
         *,
         truncate_left: bool,  # noqa: ARG002  # only the server could cut a prompt in tokens
-    ) -> ScoredChoices:
+    ) -> EngineResponse:
         """One request for all choices."""
-        request = self._api.scoring(self._endpoint.server_model(model), prompt, choices)
-        response = await self._http.send(request.path, request.body)
-        return replace(request.read(response.document), timing=Timing(total_seconds=response.total_seconds))
+        return await self._send(self._api.scoring(self._endpoint.server_model(model), prompt, choices))
+
+    async def _send(self, request: Request) -> EngineResponse:
+        response = await self._http.send(request.path, request.body, request.stream)
+        answer, usage = request.read(response.document)
+        return EngineResponse(cut_at_stops(answer, request.cut_at), usage, response.timing(usage))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         prefix, capabilities = self._endpoint.provider, self._api.capabilities
@@ -77,13 +78,13 @@ def refuse_scoring(provider: str) -> NoReturn:
     raise UnsupportedRequest(f"{provider} scores no given text; order the task as generation instead.")
 
 
-def cut_at_stops(generated: Generated, stops: Sequence[str]) -> Generated:
+def cut_at_stops(answer: Answer, stops: Sequence[str]) -> Answer:
     """The text up to the first stop sequence; the tokens after it stay counted."""
     # An empty stop would cut every answer to nothing.
-    found = [at for stop in stops if stop and (at := generated.text.find(stop)) >= 0]
+    found = [at for stop in stops if stop and (at := answer.text.find(stop)) >= 0]
     if not found:
-        return generated
-    return replace(generated, text=generated.text[: min(found)], finish_reason="stop")
+        return answer
+    return replace(answer, text=answer.text[: min(found)], finish_reason="stop")
 
 
 async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:

@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import aiohttp
 
 from proctor.values.plain import Json
-from proctor.values.usage import Timing
-from services.worker.engines import engine
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestTimedOut
 from services.worker.engines.http.event_stream import END_OF_STREAM
 from services.worker.engines.http.ports import AnswerStream
@@ -33,15 +32,13 @@ class HttpResponse:
     # Whether reasoning was streamed too, so that the first token is the first of all that are counted.
     streams_reasoning: bool = False
 
-    def with_timing(self, generated: engine.Generated) -> engine.Generated:
-        usage = generated.usage
+    def timing(self, usage: TokenUsage) -> Timing:
         tokens = usage.completion_tokens if self.streams_reasoning else usage.shown_tokens
-        timing = Timing(
+        return Timing(
             first_token_seconds=self.first_token_seconds,
             between_tokens_seconds=between_tokens(self.first_token_seconds, self.total_seconds, tokens),
             total_seconds=self.total_seconds,
         )
-        return replace(generated, timing=timing)
 
 
 def between_tokens(first: float | None, total: float, tokens: int) -> float | None:

@@ -10,7 +10,7 @@ from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.rules import RULES
 from proctor.values.sample import Prompt
 from services.worker.engines.chat_turns import Turn, turns_of
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import EngineFailure, RequestRefused
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import refuse_scoring
@@ -19,7 +19,7 @@ from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.ollama.responses import (
     OllamaStream,
     is_generative,
-    read_generated,
+    read_answer,
     read_loaded,
     read_model,
 )
@@ -61,15 +61,15 @@ class OllamaApi:
     capabilities = ModelCapabilities(chat=True, completion=True, constrained=True, seed=True)
     facts: Mapping[str, str] = {"engine": "ollama"}
 
-    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request:
         is_streamed = sampling.is_streamed and not needs_full_response(sampling)
         stream = OllamaStream(is_chat=prompt.is_chat) if is_streamed else None
         body = {"model": model, "stream": stream is not None, **prompt_fields(prompt)}
         path = "/api/chat" if prompt.is_chat else "/api/generate"
-        read = partial(read_generated, is_json=bool(sampling.allowed_texts))
+        read = partial(read_answer, is_json=bool(sampling.allowed_texts))
         return Request(path, sampling_fields(sampling) | body, read, stream)
 
-    def scoring(self, *_: object) -> Request[ScoredChoices]:
+    def scoring(self, *_: object) -> Request:
         refuse_scoring(_NAME)
 
     async def list_models(self, http: QueryClient) -> Iterable[ModelInfo]:

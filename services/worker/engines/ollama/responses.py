@@ -1,9 +1,9 @@
 """Reads responses of Ollama: answers, streams, models."""
 
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
-from proctor.values.usage import Timing
-from services.worker.engines import engine
+from proctor.values.usage import TokenUsage
 from services.worker.engines.engine import AttentionShape
 from services.worker.engines.errors import ProviderFailed
 from services.worker.engines.http.errors import StreamError
@@ -76,7 +76,7 @@ def _facts(shown: Json) -> dict[str, int]:
     return {name: count for name, count in counted if count}
 
 
-def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
+def read_answer(document: Json, *, is_json: bool) -> tuple[Answer, TokenUsage]:
     """Reads a chat or a completion; `is_json` where the answer was constrained to given texts."""
     if document.get("done") is not True:
         raise ProviderFailed("The server's answer ends before the model was done.")
@@ -84,13 +84,11 @@ def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
     text = holder.get("content" if "message" in document else "response")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
-    finish_reason = word_of(document.get("done_reason"))
-    generated = engine.Generated(
-        read_choice(text) if is_json else text, finish_reason, ollama_usage(document), Timing()
-    )
+    answer = Answer(read_choice(text) if is_json else text, word_of(document.get("done_reason")))
+    usage = ollama_usage(document)
     thinking = text_of(holder.get("thinking"))
     kept = {"reasoning_content": thinking} if thinking else {}
-    return with_calls(generated, _calls(holder), text_of(document.get("model")), kept)
+    return with_calls(answer, usage, _calls(holder), text_of(document.get("model")), kept), usage
 
 
 def _calls(message: Json) -> list[ToolCall]:

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from proctor.values.outcome import ChoiceScore
+from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.providers.pool import ConstrainedField
 from proctor.values.providers.rules import ProviderRules, rules_for
 from proctor.values.sample import Prompt
-from proctor.values.usage import Timing
+from proctor.values.usage import TokenUsage
 from services.worker.engines.chat_messages import message_objects
-from services.worker.engines.engine import Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import ProviderFailed, UnsupportedRequest
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.query_client import QueryClient
@@ -83,7 +83,7 @@ class OpenAIApi:
             logprobs=self.has_loglikelihood,
         )
 
-    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request[Generated]:
+    def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request:
         is_chat = prompt.is_chat
         prompt_fields = (
             {"messages": message_objects(prompt.messages)} if is_chat else {"prompt": prompt.as_text}
@@ -93,9 +93,9 @@ class OpenAIApi:
         body = self._sampling_fields(sampling) | limits | {"model": model, **prompt_fields}
         is_kept = sampling.is_row or needs_full_response(sampling)
 
-        def read(document: Json) -> Generated:
-            generated = responses.read_generated(document, is_chat=is_chat, is_kept=is_kept)
-            return read_constrained(generated, self.constrained_field, sampling.allowed_texts)
+        def read(document: Json) -> tuple[Answer, TokenUsage]:
+            answer, usage = responses.read_answer(document, is_chat=is_chat, is_kept=is_kept)
+            return read_constrained(answer, self.constrained_field, sampling.allowed_texts), usage
 
         path = "/chat/completions" if is_chat else "/completions"
         if not sampling.is_streamed or needs_full_response(sampling):
@@ -111,7 +111,7 @@ class OpenAIApi:
         constraint = constraint_fields(self.constrained_field, sampling.allowed_texts)
         return {**sampling.extra, **sampling.row_extra, **sampling.named(_PARAMETERS), **constraint}
 
-    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str]) -> Request[ScoredChoices]:
+    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str]) -> Request:
         """The server echoes prompt and choice; the one generated token is ignored."""
         if prompt.is_chat or not self.has_loglikelihood:
             raise UnsupportedRequest(
@@ -123,9 +123,9 @@ class OpenAIApi:
             raise UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
         texts = [context + choice for choice in choices]
 
-        def read(document: Json) -> ScoredChoices:
+        def read(document: Json) -> tuple[Answer, TokenUsage]:
             usage = replace(openai_usage(document), completion_tokens=0)
-            return ScoredChoices(read_scores(document, len(context.rstrip()), texts), usage, Timing())
+            return Answer(choices=read_scores(document, len(context.rstrip()), texts)), usage
 
         # Not every server accepts max_tokens=0.
         body = {"model": model, "prompt": texts, "max_tokens": 1, "temperature": 0.0}
@@ -162,11 +162,11 @@ def constraint_fields(field: ConstrainedField | None, texts: Sequence[str]) -> J
             return {field.value: {"type": "json_schema", "json_schema": schema}}
 
 
-def read_constrained(generated: Generated, field: ConstrainedField | None, texts: Sequence[str]) -> Generated:
+def read_constrained(answer: Answer, field: ConstrainedField | None, texts: Sequence[str]) -> Answer:
     """Unwraps the text where the constraint wrapped it in a JSON object."""
     if not texts or field is not ConstrainedField.RESPONSE_FORMAT:
-        return generated
-    return replace(generated, text=read_choice(generated.text))
+        return answer
+    return replace(answer, text=read_choice(answer.text))
 
 
 def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[ChoiceScore, ...]:

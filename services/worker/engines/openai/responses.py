@@ -6,10 +6,9 @@ from typing import Any
 
 import orjson
 
-from proctor.values.outcome import ChoiceScore
+from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.plain import Json
-from proctor.values.usage import Timing
-from services.worker.engines import engine
+from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
 from services.worker.engines.http.error_responses import (
     ErrorMeaning,
@@ -86,7 +85,7 @@ def read_choices(document: Json) -> Sequence[Json]:
     return choices
 
 
-def read_generated(document: Json, *, is_chat: bool, is_kept: bool = False) -> engine.Generated:
+def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tuple[Answer, TokenUsage]:
     """An empty text is an answer; so is a chat message without one that says why.
 
     Where `is_kept`, as for a row of a data set, the whole response is kept if it is more than a text.
@@ -103,7 +102,7 @@ def read_generated(document: Json, *, is_chat: bool, is_kept: bool = False) -> e
         raise ProviderFailed("The server's answer holds no text.")
     is_kept = is_kept and (len(choices) > 1 or _is_more_than_text(choice))
     body_json = orjson.dumps(document).decode() if is_kept else ""
-    return engine.Generated(text, finish_reason, openai_usage(document), Timing(), body_json)
+    return Answer(text, finish_reason, body_json=body_json), openai_usage(document)
 
 
 def _chat_text(choice: Json, finish_reason: str) -> object:

@@ -6,8 +6,9 @@ from typing import Any
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 from vllm.tool_parsers import ToolParserManager
 
+from proctor.values.outcome import Answer
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines import engine
+from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ModelRefused, RequestRefused
 from services.worker.engines.tool_calls import ToolCall, ToolRequest, with_calls
 
@@ -19,13 +20,13 @@ class CalledTools:
     parser: Any
     request: Any
 
-    def read(self, generated: engine.Generated, model: str) -> engine.Generated:
+    def read(self, answer: Answer, usage: TokenUsage, model: str) -> Answer:
         """The answer with the calls in its text; a text that holds none stays as it is."""
-        found = self.parser.extract_tool_calls(generated.text, self.request)
+        found = self.parser.extract_tool_calls(answer.text, self.request)
         if not found.tools_called:
-            return generated
+            return answer
         calls = [ToolCall(each.id, each.function.name, each.function.arguments) for each in found.tool_calls]
-        return with_calls(replace(generated, text=found.content or ""), calls, model)
+        return with_calls(replace(answer, text=found.content or ""), usage, calls, model)
 
 
 def called_tools_of(model: PoolModel, tokenizer: object, asked: ToolRequest) -> CalledTools:

@@ -66,14 +66,14 @@ class VllmEngine:
                 await self._in_starter(lambda: self._start_runtime(wanted))
             await self._add_view(wanted)
 
-    async def generate(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
+    async def generate(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.EngineResponse:
         async with self._serving(model) as runtime:
             ids = await prompt_ids(runtime, prompt, sampling)
             return await runtime.generate(ids, sampling, is_chat=prompt.is_chat)
 
     async def score_choices(
         self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
-    ) -> engine.ScoredChoices:
+    ) -> engine.EngineResponse:
         async with self._serving(model) as runtime:
             splits = await choice_splits(runtime, prompt, choices)
             return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))

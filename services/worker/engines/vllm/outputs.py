@@ -11,10 +11,10 @@ from vllm.outputs import CompletionOutput, RequestOutput
 from vllm.sampling_params import RequestOutputKind
 
 from proctor.values import openai
-from proctor.values.outcome import ChoiceScore
+from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.plain import Json
 from proctor.values.usage import Timing, TokenUsage
-from services.worker.engines import engine
+from services.worker.engines.engine import EngineResponse
 from services.worker.engines.vllm.token_split import TokenSplit
 
 # JSON has no infinity; the protocol uses this for an impossible token.
@@ -59,27 +59,26 @@ def read_continuation_score(output: RequestOutput, split: TokenSplit) -> ChoiceS
     )
 
 
-def read_generated(output: RequestOutput, total_seconds: float) -> engine.Generated:
+def read_response(output: RequestOutput, total_seconds: float) -> EngineResponse:
     completion = output.outputs[0]
     usage = TokenUsage(
         prompt_tokens=len(output.prompt_token_ids or ()),
         completion_tokens=sum(len(each.token_ids) for each in output.outputs),
         cached_tokens=output.num_cached_tokens or 0,
     )
-    return engine.Generated(
-        completion.text, completion.finish_reason or "", usage, _answer_timing(output, total_seconds)
-    )
+    answer = Answer(completion.text, completion.finish_reason or "")
+    return EngineResponse(answer, usage, _answer_timing(output, total_seconds))
 
 
 def read_scored_choices(
     scores: tuple[ChoiceScore, ...], outputs: Sequence[RequestOutput], total_seconds: float
-) -> engine.ScoredChoices:
+) -> EngineResponse:
     """The one token that each scoring request must generate is not counted as completion."""
     usage = TokenUsage(
         prompt_tokens=sum(len(output.prompt_token_ids or ()) for output in outputs),
         cached_tokens=sum(output.num_cached_tokens or 0 for output in outputs),
     )
-    return engine.ScoredChoices(scores, usage, _scoring_timing(outputs, total_seconds))
+    return EngineResponse(Answer(choices=scores), usage, _scoring_timing(outputs, total_seconds))
 
 
 def _answer_timing(output: RequestOutput, total_seconds: float) -> Timing:

@@ -158,23 +158,24 @@ class VllmRuntime:
 
     async def generate(
         self, token_ids: Sequence[int], sampling: engine.Sampling, *, is_chat: bool
-    ) -> engine.Generated:
+    ) -> engine.EngineResponse:
         started = time.monotonic()
         tools = self._tools(sampling)
         output = await self._request(token_ids, generation_params(sampling, self._defaults))
-        generated = outputs.read_generated(output, time.monotonic() - started)
-        if tools is not None and (called := tools.read(generated, self.model.name)).body_json:
-            return called
+        response = outputs.read_response(output, time.monotonic() - started)
+        answer, usage = response.answer, response.usage
+        if tools is not None and (called := tools.read(answer, usage, self.model.name)).body_json:
+            return replace(response, answer=called)
         if not sampling.is_row:
-            return generated
-        body = outputs.body_json(output, self.model.name, generated.usage, is_chat=is_chat)
-        return replace(generated, body_json=body)
+            return response
+        body = outputs.body_json(output, self.model.name, usage, is_chat=is_chat)
+        return replace(response, answer=replace(answer, body_json=body))
 
     def _tools(self, sampling: engine.Sampling) -> CalledTools | None:
         asked = shown_tools(sampling)
         return called_tools_of(self.model, self._tokenizer, asked) if asked else None
 
-    async def score(self, splits: Sequence[TokenSplit]) -> engine.ScoredChoices:
+    async def score(self, splits: Sequence[TokenSplit]) -> engine.EngineResponse:
         """One request where every choice is one token, else one request for each choice, all at once."""
         started = time.monotonic()
         if is_one_token_each(splits):

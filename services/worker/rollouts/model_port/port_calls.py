@@ -9,7 +9,7 @@ import orjson
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools, calls_in
 from services.worker.rollouts.budget import Budget
@@ -86,15 +86,15 @@ class PortCalls:
             raise CallRefused(403, f"The rollout is over: {end.value}.", "insufficient_quota")
         self._show(call)
         try:
-            generated = await self.ask(tuple(map(self._with_kept, call.messages)), call.params)
+            response = await self.ask(tuple(map(self._with_kept, call.messages)), call.params)
         except ContextFull as error:
             sentence = "The conversation is longer than the model's context."
             raise CallRefused(400, sentence, CONTEXT_FULL) from error
-        self.budget.add_answer(generated.usage, generated.timing.total_seconds)
-        self.transcript.add_answer(generated.text, generated.usage, self.clock.now())
-        answer = _answer_of(generated)
+        self.budget.add_answer(response.usage, response.timing.total_seconds)
+        self.transcript.add_answer(response.answer.text, response.usage, self.clock.now())
+        answer = _answer_of(response)
         if answer.tool_calls:
-            fields = object_of(orjson.loads(answered_turn(generated).fields_json))
+            fields = object_of(orjson.loads(answered_turn(response.answer).fields_json))
             self._answered[_calls_key(answer.tool_calls)] = fields
         for tool in answer.tool_calls:
             self.transcript.add_call(tool.call_id, tool.name, tool.arguments)
@@ -142,6 +142,6 @@ def _calls_key(calls: Sequence[ToolCall]) -> bytes:
     return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
 
 
-def _answer_of(generated: Generated) -> ModelAnswer:
-    is_cut_off = generated.finish_reason == _LENGTH
-    return ModelAnswer(generated.text, called_tools(generated), generated.usage, is_cut_off)
+def _answer_of(response: EngineResponse) -> ModelAnswer:
+    answer = response.answer
+    return ModelAnswer(answer.text, called_tools(answer), response.usage, answer.finish_reason == _LENGTH)

@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
-from services.worker.engines.engine import Generated
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
 from services.worker.rollouts.transcript import TOOL
@@ -100,7 +100,7 @@ class FencedBlocks:
     def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]:
         return _opening(_BY_BLOCK, instruction, cwd)
 
-    def read(self, answer: Generated) -> ShellAnswer:
+    def read(self, answer: Answer) -> ShellAnswer:
         commands = commands_in(answer.text)
         turn = ChatMessage("assistant", answer.text)
         if len(commands) == 1:
@@ -119,7 +119,7 @@ class ToolCalls:
     def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]:
         return _opening(_BY_TOOL, instruction, cwd)
 
-    def read(self, answer: Generated) -> ShellAnswer:
+    def read(self, answer: Answer) -> ShellAnswer:
         is_cut_off = answer.finish_reason == _LENGTH
         if called := called_tools(answer):
             calls = tuple(_call(each, is_cut_off=is_cut_off) for each in called)

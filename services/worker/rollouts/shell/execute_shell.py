@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from proctor.values.rollout import Rollout
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import result_turn
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.errors import ContextFull, ToolsRefused
@@ -51,18 +51,18 @@ class _Conversation:
         for message in self.history:
             transcript.add(message.role, message.content, self.clock.now())
 
-    async def answer(self) -> Generated:
+    async def answer(self) -> EngineResponse:
         """Raises ContextFull, and what the model raises."""
         try:
-            answer = await self.ask(self.history, tools=self.form.tools)
+            response = await self.ask(self.history, tools=self.form.tools)
         except ToolsRefused:
             if self.is_begun:
                 raise
             self.form = FencedBlocks()
             self.open()
-            answer = await self.ask(self.history)
+            response = await self.ask(self.history)
         self.is_begun = True
-        return answer
+        return response
 
     def reply(self, message: ChatMessage) -> None:
         self.history = (*self.history, message)
@@ -82,12 +82,12 @@ class ExecuteShell:
             if end := await budget.begin_step():
                 return end
             try:
-                answer = await conversation.answer()
+                response = await conversation.answer()
             except ContextFull:
                 return AgentEnd.CONTEXT_FULL
-            transcript.add_answer(answer.text, answer.usage, self.clock.now())
-            budget.add_answer(answer.usage, answer.timing.total_seconds)
-            read = conversation.form.read(answer)
+            transcript.add_answer(response.answer.text, response.usage, self.clock.now())
+            budget.add_answer(response.usage, response.timing.total_seconds)
+            read = conversation.form.read(response.answer)
             _show_calls(work, read)
             if end := budget.time_limit():
                 return end

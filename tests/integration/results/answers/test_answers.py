@@ -11,10 +11,9 @@ import pytest_asyncio
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
-from proctor.values.outcome import Answer
+from proctor.values.outcome import Answer, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from services.results.answers import list_side_by_side
-from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.refusals import refusal_of
 from tests.fakes.results.answered_runs import answered_run, listed, row, rows_of, side_by_side, texts

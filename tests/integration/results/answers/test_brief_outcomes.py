@@ -7,8 +7,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import results_service_pb2
-from proctor.values.outcome import Answer
-from services.results.outcomes.outcome import Outcome
+from proctor.values.outcome import Answer, Outcome
 from tests.fakes.refusals import refusal_of
 from tests.fakes.results.answered_runs import answered_run, rows_of
 from tests.fakes.results.recorded_run import said

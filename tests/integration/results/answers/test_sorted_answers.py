@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as pb
+from proctor.values.outcome import Outcome
 from proctor.values.usage import Timing
 from services.results.answers import list_outcomes
-from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.refusals import refusal_of
 from tests.fakes.results.answered_runs import answered_run, rows_of

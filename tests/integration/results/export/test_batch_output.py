@@ -12,11 +12,10 @@ from openai.types.completion import Completion
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import run_pb2, run_record_service_pb2
-from proctor.values.outcome import Answer, FailureClass
+from proctor.values.outcome import Answer, FailureClass, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
-from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoringTarget

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import run_pb2, run_record_service_pb2
-from proctor.values.outcome import Answer, Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
@@ -23,7 +23,7 @@ from services.results.export import postgres as postgres_rows
 from services.results.export.errors import RunChanged
 from services.results.export.format import RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows
-from services.results.outcomes.outcome import BEFORE_ALL, Outcome
+from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunFacts, RunPlan

@@ -48,7 +48,7 @@ async def test_request_carries_key_and_version_and_what_was_set(harness: NativeS
 async def test_the_system_prompt_is_sent_separately(harness: NativeStand) -> None:
     turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
     prompt = Prompt(messages=tuple(ChatMessage(*turn) for turn in turns))
-    assert (await harness.asked.generate(harness.model, prompt, SAMPLING)).text == "The answer is two."
+    assert (await harness.asked.generate(harness.model, prompt, SAMPLING)).answer.text == "The answer is two."
     assert harness.server.last_body["system"] == "Be brief."
     assert [turn["role"] for turn in harness.server.last_body["messages"]] == ["user", "assistant", "user"]
 
@@ -87,8 +87,8 @@ async def test_stop_of_white_space_alone_ends_the_answer_though_the_api_refuses_
     harness: NativeStand,
 ) -> None:
     harness.server.answer = anthropic_server.message("Seven.\n\nEight.", stop_reason="max_tokens")
-    generated = await harness.ask(sampling=replace(SAMPLING, stop=("\n\n", "Q:")))
-    assert (generated.text, generated.finish_reason) == ("Seven.", "stop")
+    response = await harness.ask(sampling=replace(SAMPLING, stop=("\n\n", "Q:")))
+    assert (response.answer.text, response.answer.finish_reason) == ("Seven.", "stop")
     assert harness.server.last_body["stop_sequences"] == ["Q:"]
 
 
@@ -106,7 +106,7 @@ async def test_finish_reason_is_the_common_one(
     harness: NativeStand, stop_reason: str, finish_reason: str
 ) -> None:
     harness.server.answer = anthropic_server.message("Seven.", stop_reason=stop_reason)
-    assert (await harness.ask()).finish_reason == finish_reason
+    assert (await harness.ask()).answer.finish_reason == finish_reason
 
 
 @pytest.mark.parametrize("text", ["", "To build one, first"])

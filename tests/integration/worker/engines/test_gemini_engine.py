@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.outcome import Answer
 from proctor.values.providers.models import ModelCapabilities
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
@@ -55,13 +56,14 @@ async def test_parameters_have_googles_names_and_the_key_a_header(harness: Nativ
 async def test_turns_have_googles_roles_and_the_system_a_field_of_its_own(harness: NativeStand) -> None:
     turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
     prompt = Prompt(messages=tuple(ChatMessage(*turn) for turn in turns))
-    assert (await harness.asked.generate(harness.model, prompt, SAMPLING)).text == "The answer is two."
+    assert (await harness.asked.generate(harness.model, prompt, SAMPLING)).answer.text == "The answer is two."
     assert harness.server.last_body["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert [turn["role"] for turn in harness.server.last_body["contents"]] == ["user", "model", "user"]
 
 
 async def test_only_allowed_texts_are_generated(harness: NativeStand) -> None:
-    assert (await harness.ask(sampling=replace(SAMPLING, allowed_texts=("a bit", "none")))).text == "a bit"
+    response = await harness.ask(sampling=replace(SAMPLING, allowed_texts=("a bit", "none")))
+    assert response.answer.text == "a bit"
 
 
 @pytest.mark.parametrize(
@@ -78,8 +80,8 @@ async def test_parameter_that_the_api_does_not_have_is_refused(
 async def test_more_stops_than_the_api_takes_end_the_answer_all_the_same(harness: NativeStand) -> None:
     harness.server.answer = gemini_server.answer("Seven. STOP6 Eight. STOP5 Nine.")
     sampling = replace(SAMPLING, stop=tuple(f"STOP{number}" for number in range(7)))
-    generated = await harness.ask(sampling=sampling)
-    assert (generated.text, generated.finish_reason) == ("Seven. ", "stop")
+    response = await harness.ask(sampling=sampling)
+    assert (response.answer.text, response.answer.finish_reason) == ("Seven. ", "stop")
     assert harness.server.last_body["generationConfig"]["stopSequences"] == list(sampling.stop[:5])
 
 
@@ -98,8 +100,8 @@ async def test_withheld_answer_is_none_whatever_text_precedes(harness: NativeSta
 
 async def test_answer_that_was_all_thought_is_cut_at_the_limit(harness: NativeStand) -> None:
     harness.server.answer = gemini_server.answer("", finish_reason="MAX_TOKENS")
-    generated = await harness.ask()
-    assert (generated.text, generated.finish_reason) == ("", "length")
+    response = await harness.ask()
+    assert (response.answer.text, response.answer.finish_reason) == ("", "length")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +123,8 @@ async def test_a_call_in_the_wrong_form_is_an_answer_where_tools_were_offered(
 ) -> None:
     harness.server.answer = gemini_server.answer("I look.", finish_reason=reason)
     tool = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
-    generated = await harness.ask(sampling=replace(SAMPLING, row_extra={"tools": [tool]}))
-    assert (generated.text, generated.finish_reason, generated.body_json) == ("I look.", "stop", "")
+    response = await harness.ask(sampling=replace(SAMPLING, row_extra={"tools": [tool]}))
+    assert response.answer == Answer("I look.", "stop")
 
 
 async def test_a_word_of_the_provider_is_cut_in_messages(harness: NativeStand) -> None:

@@ -41,22 +41,22 @@ async def failure_of(asked: Engine, model: str) -> EngineFailure:
 
 
 async def test_messages_are_answered(harness: NativeStand) -> None:
-    generated = await harness.ask()
-    assert (generated.text, generated.finish_reason) == ("The answer is seven.", "stop")
-    assert generated.usage.prompt_tokens > 0
-    assert generated.usage.completion_tokens == 4
-    assert generated.timing.total_seconds > 0
+    response = await harness.ask()
+    assert (response.answer.text, response.answer.finish_reason) == ("The answer is seven.", "stop")
+    assert response.usage.prompt_tokens > 0
+    assert response.usage.completion_tokens == 4
+    assert response.timing.total_seconds > 0
 
 
 async def test_empty_answer_is_an_answer(harness: NativeStand) -> None:
     harness.server.answer = harness.native.said("")
-    generated = await harness.ask()
-    assert (generated.text, generated.finish_reason) == ("", "stop")
+    response = await harness.ask()
+    assert (response.answer.text, response.answer.finish_reason) == ("", "stop")
 
 
 async def test_what_was_thought_is_no_part_of_the_answer(harness: NativeStand) -> None:
     harness.server.answer = harness.native.thought("Seven.", "Six comes before it.")
-    assert (await harness.ask()).text == "Seven."
+    assert (await harness.ask()).answer.text == "Seven."
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_broken_answer_may_be_asked_for_again(harness: NativeStand, kind: 
     failure = await failure_of(harness.asked, harness.model)
     assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
     harness.server.fault = None
-    assert (await harness.ask()).text == "The answer is seven."
+    assert (await harness.ask()).answer.text == "The answer is seven."
 
 
 @pytest.mark.parametrize(
@@ -202,4 +202,6 @@ async def test_text_to_continue_is_refused_where_there_are_only_chats(native: Na
 async def test_many_requests_at_once_are_all_answered(harness: NativeStand) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(harness.ask(f"Which number? KEY={number}")) for number in range(100)]
-    assert [task.result().text for task in tasks] == [f"The answer is {number}." for number in range(100)]
+    assert [task.result().answer.text for task in tasks] == [
+        f"The answer is {number}." for number in range(100)
+    ]

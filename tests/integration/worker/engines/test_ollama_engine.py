@@ -63,8 +63,8 @@ async def test_only_what_was_set_is_sent(harness: NativeStand) -> None:
 
 
 async def test_text_is_continued_without_a_template(harness: NativeStand) -> None:
-    generated = await harness.asked.generate(harness.model, Prompt("So KEY=ten"), SAMPLING)
-    assert generated.text == "The answer is ten."
+    response = await harness.asked.generate(harness.model, Prompt("So KEY=ten"), SAMPLING)
+    assert response.answer.text == "The answer is ten."
     assert harness.server.asked[-1].path == "/api/generate"
     assert harness.server.last_body["raw"] is True
     assert harness.server.last_body["prompt"] == "So KEY=ten"
@@ -73,7 +73,7 @@ async def test_text_is_continued_without_a_template(harness: NativeStand) -> Non
 @pytest.mark.parametrize("prompt", [chat("So?"), Prompt("So?")], ids=["chat", "completion"])
 async def test_only_allowed_texts_are_generated(harness: NativeStand, prompt: Prompt) -> None:
     choosing = replace(SAMPLING, allowed_texts=("not at all", "a bit"))
-    assert (await harness.asked.generate(harness.model, prompt, choosing)).text == "not at all"
+    assert (await harness.asked.generate(harness.model, prompt, choosing)).answer.text == "not at all"
 
 
 async def test_answer_outside_of_the_schema_may_be_asked_for_again(harness: NativeStand) -> None:
@@ -85,7 +85,7 @@ async def test_answer_outside_of_the_schema_may_be_asked_for_again(harness: Nati
 async def test_prompt_that_does_not_fit_the_context_is_no_silently_cut_prompt(harness: NativeStand) -> None:
     with pytest.raises(PromptTooLong, match="exceeds the context length"):
         await harness.ask("word " * 100, replace(SAMPLING, context_tokens=64))
-    assert (await harness.ask("word " * 100, replace(SAMPLING, context_tokens=128))).text
+    assert (await harness.ask("word " * 100, replace(SAMPLING, context_tokens=128))).answer.text
 
 
 async def test_prompt_that_is_too_long_is_known_by_its_message_whatever_the_status(
@@ -98,7 +98,7 @@ async def test_prompt_that_is_too_long_is_known_by_its_message_whatever_the_stat
 
 async def test_answer_cut_at_the_limit_ends_by_length(harness: NativeStand) -> None:
     harness.server.answer = ollama_server.chat_answer("The answer", done_reason="length")
-    assert (await harness.ask()).finish_reason == "length"
+    assert (await harness.ask()).answer.finish_reason == "length"
 
 
 async def test_answer_that_is_not_done_is_none(harness: NativeStand) -> None:
@@ -143,5 +143,6 @@ async def test_server_that_cannot_list_loaded_models_lists_its_models() -> None:
 
 async def test_server_without_keys_is_asked_without_one(harness: NativeStand) -> None:
     async with harness.other_engine(api_key=None) as keyless:
-        assert (await keyless.generate(harness.model, chat("KEY=one"), SAMPLING)).text == "The answer is one."
+        response = await keyless.generate(harness.model, chat("KEY=one"), SAMPLING)
+    assert response.answer.text == "The answer is one."
     assert "Authorization" not in harness.server.asked[-1].headers

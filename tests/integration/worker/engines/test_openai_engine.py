@@ -66,9 +66,9 @@ async def failure_of(openai: HttpEngine, model: str = MODEL) -> EngineFailure:
 
 
 async def test_text_prompt_is_completed(openai: HttpEngine, state: ModelServer) -> None:
-    generated = await openai.generate(MODEL, QUESTION, SAMPLING)
-    assert generated.text == " The answer is seven."
-    assert generated.usage == TokenUsage(prompt_tokens=3, completion_tokens=4)
+    response = await openai.generate(MODEL, QUESTION, SAMPLING)
+    assert response.answer.text == " The answer is seven."
+    assert response.usage == TokenUsage(prompt_tokens=3, completion_tokens=4)
     assert state.last_request == {
         "model": "fake", "prompt": QUESTION.text, "max_tokens": 16, "temperature": 0.0, "stop": ["\n"],
     }  # fmt: skip
@@ -76,7 +76,7 @@ async def test_text_prompt_is_completed(openai: HttpEngine, state: ModelServer) 
 
 async def test_messages_are_answered(openai: HttpEngine) -> None:
     prompt = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
-    assert (await openai.generate(MODEL, prompt, SAMPLING)).text == "The answer is eight."
+    assert (await openai.generate(MODEL, prompt, SAMPLING)).answer.text == "The answer is eight."
 
 
 @pytest.mark.parametrize("known", [OPENAI, ANY_SERVER])
@@ -128,8 +128,8 @@ async def test_choices_are_scored_by_echo_in_one_request(openai: HttpEngine, sta
     context, choices = "Review: fine.\nSentiment:", [" positive", " negative"]
     scored = await openai.score_choices(MODEL, Prompt(context), choices, truncate_left=False)
     expected = [token_logprob(context, choice) for choice in choices]
-    assert [choice.logprob for choice in scored.choices] == expected
-    assert [choice.is_greedy for choice in scored.choices] == [value > -1 for value in expected]
+    assert [choice.logprob for choice in scored.answer.choices] == expected
+    assert [choice.is_greedy for choice in scored.answer.choices] == [value > -1 for value in expected]
     assert state.counts["requests"] == 1
 
 
@@ -138,14 +138,14 @@ async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: HttpEngine)
     expected = sum(
         token_logprob(*pair) for pair in (("So:", " not"), ("So: not", " at"), ("So: not at", " all"))
     )
-    assert scored.choices[0].logprob == pytest.approx(expected)
-    assert scored.choices[0].token_count == 3
+    assert scored.answer.choices[0].logprob == pytest.approx(expected)
+    assert scored.answer.choices[0].token_count == 3
 
 
 async def test_known_continuation_is_scored_whole(openai: HttpEngine, state: ModelServer) -> None:
     state.continuations = (" not at all",)
     scored = await openai.score_choices(MODEL, Prompt("So:"), [" not at all"], truncate_left=False)
-    assert scored.choices[0].logprob == token_logprob("So:", " not at all")
+    assert scored.answer.choices[0].logprob == token_logprob("So:", " not at all")
 
 
 async def test_messages_cannot_be_scored_by_echo(openai: HttpEngine) -> None:
@@ -164,7 +164,7 @@ async def test_only_the_choices_are_generated_by_any_constraint_field(
 ) -> None:
     openai = HttpEngine(OpenAIApi(constrained_field=field), endpoint)
     chat = Prompt(messages=(ChatMessage("user", "So?"),))
-    said = {(await openai.generate(MODEL, prompt, CHOOSING)).text for prompt in (Prompt("So?"), chat)}
+    said = {(await openai.generate(MODEL, prompt, CHOOSING)).answer.text for prompt in (Prompt("So?"), chat)}
     assert said <= set(CHOICES)
     assert field.value in state.last_request
     [model] = await openai.list_models()
@@ -201,7 +201,9 @@ async def test_reference_scores_come_back_over_the_socket(openai: HttpEngine, st
             choices = [continuation for _, continuation in document["arguments"]]
             state.continuations = tuple(choices)
             scored = await openai.score_choices(MODEL, Prompt(context), choices, truncate_left=False)
-            assert [each.logprob for each in scored.choices] == [token_logprob(context, c) for c in choices]
+            assert [each.logprob for each in scored.answer.choices] == [
+                token_logprob(context, c) for c in choices
+            ]
 
 
 @pytest.mark.parametrize(
@@ -244,13 +246,13 @@ async def test_echo_of_a_long_context_is_read_whatever_its_size(
     reported = {"text_offset": [len(context)], "token_logprobs": [-1.0], "tokens": ["x" * MAX_BYTES]}
     state.answer = {"choices": [{"index": 0, "logprobs": reported}]}
     scored = await openai.score_choices(MODEL, Prompt(context), [" yes"], truncate_left=False)
-    assert scored.choices[0].token_count == 1
+    assert scored.answer.choices[0].token_count == 1
 
 
 async def test_engine_answers_again_after_a_failure(openai: HttpEngine, state: ModelServer) -> None:
     state.fault = Fault("reset", count=1)
     await failure_of(openai)
-    assert (await openai.generate(MODEL, QUESTION, SAMPLING)).text == " The answer is seven."
+    assert (await openai.generate(MODEL, QUESTION, SAMPLING)).answer.text == " The answer is seven."
 
 
 async def test_engine_asks_once_and_leaves_retrying_to_others(openai: HttpEngine, state: ModelServer) -> None:
@@ -346,5 +348,7 @@ async def test_many_requests_at_once_are_all_answered(openai: HttpEngine, state:
     prompts = [Prompt(f"Which number? KEY={number}") for number in range(200)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(openai.generate(MODEL, prompt, SAMPLING)) for prompt in prompts]
-    assert [task.result().text for task in tasks] == [f" The answer is {number}." for number in range(200)]
+    assert [task.result().answer.text for task in tasks] == [
+        f" The answer is {number}." for number in range(200)
+    ]
     assert state.counts["answered"] == 200

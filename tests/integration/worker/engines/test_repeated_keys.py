@@ -81,9 +81,9 @@ async def asked(endpoint: Endpoint) -> AsyncIterator[Engine]:
 @pytest.mark.parametrize("kind", ["whole", "streamed"])
 async def test_answer_that_repeats_the_key_is_kept_without_it(asked: Engine, kind: str) -> None:
     sampling = engine.Sampling(max_tokens=16, is_streamed=kind == "streamed")
-    generated = await asked.generate(f"openai/{kind}", chat("What did I send?"), sampling)
-    assert generated.text == "You sent Bearer ***."
-    assert "planted" not in repr(generated)
+    response = await asked.generate(f"openai/{kind}", chat("What did I send?"), sampling)
+    assert response.answer.text == "You sent Bearer ***."
+    assert "planted" not in repr(response)
 
 
 @pytest.mark.parametrize("kind", ["midway", "400", "401", "404", "429", "500"])

@@ -107,8 +107,8 @@ async def test_limit_has_the_name_that_the_server_takes(openai: HttpEngine, stat
 
 
 async def test_answer_that_is_one_text_is_kept_as_a_text(openai: HttpEngine) -> None:
-    generated = await openai.generate(MODEL, chat("KEY=seven"), OPEN)
-    assert (generated.text, generated.body_json) == ("The answer is seven.", "")
+    response = await openai.generate(MODEL, chat("KEY=seven"), OPEN)
+    assert (response.answer.text, response.answer.body_json) == ("The answer is seven.", "")
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ async def test_answer_with_more_than_text_is_kept_whole(
     openai: HttpEngine, state: ModelServer, message: dict[str, Any]
 ) -> None:
     state.answer = answered(**message)
-    generated = await openai.generate(MODEL, chat("KEY=seven"), OPEN)
-    assert generated.text == "The answer is seven."
-    assert json.loads(generated.body_json) == state.answer
+    response = await openai.generate(MODEL, chat("KEY=seven"), OPEN)
+    assert response.answer.text == "The answer is seven."
+    assert json.loads(response.answer.body_json) == state.answer
     suite = await openai.generate(MODEL, chat("KEY=seven"), engine.Sampling(max_tokens=8))
-    assert suite.body_json == ""
+    assert suite.answer.body_json == ""
 
 
 async def test_several_choices_and_log_probabilities_are_kept_whole(
@@ -131,15 +131,15 @@ async def test_several_choices_and_log_probabilities_are_kept_whole(
 ) -> None:
     state.answer = answered()
     state.answer["choices"] *= 2
-    assert json.loads((await openai.generate(MODEL, chat("?"), asking(n=2))).body_json) == state.answer
+    assert json.loads((await openai.generate(MODEL, chat("?"), asking(n=2))).answer.body_json) == state.answer
     state.answer = answered()
     state.answer["choices"][0]["logprobs"] = {"content": []}
-    assert json.loads((await openai.generate(MODEL, chat("?"), asking(logprobs=True))).body_json)
+    assert json.loads((await openai.generate(MODEL, chat("?"), asking(logprobs=True))).answer.body_json)
 
 
 async def test_key_that_the_server_repeats_is_in_no_body(openai: HttpEngine, state: ModelServer) -> None:
     state.answer = answered(reasoning_content=f"I was given {SECRET}.")
-    body = (await openai.generate(MODEL, chat("?"), OPEN)).body_json
+    body = (await openai.generate(MODEL, chat("?"), OPEN)).answer.body_json
     assert "I was given" in body
     assert SECRET not in body
 

@@ -44,9 +44,11 @@ def history(*calls: dict[str, Any], **fields: Any) -> Prompt:
     return Prompt(messages=(message("user", "KEY=seven"), said, *results))
 
 
-async def asked(stand: NativeStand, prompt: Prompt, **params: Any) -> tuple[engine.Generated, dict[str, Any]]:
-    generated = await stand.asked.generate(stand.model, prompt, asking(**params))
-    return generated, stand.server.last_body
+async def asked(
+    stand: NativeStand, prompt: Prompt, **params: Any
+) -> tuple[engine.EngineResponse, dict[str, Any]]:
+    response = await stand.asked.generate(stand.model, prompt, asking(**params))
+    return response, stand.server.last_body
 
 
 CALL, OTHER = called("a", "Rome", **signed(gemini_server.SIGNATURE)), called("b", "Bonn")
@@ -167,17 +169,17 @@ async def test_calls_in_an_answer_are_those_of_the_protocol(
 ) -> None:
     async with native_stand(native) as stand:
         stand.server.answer = document
-        generated, _ = await asked(stand, Prompt(messages=(message("user", "KEY=seven"),)))
-    body = json.loads(generated.body_json)
+        response, _ = await asked(stand, Prompt(messages=(message("user", "KEY=seven"),)))
+    body = json.loads(response.answer.body_json)
     [choice] = body["choices"]
     assert (body["object"], choice["finish_reason"]) == ("chat.completion", "tool_calls")
-    assert (generated.text, generated.finish_reason) == ("I look.", "tool_calls")
+    assert (response.answer.text, response.answer.finish_reason) == ("I look.", "tool_calls")
     assert choice["message"]["content"] == "I look."
     calls = choice["message"]["tool_calls"]
     assert len({call["id"] for call in calls}) == 2
     assert all(call["function"]["name"] == "weather" for call in calls)
     assert [json.loads(call["function"]["arguments"]) for call in calls] == [{"city": "Rome"}] * 2
-    assert body["usage"]["total_tokens"] == generated.usage.total_tokens > 0
+    assert body["usage"]["total_tokens"] == response.usage.total_tokens > 0
     for name, part in kept.items():
         assert part in json.dumps(choice["message"][name])
     if native is GEMINI:

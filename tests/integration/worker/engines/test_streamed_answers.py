@@ -38,7 +38,7 @@ class Stand:
     server: ProviderServer | ModelServer
     asked: Engine
 
-    async def ask(self, sampling: engine.Sampling = STREAMED) -> engine.Generated:
+    async def ask(self, sampling: engine.Sampling = STREAMED) -> engine.EngineResponse:
         return await self.asked.generate(f"{self.name}/fake", self.prompt, sampling)
 
     @property
@@ -89,9 +89,9 @@ async def hasty(request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
 async def test_streamed_answer_is_the_unstreamed_one_with_its_first_token(harness: Stand) -> None:
     whole = await harness.ask(WHOLE)
     harness.server.fault = SLOW
-    generated = await harness.ask()
-    assert replace(generated, timing=whole.timing) == whole
-    timing = generated.timing
+    response = await harness.ask()
+    assert replace(response, timing=whole.timing) == whole
+    timing = response.timing
     assert timing.first_token_seconds is not None
     assert 0 < timing.first_token_seconds < timing.total_seconds
     after_first = timing.total_seconds - timing.first_token_seconds
@@ -101,23 +101,23 @@ async def test_streamed_answer_is_the_unstreamed_one_with_its_first_token(harnes
 
 async def test_server_that_knows_no_streaming_is_believed(harness: Stand) -> None:
     harness.server.streams = False
-    generated = await harness.ask()
-    assert generated.text.strip() == "The answer is seven."
-    assert generated.timing.first_token_seconds is None
-    assert generated.timing.total_seconds > 0
+    response = await harness.ask()
+    assert response.answer.text.strip() == "The answer is seven."
+    assert response.timing.first_token_seconds is None
+    assert response.timing.total_seconds > 0
 
 
 async def test_whole_answer_is_believed_whatever_type_it_has(harness: Stand) -> None:
     harness.server.streams = False
     harness.server.fault = Fault("untyped")
-    generated = await harness.ask()
-    assert generated.text.strip() == "The answer is seven."
-    assert generated.timing.first_token_seconds is None
+    response = await harness.ask()
+    assert response.answer.text.strip() == "The answer is seven."
+    assert response.timing.first_token_seconds is None
 
 
 async def test_byte_by_byte_is_the_same_answer(harness: Stand) -> None:
     harness.server.fault = Fault("drip")
-    assert (await harness.ask()).text.strip() == "The answer is seven."
+    assert (await harness.ask()).answer.text.strip() == "The answer is seven."
 
 
 @pytest.mark.parametrize("kind", ["half_body", "cut_off", "malformed", "reset"])
@@ -126,7 +126,7 @@ async def test_broken_stream_is_no_answer_and_may_be_asked_for_again(harness: St
     failure = await harness.failure()
     assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
     harness.server.fault = None
-    assert (await harness.ask()).text.strip() == "The answer is seven."
+    assert (await harness.ask()).answer.text.strip() == "The answer is seven."
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ async def test_silence_in_the_middle_is_not_waited_out(hasty: Stand) -> None:
 
 async def test_first_token_may_take_longer_than_a_silence(hasty: Stand) -> None:
     hasty.server.latency_seconds = 0.4
-    assert (await hasty.ask()).text.strip() == "The answer is seven."
+    assert (await hasty.ask()).answer.text.strip() == "The answer is seven."
 
 
 async def test_slow_drip_ends_with_the_time_of_the_request(hasty: Stand) -> None:
@@ -177,9 +177,9 @@ async def test_end_that_comes_without_the_end_of_the_body_is_an_end() -> None:
         # What follows half of it never comes.
         harness.server.stream_body = body + b" " * len(body)
         harness.server.fault = Fault("silence", seconds=30)
-        generated = await harness.ask()
-    assert generated.text == "Seven."
-    assert generated.timing.total_seconds < 0.5, "what is waited for behind the end is no time of the answer"
+        response = await harness.ask()
+    assert response.answer.text == "Seven."
+    assert response.timing.total_seconds < 0.5, "what is waited for behind the end is no time of the answer"
 
 
 def gemini_events(text: str, tokens: int = 0) -> dict[str, object]:
@@ -196,8 +196,8 @@ async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pyt
         chunks = [gemini_events("The answer is "), gemini_events("seven."), gemini_events("", 7)]
         harness.server.stream_body = server_sent(chunks)
         harness.server.fault = Fault("paced", seconds=0.1)
-        generated = await harness.ask()
-    assert (generated.text, generated.usage) == ("The answer is seven.", TokenUsage(500, 7))
+        response = await harness.ask()
+    assert (response.answer.text, response.usage) == ("The answer is seven.", TokenUsage(500, 7))
 
 
 async def test_answer_of_gemini_that_was_cut_off_is_none_despite_a_finish_reason() -> None:

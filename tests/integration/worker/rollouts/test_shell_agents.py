@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from proctor.values.outcome import Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.plain import Json
 from proctor.values.rollout import Rollout, RolloutAgent, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines import engine
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.engines.errors import ModelRefused, ProviderFailed, RequestRefused
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
@@ -61,7 +61,7 @@ class Asker:
 
     async def __call__(
         self, messages: tuple[ChatMessage, ...], params: object = None, *, tools: Sequence[Json] = ()
-    ) -> Generated:
+    ) -> EngineResponse:
         assert params is None
         sampling = engine.Sampling(max_tokens=64, is_streamed=True)
         if tools:
@@ -180,16 +180,13 @@ class Script:
     answers: list[dict[str, Any]]
     histories: list[list[ChatMessage]] = field(default_factory=list)
 
-    async def __call__(self, messages: tuple[ChatMessage, ...], *, tools: object) -> Generated:
+    async def __call__(self, messages: tuple[ChatMessage, ...], *, tools: object) -> EngineResponse:
         assert tools
         self.histories.append(list(messages))
         message = self.answers.pop(0)
-        body = json.dumps({"choices": [{"message": message}]})
-        plain = engine.Generated(message.get("content") or "", message.pop("finish", "stop"), *_NOTHING)
-        return replace(plain, body_json=body) if "tool_calls" in message else plain
-
-
-_NOTHING = (TokenUsage(10, 5), Timing(0.001))
+        body = json.dumps({"choices": [{"message": message}]}) if "tool_calls" in message else ""
+        answer = Answer(message.get("content") or "", message.pop("finish", "stop"), body_json=body)
+        return EngineResponse(answer, TokenUsage(10, 5), Timing(0.001))
 
 
 def call(number: int, arguments: str, name: str = "bash") -> dict[str, Any]:
@@ -255,7 +252,7 @@ async def test_a_model_that_ignores_tools_may_write_a_block() -> None:
 async def test_a_refusal_after_the_first_answer_gives_no_grade() -> None:
     async with provider("ollama") as asker:
 
-        async def ask(messages: tuple[ChatMessage, ...], *, tools: Sequence[Json] = ()) -> Generated:
+        async def ask(messages: tuple[ChatMessage, ...], *, tools: Sequence[Json] = ()) -> EngineResponse:
             if len(messages) > 2:
                 raise ToolsRefused(Failure(FailureClass.REFUSED, "No."))
             return await asker(messages, tools=tools)

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from proctor.values.outcome import Answer
 from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import ExecuteAgent
@@ -39,9 +40,9 @@ class Model:
         params: Mapping[str, object] | None = None,  # noqa: ARG002  # the port
         *,
         tools: object = (),  # noqa: ARG002  # the port
-    ) -> Generated:
+    ) -> EngineResponse:
         self.asked.append(messages[-1].content)
-        return Generated("Done.", "stop", TokenUsage(10, 5), Timing(0.001))
+        return EngineResponse(Answer("Done.", "stop"), TokenUsage(10, 5), Timing(0.001))
 
 
 async def worked(sandbox: Sandbox, model: Model, instruction: str, budget: Budget) -> AgentEnd:

@@ -84,7 +84,7 @@ async def see_adapters(folder: Path) -> Seen:
     bad = {name: await failure_of(vllm.load(f"vllm/{name}")) for name in ("damaged", "absent")}
     names = (BASE, *ADAPTERS)
     answers = await asyncio.gather(*(vllm.generate(name, QUESTION, GREEDY) for name in names * 4))
-    said = {name: {answer.text for answer in answers[index::3]} for index, name in enumerate(names)}
+    said = {name: {each.answer.text for each in answers[index::3]} for index, name in enumerate(names)}
     scores = {
         name: (await vllm.score_choices(name, QUESTION, [" positive", " negative"], truncate_left=False))
         for name in names
@@ -92,7 +92,9 @@ async def see_adapters(folder: Path) -> Seen:
     seen = {
         "bad": bad,
         "said": {name: sorted(texts) for name, texts in said.items()},
-        "logprobs": {name: [choice.logprob for choice in each.choices] for name, each in scores.items()},
+        "logprobs": {
+            name: [choice.logprob for choice in each.answer.choices] for name, each in scores.items()
+        },
         "same_engine": engines == {process.pid for process in engine_processes()},
         "facts": dict(await vllm.describe()),
         "load": load,

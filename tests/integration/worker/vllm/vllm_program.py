@@ -105,8 +105,8 @@ async def see_generating(vllm: VllmEngine) -> Seen:
     cached = await vllm.generate(FIRST, long_prompt, GREEDY)
     answer = await vllm.generate(FIRST, CHAT, GREEDY)
     return {
-        "texts": [generated.text, again.text],
-        "finish_reason": generated.finish_reason,
+        "texts": [generated.answer.text, again.answer.text],
+        "finish_reason": generated.answer.finish_reason,
         "tokens": [generated.usage.prompt_tokens, generated.usage.completion_tokens],
         "chat_tokens": answer.usage.prompt_tokens,
         "cached_tokens": cached.usage.cached_tokens,
@@ -116,7 +116,7 @@ async def see_generating(vllm: VllmEngine) -> Seen:
 
 async def likeliest_first(vllm: VllmEngine) -> list[str]:
     """The two answers, the one that the model gives first: so much it has learnt."""
-    text = (await vllm.generate(FIRST, QUESTION, engine.Sampling(max_tokens=1))).text
+    text = (await vllm.generate(FIRST, QUESTION, engine.Sampling(max_tokens=1))).answer.text
     answers = [" positive", " negative"]
     return sorted(answers, key=lambda answer: answer != text)
 
@@ -133,13 +133,13 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
     too_long = Prompt("good " * 3000)
     cut = await vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=True)
     return {
-        "single": [choice.logprob for choice in single.choices],
-        "several": [choice.logprob for choice in several.choices],
-        "token_counts": [choice.token_count for choice in several.choices],
+        "single": [choice.logprob for choice in single.answer.choices],
+        "several": [choice.logprob for choice in several.answer.choices],
+        "token_counts": [choice.token_count for choice in several.answer.choices],
         "timing": asdict(several.timing),
         "prompt_tokens": [single.usage.prompt_tokens, several.usage.prompt_tokens],
-        "greedy": [choice.is_greedy for choice in greedy.choices],
-        "greedy_slowly": [choice.is_greedy for choice in slowly.choices],
+        "greedy": [choice.is_greedy for choice in greedy.answer.choices],
+        "greedy_slowly": [choice.is_greedy for choice in slowly.answer.choices],
         "too_long": await failure_of(vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=False)),
         "too_long_generation": await failure_of(vllm.generate(FIRST, too_long, GREEDY)),
         "cut_tokens": cut.usage.prompt_tokens,
@@ -166,9 +166,9 @@ async def see_constraining(vllm: VllmEngine) -> Seen:
     greedy = engine.Sampling(max_tokens=64, allowed_texts=tuple(answers_given))
     return {
         "allowed": colours,
-        "said": [answer.text for answer in (*answers, chatted)],
-        "finish_reasons": sorted({answer.finish_reason for answer in answers}),
-        "greedy": (await vllm.generate(FIRST, QUESTION, greedy)).text,
+        "said": [each.answer.text for each in (*answers, chatted)],
+        "finish_reasons": sorted({each.answer.finish_reason for each in answers}),
+        "greedy": (await vllm.generate(FIRST, QUESTION, greedy)).answer.text,
         "likeliest": (await likeliest_first(vllm))[0],
     }
 

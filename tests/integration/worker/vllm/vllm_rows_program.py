@@ -70,7 +70,7 @@ async def observe(folder: Path) -> Seen:
     (folder / "first" / "generation_config.json").write_text(json.dumps(settings))
     vllm = make_engine(folder, tool_parser="hermes")
 
-    async def answer(prompt: Prompt, **params: object) -> engine.Generated:
+    async def answer(prompt: Prompt, **params: object) -> engine.EngineResponse:
         return await vllm.generate(FIRST, prompt, asked(**params))
 
     parts = Prompt(messages=(message("a\nb", fields={"content": [text_part("a"), text_part("b")]}),))
@@ -88,13 +88,13 @@ async def observe(folder: Path) -> Seen:
         "open": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
         "own": (await answer(QUESTION, ignore_eos=True, max_completion_tokens=3)).usage.completion_tokens,
         "cut": (await vllm.generate(FIRST, Prompt("good " * 3000), too_long)).usage.prompt_tokens,
-        "plain_body": (await answer(CHAT, temperature=0, user="u", n=1)).body_json,
-        "several": json.loads((await answer(CHAT, n=3, seed=1, temperature=1)).body_json),
-        "chat_logprobs": json.loads((await answer(CHAT, logprobs=True, top_logprobs=2)).body_json),
-        "text_logprobs": json.loads((await answer(QUESTION, logprobs=1, max_tokens=4)).body_json),
-        "biased": (await answer(QUESTION, logit_bias={"70": 100}, max_tokens=2, ignore_eos=True)).text,
-        "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).text,
-        "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).text,
+        "plain_body": (await answer(CHAT, temperature=0, user="u", n=1)).answer.body_json,
+        "several": json.loads((await answer(CHAT, n=3, seed=1, temperature=1)).answer.body_json),
+        "chat_logprobs": json.loads((await answer(CHAT, logprobs=True, top_logprobs=2)).answer.body_json),
+        "text_logprobs": json.loads((await answer(QUESTION, logprobs=1, max_tokens=4)).answer.body_json),
+        "biased": (await answer(QUESTION, logit_bias={"70": 100}, max_tokens=2, ignore_eos=True)).answer.text,
+        "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).answer.text,
+        "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).answer.text,
         "tool_call": await tool_call(vllm, "auto"),
         "no_tool_call": await tool_call(vllm, "none"),
         "no_parser": await failure_of(
@@ -115,7 +115,7 @@ async def observe(folder: Path) -> Seen:
 async def tool_call(vllm: VllmEngine, choice: str) -> Seen:
     """A weak model is made to write the call."""
     made = {"structured_outputs": {"choice": [WRITTEN_CALL]}, "max_tokens": 120}
-    answer = await vllm.generate(FIRST, CHAT, asked(tools=TOOLS, tool_choice=choice, **made))
+    answer = (await vllm.generate(FIRST, CHAT, asked(tools=TOOLS, tool_choice=choice, **made))).answer
     return {"text": answer.text, "finish_reason": answer.finish_reason, "body": answer.body_json}
 
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from proctor.values.outcome import Answer, Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import (
-    Outcome,
     as_unrecordable,
     replacement,
     supersedes,

@@ -4,16 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values.generation import DEFAULT_MAX_TOKENS
-from proctor.values.outcome import ChoiceScore, Failure, FailureClass
-from proctor.values.run import RunId
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
 from proctor.wire.dispatch_proofs import prove_dispatch
 from services.results.outcomes.proto import drop_unproved
 from services.worker.consumer.proto import only_samples, shard_from_proto
-from services.worker.engines.engine import Generated, ScoredChoices
+from services.worker.engines.engine import EngineResponse
 from services.worker.execution.nats import batch_to_bytes
-from services.worker.execution.shard import Method, Outcome, OutcomeBatch
+from services.worker.execution.shard import Method, OutcomeBatch
 from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.worker_harness import work_shard
 
@@ -123,13 +122,13 @@ def test_a_part_of_a_shard_carries_its_failed_deliveries() -> None:
 def test_outcomes_become_messages_unchanged() -> None:
     shard = a_shard(1, 2, 3, number=4, attempt=2, epoch=3)
     usage, timing = TokenUsage(5, 6, 7, 8), Timing(0.4, 0.1, 0.2, 0.3)
-    scored = ScoredChoices((ChoiceScore(-1.5, is_greedy=True, token_count=2),), usage, timing)
+    scored = Answer(choices=(ChoiceScore(-1.5, is_greedy=True, token_count=2),))
     outcomes = (
-        Outcome(shard, 1, Generated("", "length", usage, timing)),
-        Outcome(shard, 2, scored),
-        Outcome(shard, 3, Failure(FailureClass.PROMPT_TOO_LONG, "too long")),
+        shard.outcome(1, EngineResponse(Answer("", "length"), usage, timing)),
+        shard.outcome(2, EngineResponse(scored, usage, timing)),
+        shard.outcome(3, Failure(FailureClass.PROMPT_TOO_LONG, "too long")),
     )
-    payload = batch_to_bytes(OutcomeBatch(RunId("run-1"), 3, outcomes), "worker-1", {"engine": "x"})
+    payload = batch_to_bytes(OutcomeBatch((shard,), outcomes), "worker-1", {"engine": "x"})
     batch = work_messages_pb2.OutcomeBatch.FromString(payload)
     assert (batch.run_id, batch.epoch, batch.worker_id, dict(batch.environment)) == (
         "run-1", 3, "worker-1", {"engine": "x"},
@@ -148,9 +147,8 @@ def test_outcomes_become_messages_unchanged() -> None:
 
 def test_an_outcome_that_does_not_fit_a_message_fails_alone() -> None:
     shard = a_shard(1, 2)
-    good = Generated("42", "stop", TokenUsage(5, 6), Timing())
-    odd = Generated("\ud800", "stop", TokenUsage(5, 6), Timing())
-    batch = OutcomeBatch(RunId("run-1"), 1, (Outcome(shard, 1, odd), Outcome(shard, 2, good)))
+    odd, good = (EngineResponse(Answer(text, "stop"), TokenUsage(5, 6), Timing()) for text in ("\ud800", "42"))
+    batch = OutcomeBatch((shard,), (shard.outcome(1, odd), shard.outcome(2, good)))
     payload = batch_to_bytes(batch, "worker-1", {})
     first, second = work_messages_pb2.OutcomeBatch.FromString(payload).outcomes
     assert (first.sample, first.failure.failure_class) == (1, outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR)
@@ -188,11 +186,10 @@ def test_a_message_brings_what_it_has_besides_its_text() -> None:
 
 
 def test_the_whole_answer_is_sent_with_its_text() -> None:
-    answer = Generated("42", "stop", TokenUsage(5, 6), Timing(), '{"choices":[]}')
-    batch = OutcomeBatch(RunId("run-1"), 1, (outcome := Outcome(a_shard(1), 1, answer),))
+    shard, answer = a_shard(1), Answer("42", "stop", body_json='{"choices":[]}')
+    batch = OutcomeBatch((shard,), (shard.outcome(1, EngineResponse(answer, TokenUsage(5, 6), Timing())),))
     (sent,) = work_messages_pb2.OutcomeBatch.FromString(batch_to_bytes(batch, "w", {})).outcomes
     assert sent.answer.body_json == answer.body_json
-    assert outcome.characters > len(answer.body_json)
 
 
 def test_a_deadline_is_what_was_left_when_the_message_was_sent() -> None:
@@ -220,8 +217,8 @@ def as_answered(*payloads: bytes) -> work_messages_pb2.OutcomeBatch:
     works = [work_messages_pb2.WorkShard.FromString(payload) for payload in payloads]
     shards = [shard_from_proto(work, SENT_AT, completes_text=True) for work in works]
     failure = Failure(FailureClass.REFUSED, "No.")
-    outcomes = tuple(Outcome(shard, sample.number, failure) for shard in shards for sample in shard.samples)
-    payload = batch_to_bytes(OutcomeBatch(shards[0].run_id, shards[0].epoch, outcomes), "w", {})
+    outcomes = tuple(shard.outcome(sample.number, failure) for shard in shards for sample in shard.samples)
+    payload = batch_to_bytes(OutcomeBatch(tuple(shards), outcomes), "w", {})
     return work_messages_pb2.OutcomeBatch.FromString(payload)
 
 

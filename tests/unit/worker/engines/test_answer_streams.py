@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.worker.engines import engine
+from proctor.values.outcome import Answer
 from services.worker.engines.anthropic import responses as anthropic_answers
 from services.worker.engines.anthropic.responses import AnthropicStream
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS
@@ -15,7 +15,7 @@ from services.worker.engines.gemini import responses as gemini_answers
 from services.worker.engines.gemini.responses import GeminiStream
 from services.worker.engines.http.errors import StreamError
 from services.worker.engines.http.event_stream import StreamEvent
-from services.worker.engines.http.ports import AnswerStream
+from services.worker.engines.http.ports import AnswerStream, ReadAnswer
 from services.worker.engines.ollama import responses as ollama_answers
 from services.worker.engines.ollama.responses import OllamaStream
 from services.worker.engines.openai import responses as openai_answers
@@ -40,36 +40,34 @@ THOUGHT = "Six comes before it."
 @dataclass(frozen=True, slots=True)
 class Protocol:
     make: Callable[[], AnswerStream]
-    read: Callable[[Json], engine.Generated]
+    read: ReadAnswer
     body: Callable[[Json], bytes]
 
 
 CHAT = Protocol(
     lambda: OpenAIStream(is_chat=True),
-    lambda document: openai_answers.read_generated(document, is_chat=True),
+    lambda document: openai_answers.read_answer(document, is_chat=True),
     openai_body,
 )
 COMPLETION = Protocol(
     lambda: OpenAIStream(is_chat=False),
-    lambda document: openai_answers.read_generated(document, is_chat=False),
+    lambda document: openai_answers.read_answer(document, is_chat=False),
     openai_body,
 )
 ANTHROPIC = Protocol(
     AnthropicStream,
-    anthropic_answers.read_generated,
+    anthropic_answers.read_answer,
     lambda message: named_events(anthropic_events(message)),
 )
-GEMINI = Protocol(
-    GeminiStream, gemini_answers.read_generated, lambda answer: server_sent(gemini_chunks(answer))
-)
+GEMINI = Protocol(GeminiStream, gemini_answers.read_answer, lambda answer: server_sent(gemini_chunks(answer)))
 OLLAMA_CHAT = Protocol(
     lambda: OllamaStream(is_chat=True),
-    lambda document: ollama_answers.read_generated(document, is_json=False),
+    lambda document: ollama_answers.read_answer(document, is_json=False),
     lambda answer: json_lines(ollama_lines(answer)),
 )
 OLLAMA_COMPLETION = Protocol(
     lambda: OllamaStream(is_chat=False),
-    lambda document: ollama_answers.read_generated(document, is_json=False),
+    lambda document: ollama_answers.read_answer(document, is_json=False),
     lambda answer: json_lines(ollama_lines(answer)),
 )
 
@@ -134,7 +132,7 @@ ANSWERS = {
 }
 
 
-def outcome_of(read: Callable[[Json], engine.Generated], document: Json) -> object:
+def outcome_of(read: ReadAnswer, document: Json) -> tuple[object, object]:
     try:
         return read(document)
     except EngineFailure as failure:
@@ -158,7 +156,7 @@ def test_streamed_answer_is_the_unstreamed_one(protocol: Protocol, answer: Json)
     stream = added(protocol, events_of(protocol, protocol.body(answer)))
     unstreamed = outcome_of(protocol.read, answer)
     assert outcome_of(protocol.read, stream.document()) == unstreamed
-    assert stream.is_whole or not isinstance(unstreamed, engine.Generated)
+    assert stream.is_whole or not isinstance(unstreamed[0], Answer)
 
 
 @pytest.mark.parametrize(("protocol", "answer"), ANSWERS.values(), ids=ANSWERS)

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from proctor.values.outcome import ChoiceScore
+from proctor.values.outcome import Answer, ChoiceScore
 from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
 from services.worker.engines.openai.responses import (
+    read_answer,
     read_choice_score,
-    read_generated,
 )
 
 
@@ -22,31 +22,35 @@ def echoed(values: list[float | None], tops: list[dict[str, float] | None]) -> d
     }
 
 
+def answer_in(document: dict[str, Any], *, is_chat: bool) -> Answer:
+    answer, _ = read_answer(document, is_chat=is_chat)
+    return answer
+
+
 def test_empty_answer_is_an_answer() -> None:
-    generated = read_generated(chat_document({"content": ""}), is_chat=True)
-    assert (generated.text, generated.finish_reason) == ("", "stop")
+    answer = answer_in(chat_document({"content": ""}), is_chat=True)
+    assert (answer.text, answer.finish_reason) == ("", "stop")
 
 
 def test_answer_without_text_is_an_empty_answer() -> None:
-    assert read_generated(chat_document({"content": None}), is_chat=True).text == ""
+    assert answer_in(chat_document({"content": None}), is_chat=True).text == ""
 
 
 @pytest.mark.parametrize("text", [None, "", "To build one, first"])
 def test_withheld_answer_is_a_refusal_whatever_text_precedes(text: str | None) -> None:
     with pytest.raises(RequestRefused):
-        read_generated(chat_document({"content": text}, "content_filter"), is_chat=True)
+        answer_in(chat_document({"content": text}, "content_filter"), is_chat=True)
 
 
 @pytest.mark.parametrize("reason", ["error", "abort", "timeout", "cancelled", "insufficient_system_resource"])
 def test_an_answer_that_the_server_broke_off_is_no_answer(reason: str) -> None:
     with pytest.raises(ProviderFailed, match=rf"broke off its answer \({reason}\)"):
-        read_generated(chat_document({"content": "To build one, first"}, reason), is_chat=True)
+        answer_in(chat_document({"content": "To build one, first"}, reason), is_chat=True)
 
 
 def test_finish_reason_is_cut_to_fit_a_message() -> None:
     assert (
-        len(read_generated(chat_document({"content": "42"}, "x" * 10_000_000), is_chat=True).finish_reason)
-        == 64
+        len(answer_in(chat_document({"content": "42"}, "x" * 10_000_000), is_chat=True).finish_reason) == 64
     )
 
 
@@ -55,24 +59,24 @@ def test_finish_reason_is_cut_to_fit_a_message() -> None:
 )
 def test_document_without_an_answer_may_be_asked_for_again(document: dict[str, Any]) -> None:
     with pytest.raises(ProviderFailed):
-        read_generated(document, is_chat=True)
+        answer_in(document, is_chat=True)
 
 
 def test_half_a_message_is_no_empty_answer() -> None:
     with pytest.raises(ProviderFailed):
-        read_generated(chat_document({"content": None}, ""), is_chat=True)
+        answer_in(chat_document({"content": None}, ""), is_chat=True)
 
 
 @pytest.mark.parametrize("choice", [{"index": 0}, {"index": 0, "text": None, "finish_reason": "stop"}])
 def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> None:
     with pytest.raises(ProviderFailed):
-        read_generated({"choices": [choice]}, is_chat=False)
+        answer_in({"choices": [choice]}, is_chat=False)
 
 
 @pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
 def test_odd_finish_reason_is_none(odd: object) -> None:
     document = {"choices": [{"text": "42", "finish_reason": odd}]}
-    assert read_generated(document, is_chat=False).finish_reason == ""
+    assert answer_in(document, is_chat=False).finish_reason == ""
 
 
 def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from proctor.values.code import CodeCheck
-from proctor.values.outcome import Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.sample import Prompt
 from services.common.clock import Clock
-from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, Generated, Sampling, ScoredChoices
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse, Sampling
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import (
     EngineDied,
@@ -22,7 +22,7 @@ from services.worker.engines.errors import (
 )
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
-from services.worker.execution.shard import Method, Outcome, Shard
+from services.worker.execution.shard import Method, Shard
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
@@ -98,7 +98,7 @@ async def test_a_transient_failure_is_asked_again() -> None:
     engine = failing(ProviderFailed("500"), RateLimited("429"))
     outcome = await ask(engine, a_shard(7))
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
     assert (outcome.sample, outcome.result.text, engine.asked["sample 7"]) == (7, "42", 3)
 
 
@@ -113,7 +113,7 @@ async def test_rate_limits_use_up_no_tries() -> None:
     shard = a_shard(7)
     outcome = await asyncio.wait_for(executor.execute(shard, shard.samples[0]), 5)
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
     limiter = executor.rate_limiters.own
     assert (limiter.sent, limiter.rate_limited, limiter.retries) == (23, 20, {"run-1": 2})
 
@@ -135,13 +135,13 @@ async def test_a_rate_limit_is_waited_out_also_where_the_budget_is_spent() -> No
     states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
     outcome = await ask(failing(RateLimited("429", retry_after_seconds=0.001)), a_shard(7), states)
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
 
 
 async def test_an_engine_that_stumbles_is_asked_again() -> None:
     outcome = await ask(failing(AttributeError("no attribute")), a_shard(7))
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
 
 
 async def test_an_engine_that_always_stumbles_is_a_failure_of_the_sample() -> None:
@@ -173,7 +173,7 @@ async def test_a_retry_after_of_a_day_is_retried_until_the_deadline(
     executor = executor_of(engine, clock)
     outcome = await executor.execute(hours, hours.samples[0])
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
     assert clock.now() < hours.deadline - timedelta(hours=2, minutes=50)
 
 
@@ -191,7 +191,8 @@ async def test_a_dead_engine_says_nothing_about_the_sample() -> None:
 async def test_choices_are_scored() -> None:
     outcome = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES))
     assert outcome is not None
-    assert isinstance(outcome.result, ScoredChoices)
+    assert isinstance(outcome.result, Answer)
+    assert outcome.result.choices
 
 
 def saying(text: str) -> ScriptedEngine:
@@ -205,7 +206,7 @@ async def test_choices_are_named_to_a_model_that_answers_freely() -> None:
     engine = saying("I cannot tell.")
     outcome = await ask(engine, a_shard(7, method=Method.GENERATE, choices=YES_OR_NO))
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
     assert outcome.result.text == "I cannot tell."
     [asked] = engine.asked
     assert asked.startswith("Reply with the text of exactly one of these options")
@@ -216,7 +217,7 @@ async def test_constrained_decoding_answers_only_choices() -> None:
     engine = saying(" yes")
     outcome = await ask(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
     assert engine.last_sampling is not None
     assert engine.last_sampling.allowed_texts == YES_OR_NO
 
@@ -235,7 +236,8 @@ async def test_equal_choices_are_refused_unless_scored_by_log_likelihood(method:
     assert failure.failure_class is FailureClass.REFUSED
     weighed = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES, choices=same))
     assert weighed is not None
-    assert isinstance(weighed.result, ScoredChoices)
+    assert isinstance(weighed.result, Answer)
+    assert weighed.result.choices
 
 
 async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:
@@ -302,7 +304,8 @@ async def test_text_and_whole_answer_together_are_bounded() -> None:
     half = "x" * (MAX_ANSWER_CHARACTERS // 2 + 1)
 
     class LongEngine(ScriptedEngine):
-        async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:
-            return replace(await super().generate(model, prompt, sampling), text=half, body_json=half)
+        async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse:
+            answer = Answer(half, body_json=half)
+            return replace(await super().generate(model, prompt, sampling), answer=answer)
 
     assert "lower max_tokens" in (await failure_of(LongEngine(), a_shard(1))).message

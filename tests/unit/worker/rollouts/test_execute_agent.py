@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
+from proctor.values.outcome import Answer
 from proctor.values.rollout import Rollout, RolloutAgent, RolloutLimits, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.engines.errors import EngineFailure
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
@@ -40,13 +41,13 @@ class Model:
     def __init__(self, seconds: float, *answers: str | EngineFailure) -> None:
         self.seconds, self.answers = seconds, list(answers)
 
-    async def __call__(self, _: tuple[ChatMessage, ...], *, tools: object = ()) -> Generated:  # noqa: ARG002  # the port
+    async def __call__(self, _: tuple[ChatMessage, ...], *, tools: object = ()) -> EngineResponse:  # noqa: ARG002  # the port
         await asyncio.sleep(3 * AGENT_SECONDS)
         answer = self.answers.pop(0)
         if isinstance(answer, EngineFailure):
             raise answer
         text = f"I go on.\n\n```bash\n{answer}\n```"
-        return Generated(text, "stop", TokenUsage(10, 5), Timing(self.seconds))
+        return EngineResponse(Answer(text, "stop"), TokenUsage(10, 5), Timing(self.seconds))
 
 
 async def end_of(shell: Shell, model: Model) -> AgentEnd:

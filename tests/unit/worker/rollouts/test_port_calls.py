@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import pytest
 
+from proctor.values.outcome import Answer
 from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
-from services.worker.engines.engine import Generated
+from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import called_tools, with_call_ids
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.model_port.errors import ProgramNotStarted
@@ -35,15 +36,15 @@ def turn(*calls: dict[str, Any], **fields: object) -> ChatMessage:
     return ChatMessage("assistant", "", json.dumps({"tool_calls": calls, **fields}))
 
 
-def answer(*calls: dict[str, Any], **fields: object) -> Generated:
+def answer(*calls: dict[str, Any], **fields: object) -> EngineResponse:
     message = {"role": "assistant", "content": "", "tool_calls": calls, **fields}
     body = json.dumps({"choices": [{"message": message}]})
-    return Generated("", "tool_calls", TokenUsage(10, 5), Timing(0.001), body_json=body)
+    return EngineResponse(Answer("", "tool_calls", body_json=body), TokenUsage(10, 5), Timing(0.001))
 
 
 @dataclass
 class Model:
-    answers: list[Generated]
+    answers: list[EngineResponse]
     histories: list[tuple[ChatMessage, ...]] = field(default_factory=list)
 
     async def __call__(
@@ -52,7 +53,7 @@ class Model:
         params: Mapping[str, object] | None = None,  # noqa: ARG002  # the port
         *,
         tools: object = (),  # noqa: ARG002  # the port
-    ) -> Generated:
+    ) -> EngineResponse:
         self.histories.append(messages)
         return self.answers.pop(0)
 
@@ -99,7 +100,7 @@ async def test_what_a_provider_needs_back_is_added_to_the_turn_that_a_program_sh
 
 
 def test_calls_without_an_id_get_one_that_no_other_answer_has() -> None:
-    named = [with_call_ids(answer(call("", "ls"), call("own", "ls"))) for _ in range(2)]
+    named = [with_call_ids(answer(call("", "ls"), call("own", "ls")).answer) for _ in range(2)]
     [first, own], [second, _] = map(called_tools, named)
     assert own.call_id == "own"
     assert first.call_id.startswith("call_proctor_")

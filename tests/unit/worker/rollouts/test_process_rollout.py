@@ -7,16 +7,14 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from proctor.values.outcome import Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.rollout import AgentKind, BudgetUse, Rollout, RolloutAgent, RolloutTask, VerifierKind
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
-from services.worker.engines.engine import Generated
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import EngineDied
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.execution.shard import Outcome
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.errors import BudgetLost, BudgetNotRecorded
@@ -110,7 +108,7 @@ async def outcome_of(sandboxes: Sandboxes) -> Outcome:
 
 async def test_names_and_rewards_that_are_no_unicode_leave_the_score() -> None:
     result = (await outcome_of(Sandboxes())).result
-    assert isinstance(result, Generated)
+    assert isinstance(result, Answer)
     assert result.code_result is not None
     assert result.code_result.score == 1.0
     (result.body_json + result.code_result.detail).encode()
@@ -164,10 +162,10 @@ async def test_tokens_of_lost_executions_count_in_the_outcome() -> None:
     process = replace(process, execute_sample=asked, new_execution=lambda *_: LostBefore())
     outcome = await process.execute(shard, sample)
     assert outcome is not None
-    assert isinstance(outcome.result, Generated)
+    assert isinstance(outcome.result, Answer)
     # Three answers without a command, of 3 and 2 tokens each.
     assert outcome.result.finish_reason == "no_commands"
-    assert outcome.result.usage == TokenUsage(prompt_tokens=109, completion_tokens=26)
+    assert outcome.usage == TokenUsage(prompt_tokens=109, completion_tokens=26)
     record = json.loads(outcome.result.body_json)
     assert record["trajectory"]["final_metrics"]["total_prompt_tokens"] == 9
     assert record["budget"]["lost"]["tokens"] == 120

@@ -3,13 +3,12 @@
 import pytest
 
 from proctor.values.usage import Timing, TokenUsage
-from services.worker.engines import engine
 from services.worker.engines.http.responses import HttpResponse
 
 
 def timing(answer: HttpResponse, tokens: int, thought: int = 0) -> Timing:
     usage = TokenUsage(completion_tokens=tokens, reasoning_tokens=thought)
-    return answer.with_timing(engine.Generated("seven", "stop", usage, Timing())).timing
+    return answer.timing(usage)
 
 
 def test_between_tokens_is_the_mean_after_the_first() -> None:

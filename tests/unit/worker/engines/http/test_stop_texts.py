@@ -2,8 +2,7 @@
 
 import pytest
 
-from proctor.values.usage import Timing, TokenUsage
-from services.worker.engines import engine
+from proctor.values.outcome import Answer
 from services.worker.engines.http.provider_engine import cut_at_stops
 
 
@@ -19,7 +18,5 @@ from services.worker.engines.http.provider_engine import cut_at_stops
     ],
 )
 def test_answer_ends_before_the_first_of_them(stops: tuple[str, ...], text: str, finish_reason: str) -> None:
-    usage = TokenUsage(completion_tokens=9)
-    generated = engine.Generated("One.\n\nTwo. Q: Three", "length", usage, Timing())
-    cut = cut_at_stops(generated, stops)
-    assert (cut.text, cut.finish_reason, cut.usage) == (text, finish_reason, usage)
+    cut = cut_at_stops(Answer("One.\n\nTwo. Q: Three", "length"), stops)
+    assert (cut.text, cut.finish_reason) == (text, finish_reason)
