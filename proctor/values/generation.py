@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 # Of a task that names no limit, as in lm-evaluation-harness.
 DEFAULT_MAX_TOKENS = 256
@@ -49,6 +50,10 @@ class Range:
         allowed = self._allowed() if math.isfinite(value) else "must be a finite number"
         return Problem(self.field, f"{self.field} is {value}, but {allowed}.{self.advice}")
 
+    def narrowed_to(self, other: "Range") -> "Range":
+        """The part of it that is also in another one."""
+        return replace(self, lowest=max(self.lowest, other.lowest), highest=min(self.highest, other.highest))
+
     def _contains(self, value: float) -> bool:
         is_high_enough = value > self.lowest if self.above else value >= self.lowest
         return math.isfinite(value) and is_high_enough and value <= self.highest
@@ -56,3 +61,20 @@ class Range:
     def _allowed(self) -> str:
         bound = f"must be {'above' if self.above else 'at least'} {self.lowest:g}"
         return bound if math.isinf(self.highest) else f"{bound} and at most {self.highest:.10g}"
+
+
+# Of an order, by the fields of GenerationParams. Providers take less.
+PARAMETER_RANGES: Mapping[str, Range] = MappingProxyType(
+    {
+        limits.field: limits
+        for limits in (
+            Range("temperature", 0, 2),
+            Range("top_p", 0, 1),
+            Range("top_k", 0, 100),
+            Range("max_tokens", 1),
+            Range("seed", 0),
+            Range("repetition_penalty", 0, above=True),
+            Range("context_tokens", 1),
+        )
+    }
+)

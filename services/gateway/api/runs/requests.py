@@ -1,5 +1,6 @@
 """Requests for runs: bodies with their ranges, as orders for the scheduler."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -10,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.generation import PARAMETER_RANGES
 from proctor.values.priority import Priority, default_priority
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.run import RunState
@@ -55,17 +57,28 @@ KindFilter = Annotated[
 ]
 
 
+def _in_range(name: str) -> Any:
+    """The constraint of a parameter's field."""
+    limits = PARAMETER_RANGES[name]
+    above, least = (limits.lowest, None) if limits.above else (None, limits.lowest)
+    return Field(gt=above, ge=least, le=limits.highest if math.isfinite(limits.highest) else None)
+
+
+Temperature = Annotated[float | None, _in_range("temperature")]
+RepetitionPenalty = Annotated[float | None, _in_range("repetition_penalty")]
+
+
 class Params(RequestBody):
     """Parameters of generation for any provider. Unlisted ones are passed to the provider unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
-    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is greedy")
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    top_k: int | None = Field(default=None, ge=0, le=100, description="0 means no limit")
+    temperature: Temperature = Field(default=None, description="0 is greedy")
+    top_p: Annotated[float | None, _in_range("top_p")] = None
+    top_k: Annotated[int | None, _in_range("top_k")] = Field(default=None, description="0 means no limit")
     max_tokens: Count = None
     seed: int | None = Field(default=None, ge=0, le=JSON_INT_MAX)
-    repetition_penalty: float | None = Field(default=None, gt=0, description="1 means none")
+    repetition_penalty: RepetitionPenalty = Field(default=None, description="1 means none")
     context_tokens: Count = None
 
     @model_validator(mode="after")
@@ -88,8 +101,8 @@ class OllamaParams(Params):
 
     max_tokens: Count = Field(default=None, alias="num_predict")
     context_tokens: Count = Field(default=None, alias="num_ctx")
-    repetition_penalty: float | None = Field(
-        default=None, gt=0, alias="repeat_penalty", description="1 means none"
+    repetition_penalty: RepetitionPenalty = Field(
+        default=None, alias="repeat_penalty", description="1 means none"
     )
 
 

@@ -2,32 +2,53 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from proctor.values.generation import Range
+from proctor.values.generation import PARAMETER_RANGES, Range
 from proctor.values.providers.rules import RULES, ProviderRules
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterField:
-    """`low` and `high` are inclusive; "" for none."""
+    """`note` is shown behind the range."""
 
-    name: str
     label: str
-    low: str
-    high: str
     step: str
-    hint: str
+    note: str
+    limits: Range
+
+    @property
+    def name(self) -> str:
+        return self.limits.field
+
+    @property
+    def low(self) -> str:
+        return f"{self.limits.lowest:g}"
+
+    @property
+    def high(self) -> str:
+        """Empty for none."""
+        return "" if math.isinf(self.limits.highest) else f"{self.limits.highest:.10g}"
+
+    @property
+    def hint(self) -> str:
+        """The range where it is more than a lowest number, and the note."""
+        limits = self.limits
+        is_shown = limits.above or limits.lowest < limits.highest < math.inf
+        return "; ".join(each for each in (_in_words(limits) if is_shown else "", self.note) if each)
 
 
-_FIELDS = (
-    ParameterField("temperature", "Temperature", "0", "2", "any", "0 to 2; 0 is greedy"),
-    ParameterField("top_p", "Top p", "0", "1", "any", "0 to 1"),
-    ParameterField("top_k", "Top k", "0", "100", "1", "0 to 100; 0 is no limit"),
-    ParameterField("max_tokens", "Max tokens", "1", "", "1", "of an answer"),
-    ParameterField("seed", "Seed", "0", "", "1", "rollout n uses seed + n"),
-    ParameterField("repetition_penalty", "Repetition penalty", "0", "", "any", "above 0; 1 is none"),
-    ParameterField("context_tokens", "Context", "1", "", "1", "in tokens"),
+_FIELDS = tuple(
+    ParameterField(label, step, note, PARAMETER_RANGES[name])
+    for name, label, step, note in (
+        ("temperature", "Temperature", "any", "0 is greedy"),
+        ("top_p", "Top p", "any", ""),
+        ("top_k", "Top k", "1", "0 is no limit"),
+        ("max_tokens", "Max tokens", "1", "of an answer"),
+        ("seed", "Seed", "1", "rollout n uses seed + n"),
+        ("repetition_penalty", "Repetition penalty", "any", "1 is none"),
+        ("context_tokens", "Context", "1", "in tokens"),
+    )
 )
 NAMES = tuple(field.name for field in _FIELDS)
 
@@ -47,20 +68,17 @@ def others_of(engine: str) -> Mapping[str, str]:
 
 
 def _narrowed(field: ParameterField, rules: ProviderRules) -> ParameterField:
-    if field.name == "temperature" and rules.only_temperature is not None:
-        only = f"{rules.only_temperature:g}"
-        return ParameterField(field.name, field.label, only, only, "any", f"{rules.name} takes only {only}")
+    if field.name == "temperature" and (only := rules.only_temperature) is not None:
+        return replace(field, limits=Range(field.name, only, only), note=f"{rules.name} takes only {only:g}")
     for limits in rules.ranges:
         if limits.field == field.name:
-            low = f"{limits.lowest:g}"
-            high = field.high if math.isinf(limits.highest) else f"{limits.highest:.0f}"
-            hint = f"{low} to {high}" if high else f"at least {low}"
-            return ParameterField(field.name, field.label, low, high, field.step, hint)
+            return replace(field, limits=field.limits.narrowed_to(limits), note="")
     return field
 
 
 def _in_words(limits: Range | None) -> str:
     if limits is None:
         return ""
-    low = f"{limits.lowest:g}"
-    return f"from {low}" if math.isinf(limits.highest) else f"{low} to {limits.highest:.10g}"
+    if math.isinf(limits.highest):
+        return f"{'above' if limits.above else 'from'} {limits.lowest:g}"
+    return f"{limits.lowest:g} to {limits.highest:.10g}"

@@ -5,7 +5,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 
-from proctor.values.generation import Problem, Range
+from proctor.values.generation import PARAMETER_RANGES, Problem, Range
 from proctor.values.providers.pools_file import MAX_MODEL_LETTERS
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.run import MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS
@@ -42,13 +42,7 @@ def first_problem(order: RunOrder) -> Problem | None:
             Range("completion_window_seconds", MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS, advice=_NO_WINDOW),
             order.completion_window_seconds,
         ),
-        (Range("temperature", 0, 2), params.temperature),
-        (Range("top_p", 0, 1), params.top_p),
-        (Range("top_k", 0, 100), params.top_k),
-        (Range("max_tokens", 1), params.max_tokens),
-        (Range("seed", 0), params.seed),
-        (Range("repetition_penalty", 0, above=True), params.repetition_penalty),
-        (Range("context_tokens", 1), params.context_tokens),
+        *((limits, getattr(params, name)) for name, limits in PARAMETER_RANGES.items()),
     )
     out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
     return (
