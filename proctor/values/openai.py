@@ -48,6 +48,11 @@ class SummedUsage:
         )
 
 
+def request_id(run_id: str, sample: int) -> str:
+    """The id of a sample's request: half of the run's id, and the number of the sample."""
+    return f"{run_id.replace('-', '')[:20]}{sample:012x}"
+
+
 def completion(head: CompletionHead, choices: Sequence[Json], usage: TokenUsage) -> Json:
     """A chat completion, or a text completion where the prompt was a text to continue."""
     return {

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 import orjson
 
-from proctor.values.openai import CompletionHead, choice, completion
+from proctor.values.openai import CompletionHead, choice, completion, request_id
 from proctor.values.plain import Json, with_line_feeds_only
 from proctor.values.usage import TokenUsage
 from services.results.export.format import ExportedRun, MissingAnswer, RowKind
@@ -26,30 +26,27 @@ class BatchLineWriter:
 
     def output(self, row: ExportRow) -> Json:
         """The provider's own body, else a completion made of the answer."""
-        request_id = self._id(row)
-        body = orjson.Fragment(row["body"]) if row["body"] else self._completion(request_id, row)
-        response = {"status_code": 200, "request_id": request_id, "body": body}
-        return self._line(row, response, None)
+        sample_id = request_id(self.run_id, row["sample"])
+        body = orjson.Fragment(row["body"]) if row["body"] else self._completion(sample_id, row)
+        response = {"status_code": 200, "request_id": sample_id, "body": body}
+        return _line(sample_id, row, response, None)
 
     def error(self, row: ExportRow) -> Json:
         """Why there is no answer."""
         is_missing = row["failure_class"] is None
         code = self.missing.code if is_missing else row["failure_class"]
         message = self.missing.message if is_missing else row["failure_message"]
-        return self._line(row, None, {"code": code, "message": message})
+        return _line(request_id(self.run_id, row["sample"]), row, None, {"code": code, "message": message})
 
-    def _line(self, row: ExportRow, response: Json | None, error: Json | None) -> Json:
-        line_id = f"batch_req_{self._id(row)}"
-        return {"id": line_id, "custom_id": row["custom_id"], "response": response, "error": error}
-
-    def _id(self, row: ExportRow) -> str:
-        """Half of the id of the run, and the number of the sample."""
-        return f"{self.run_id.replace('-', '')[:20]}{row['sample']:012x}"
-
-    def _completion(self, request_id: str, row: ExportRow) -> Json:
-        head = CompletionHead(request_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
+    def _completion(self, sample_id: str, row: ExportRow) -> Json:
+        head = CompletionHead(sample_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
         answer = choice(row["answer"], row["finish_reason"], is_chat=row["is_chat"])
         return completion(head, [answer], TokenUsage(**{name: row[name] for name in _TOKENS}))
+
+
+def _line(sample_id: str, row: ExportRow, response: Json | None, error: Json | None) -> Json:
+    line_id = f"batch_req_{sample_id}"
+    return {"id": line_id, "custom_id": row["custom_id"], "response": response, "error": error}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
 """Answers to the rows of a data set, each in the form of an output line of an OpenAI batch."""
 
 import json
-import uuid
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from proctor.values.openai import CompletionHead, choice, completion, message
+from proctor.values.openai import CompletionHead, choice, completion, message, request_id
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.dataset_runs.schemas import (
@@ -78,9 +77,8 @@ def _row_error(failure: outcome_pb2.Failure) -> RowError:
 def _body(answer: outcome_pb2.Answer, outcome: outcome_pb2.Outcome, run: run_pb2.Run) -> dict[str, Any]:
     """The provider's response, else a chat completion. Choices of text completions have a message too."""
     if not answer.body_json:
-        head = CompletionHead(
-            f"{uuid.UUID(run.run_id).hex[:20]}{outcome.sample:012x}", run.created_at.seconds, run.order.model
-        )
+        completion_id = request_id(run.run_id, outcome.sample)
+        head = CompletionHead(completion_id, run.created_at.seconds, run.order.model)
         return completion(head, [choice(answer.text, answer.finish_reason)], USAGE.from_proto(outcome.usage))
     body: dict[str, Any] = json.loads(answer.body_json)
     for each in _objects(body.get("choices")):
