@@ -19,6 +19,18 @@ class ScoringMethod(ContractEnum):
     GENERATE = "generate", 2
     CONSTRAINED = "constrained", 3
 
+    @property
+    def in_words(self) -> str:
+        """Its name in forms and reports."""
+        return _METHODS_IN_WORDS[self]
+
+
+_METHODS_IN_WORDS = {
+    ScoringMethod.LOGLIKELIHOOD: "log-likelihood",
+    ScoringMethod.GENERATE: "generated text",
+    ScoringMethod.CONSTRAINED: "constrained decoding",
+}
+
 
 class Truncation(ContractEnum):
     """The treatment of a prompt that is longer than the model's context."""

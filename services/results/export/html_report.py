@@ -1,6 +1,6 @@
 """A self-contained HTML page with the figures of a run and charts of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,6 @@ LEFT, RIGHT, ROW_HEIGHT, TOP, BOTTOM = 260, 720, 26, 12, 28
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TICKS_WITH_NEGATIVE = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _PAGE = "report.html.j2"
-_METHODS: Mapping[ScoringMethod, str] = {
-    ScoringMethod.LOGLIKELIHOOD: "log-likelihood",
-    ScoringMethod.GENERATE: "free answers",
-    ScoringMethod.CONSTRAINED: "constrained answers",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +137,8 @@ def _interval_text(figure: Figure) -> str:
     return f"{figure.ci_low:.4f} to {figure.ci_high:.4f}"
 
 
-def _method_text(method: ScoringMethod) -> str:
-    return _METHODS.get(method, "–")
+def _method_text(method: ScoringMethod | None) -> str:
+    return method.in_words if method else "–"
 
 
 def _chart(summary: RunSummary) -> IntervalChart | None:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
+from proctor.values.run import RunState
 from proctor.wire.enums import word_of
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional
@@ -15,7 +16,7 @@ from services.gateway.pages.filters import FilterChoices
 DAYS = 30
 MAX_DAYS = 3650
 # Those that a run ends in.
-STATES = ("completed", "failed", "cancelled")
+STATES = tuple(state.value for state in RunState if state.is_final)
 # Runs in one response of the REST API.
 _MAX_LISTED = "500"
 

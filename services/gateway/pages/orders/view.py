@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from proctor.v1 import dataset_service_pb2, model_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority
+from proctor.values.providers.rules import MAX_ROLLOUTS
+from proctor.values.scoring import PromptForm, ScoringMethod
 from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import moment, optional
 from services.gateway.pages.orders.fields import ParameterField, fields_of, others_of
@@ -61,6 +64,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class OrderView:
+    max_rollouts: ClassVar[int] = MAX_ROLLOUTS
     form: OrderForm
     models: Sequence[ModelChoice]
     unlisted: Sequence[tuple[str, str]]
@@ -89,6 +93,14 @@ class OrderView:
     def priorities(self) -> Sequence[tuple[str, str]]:
         """Values and labels of the choice; without one the kind of the rows decides."""
         return (("", "usual"), *((each.value, each.value) for each in Priority))
+
+    @property
+    def scoring_methods(self) -> Sequence[tuple[str, str]]:
+        return (("", "what the model can"), *((each.value, each.in_words) for each in ScoringMethod))
+
+    @property
+    def prompt_forms(self) -> Sequence[tuple[str, str]]:
+        return (("", "what the engine takes"), *((each.value, each.value) for each in PromptForm))
 
     @property
     def model(self) -> ModelChoice | None:
