@@ -10,11 +10,13 @@ from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.scoring import ScoringMethod
 from proctor.wire.dispatch_proofs import ranges_from_proto
+from proctor.wire.enums import member_of
 from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
-from services.worker.execution.shard import Method, Shard, ShardSample
+from services.worker.execution.shard import Shard, ShardSample
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -98,17 +100,16 @@ def only_samples(
     return part.SerializeToString()
 
 
-def _method(work: work_messages_pb2.WorkShard) -> Method:
+def _method(work: work_messages_pb2.WorkShard) -> ScoringMethod:
+    """Without choices a text is generated: the method that was ordered is for choices."""
     has_choices = bool(work.samples) and bool(work.samples[0].choices)
-    if not has_choices or work.scoring_method == run_pb2.SCORING_METHOD_GENERATE:
-        return Method.GENERATE
-    is_constrained = work.scoring_method == run_pb2.SCORING_METHOD_CONSTRAINED
-    return Method.CONSTRAINED if is_constrained else Method.SCORE_CHOICES
+    ordered = member_of(ScoringMethod, work.scoring_method) or ScoringMethod.LOGLIKELIHOOD
+    return ordered if has_choices else ScoringMethod.GENERATE
 
 
-def _is_chat(work: work_messages_pb2.WorkShard, method: Method, *, completes_text: bool) -> bool:
+def _is_chat(work: work_messages_pb2.WorkShard, method: ScoringMethod, *, completes_text: bool) -> bool:
     if work.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED:
-        return method is not Method.SCORE_CHOICES and not completes_text
+        return method is not ScoringMethod.LOGLIKELIHOOD and not completes_text
     return work.prompt_form == run_pb2.PROMPT_FORM_CHAT
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.sample import Prompt
+from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse
@@ -23,7 +24,7 @@ from services.worker.engines.ports import Engine
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.execution.model_call import is_traced_call, model_call, note_usage
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.execution.shard import Method, Shard, ShardSample
+from services.worker.execution.shard import Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, RETRIES
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
@@ -107,9 +108,7 @@ class ExecuteSample:
                 RETRIES.inc()
                 await asyncio.sleep(delay)
 
-    async def _send(
-        self, limiter: ProviderRateLimiter, shard: Shard, sample: ShardSample
-    ) -> EngineResponse:
+    async def _send(self, limiter: ProviderRateLimiter, shard: Shard, sample: ShardSample) -> EngineResponse:
         limiter.on_sent()
         try:
             response = await self._ask_safely(shard, sample)
@@ -129,7 +128,7 @@ class ExecuteSample:
         return response
 
     async def _judged(self, sample: ShardSample, response: EngineResponse) -> EngineResponse | Failure:
-        """With the result of the answer's code, where it is code; a failure if it is too long for a message."""
+        """The response with the result of its code, where it is code; a failure if it is too long."""
         answer = response.answer
         if len(answer.text) + len(answer.body_json) > MAX_ANSWER_CHARACTERS:
             message = f"The answer has more than {MAX_ANSWER_CHARACTERS:,} characters; lower max_tokens."
@@ -194,14 +193,14 @@ class ExecuteSample:
 
 
 async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> EngineResponse:
-    if shard.method is Method.SCORE_CHOICES:
+    if shard.method is ScoringMethod.LOGLIKELIHOOD:
         return await asked.score_choices(
             shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
         )
     if not sample.choices:
         return await asked.generate(shard.model, sample.prompt, sample.sampling or shard.sampling)
     prompt = instructed_prompt(sample.prompt, sample.choices)
-    if shard.method is Method.CONSTRAINED:
+    if shard.method is ScoringMethod.CONSTRAINED:
         return await _ask_constrained(asked, shard, prompt, sample.choices)
     return await asked.generate(shard.model, prompt, shard.sampling)
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from proctor.values.names.model_name import split_model
+from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import TokenUsage
 from services.common.traces import SpanKind, current_trace, span
-from services.worker.execution.shard import Method, Shard, ShardSample
+from services.worker.execution.shard import Shard, ShardSample
 
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
@@ -29,7 +30,7 @@ def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
 @contextmanager
 def model_call(shard: Shard, sample: ShardSample) -> Iterator[Any]:
     provider, model = split_model(shard.model)
-    is_chat = bool(sample.prompt.messages) and shard.method is not Method.SCORE_CHOICES
+    is_chat = bool(sample.prompt.messages) and shard.method is not ScoringMethod.LOGLIKELIHOOD
     operation = "chat" if is_chat else "text_completion"
     attributes = {
         OPERATION: operation,

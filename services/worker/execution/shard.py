@@ -2,22 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure, Outcome
 from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
+from proctor.values.scoring import ScoringMethod
 from services.worker.engines.engine import EngineResponse, Sampling
-
-
-class Method(StrEnum):
-    """How a sample is sent to the engine."""
-
-    GENERATE = "generate"
-    SCORE_CHOICES = "score_choices"
-    CONSTRAINED = "constrained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class Shard:
     task: str
     rollout: int
     samples: tuple[ShardSample, ...]
-    method: Method
+    method: ScoringMethod
     sampling: Sampling
     truncate_left: bool
     deadline: datetime
@@ -59,7 +51,8 @@ class Shard:
     @property
     def has_choice_instruction(self) -> bool:
         """Whether the model is shown the choices; all samples of a task have choices or none."""
-        return self.method is not Method.SCORE_CHOICES and bool(self.samples and self.samples[0].choices)
+        has_choices = bool(self.samples and self.samples[0].choices)
+        return has_choices and self.method is not ScoringMethod.LOGLIKELIHOOD
 
     def outcome(self, sample: int, result: EngineResponse | Failure) -> Outcome:
         """The outcome of one of its samples."""

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
+from proctor.values.scoring import ScoringMethod
 from services.worker.engines.engine import Sampling
-from services.worker.execution.shard import Method, OutcomeBatch, Shard, ShardSample
+from services.worker.execution.shard import OutcomeBatch, Shard, ShardSample
 
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -18,7 +19,7 @@ def a_shard(
     number: int = 1,
     attempt: int = 1,
     epoch: int = 1,
-    method: Method = Method.GENERATE,
+    method: ScoringMethod = ScoringMethod.GENERATE,
     deadline: datetime = FAR_FUTURE,
     choices: tuple[str, ...] = (),
 ) -> Shard:

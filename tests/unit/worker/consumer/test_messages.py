@@ -6,13 +6,14 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass
 from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import Timing, TokenUsage
 from proctor.wire.dispatch_proofs import prove_dispatch
 from services.results.outcomes.proto import drop_unproved
 from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.engines.engine import EngineResponse
 from services.worker.execution.nats import batch_to_bytes
-from services.worker.execution.shard import Method, OutcomeBatch
+from services.worker.execution.shard import OutcomeBatch
 from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.worker_harness import work_shard
 
@@ -40,12 +41,12 @@ def test_choices_are_scored_as_continuations_unless_the_order_is_to_generate() -
     work = work_shard(1, [7])
     work.samples[0].choices.extend([" a", " b"])
     shard = shard_from_proto(work, SENT_AT, completes_text=False)
-    assert (shard.method, shard.samples[0].choices) == (Method.SCORE_CHOICES, (" a", " b"))
+    assert (shard.method, shard.samples[0].choices) == (ScoringMethod.LOGLIKELIHOOD, (" a", " b"))
     assert not shard.samples[0].prompt.is_chat
     work.scoring_method = run_pb2.SCORING_METHOD_GENERATE
-    assert shard_from_proto(work, SENT_AT, completes_text=True).method is Method.GENERATE
+    assert shard_from_proto(work, SENT_AT, completes_text=True).method is ScoringMethod.GENERATE
     work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
-    assert shard_from_proto(work, SENT_AT, completes_text=True).method is Method.CONSTRAINED
+    assert shard_from_proto(work, SENT_AT, completes_text=True).method is ScoringMethod.CONSTRAINED
 
 
 def test_answers_are_streamed_on_order() -> None:
@@ -58,7 +59,7 @@ def test_answers_are_streamed_on_order() -> None:
 def test_a_sample_without_choices_is_generated_with_any_scoring_method() -> None:
     work = work_shard(1, [7])
     work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
-    assert shard_from_proto(work, SENT_AT, completes_text=True).method is Method.GENERATE
+    assert shard_from_proto(work, SENT_AT, completes_text=True).method is ScoringMethod.GENERATE
 
 
 def test_choices_answered_in_text_take_the_form_of_the_pool() -> None:
@@ -147,7 +148,9 @@ def test_outcomes_become_messages_unchanged() -> None:
 
 def test_an_outcome_that_does_not_fit_a_message_fails_alone() -> None:
     shard = a_shard(1, 2)
-    odd, good = (EngineResponse(Answer(text, "stop"), TokenUsage(5, 6), Timing()) for text in ("\ud800", "42"))
+    odd, good = (
+        EngineResponse(Answer(text, "stop"), TokenUsage(5, 6), Timing()) for text in ("\ud800", "42")
+    )
     batch = OutcomeBatch((shard,), (shard.outcome(1, odd), shard.outcome(2, good)))
     payload = batch_to_bytes(batch, "worker-1", {})
     first, second = work_messages_pb2.OutcomeBatch.FromString(payload).outcomes

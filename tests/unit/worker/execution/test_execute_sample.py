@@ -10,6 +10,7 @@ import pytest
 from proctor.values.code import CodeCheck
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.sample import Prompt
+from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse, Sampling
 from services.worker.engines.engine_cache import EngineCache
@@ -22,7 +23,7 @@ from services.worker.engines.errors import (
 )
 from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
-from services.worker.execution.shard import Method, Shard
+from services.worker.execution.shard import Shard
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
@@ -189,10 +190,10 @@ async def test_a_dead_engine_says_nothing_about_the_sample() -> None:
 
 
 async def test_choices_are_scored() -> None:
-    outcome = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES))
+    outcome = await ask(ScriptedEngine(), a_shard(7, method=ScoringMethod.LOGLIKELIHOOD, choices=YES_OR_NO))
     assert outcome is not None
     assert isinstance(outcome.result, Answer)
-    assert outcome.result.choices
+    assert len(outcome.result.choices) == 2
 
 
 def saying(text: str) -> ScriptedEngine:
@@ -204,7 +205,7 @@ def saying(text: str) -> ScriptedEngine:
 
 async def test_choices_are_named_to_a_model_that_answers_freely() -> None:
     engine = saying("I cannot tell.")
-    outcome = await ask(engine, a_shard(7, method=Method.GENERATE, choices=YES_OR_NO))
+    outcome = await ask(engine, a_shard(7, method=ScoringMethod.GENERATE, choices=YES_OR_NO))
     assert outcome is not None
     assert isinstance(outcome.result, Answer)
     assert outcome.result.text == "I cannot tell."
@@ -215,7 +216,7 @@ async def test_choices_are_named_to_a_model_that_answers_freely() -> None:
 
 async def test_constrained_decoding_answers_only_choices() -> None:
     engine = saying(" yes")
-    outcome = await ask(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
+    outcome = await ask(engine, a_shard(7, method=ScoringMethod.CONSTRAINED, choices=YES_OR_NO))
     assert outcome is not None
     assert isinstance(outcome.result, Answer)
     assert engine.last_sampling is not None
@@ -224,17 +225,17 @@ async def test_constrained_decoding_answers_only_choices() -> None:
 
 async def test_what_is_none_of_the_choices_is_no_answer_where_decoding_is_constrained() -> None:
     engine = saying("perhaps")
-    failure = await failure_of(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
+    failure = await failure_of(engine, a_shard(7, method=ScoringMethod.CONSTRAINED, choices=YES_OR_NO))
     assert failure.failure_class is FailureClass.PROVIDER_ERROR
     assert engine.asked.total() == 3
 
 
-@pytest.mark.parametrize("method", [Method.GENERATE, Method.CONSTRAINED])
-async def test_equal_choices_are_refused_unless_scored_by_log_likelihood(method: Method) -> None:
+@pytest.mark.parametrize("method", [ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED])
+async def test_equal_choices_are_refused_unless_scored_by_log_likelihood(method: ScoringMethod) -> None:
     same = (" yes", " yes ")
     failure = await failure_of(ScriptedEngine(), a_shard(7, method=method, choices=same))
     assert failure.failure_class is FailureClass.REFUSED
-    weighed = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES, choices=same))
+    weighed = await ask(ScriptedEngine(), a_shard(7, method=ScoringMethod.LOGLIKELIHOOD, choices=same))
     assert weighed is not None
     assert isinstance(weighed.result, Answer)
     assert weighed.result.choices
