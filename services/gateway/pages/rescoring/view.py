@@ -26,7 +26,7 @@ class FigureBeside:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RescoredView:
     """The result of scoring again. `unscored` has the first answers without a score, with the reason."""
 
     figures: Sequence[FigureBeside]
@@ -50,7 +50,7 @@ class RescoreView:
     has_rules: bool
     rules: Sequence[Rule]
     faults: Mapping[str, str]
-    outcome: Outcome | None
+    outcome: RescoredView | None
 
     @property
     def path(self) -> str:
@@ -88,10 +88,10 @@ def rescore_view(
     )
 
 
-def _outcome(response: rescore_pb2.RescoreTaskResponse) -> Outcome:
+def _outcome(response: rescore_pb2.RescoreTaskResponse) -> RescoredView:
     recorded = {figure.metric: figure for figure in response.recorded.metrics}
     now = {figure.metric: figure for figure in response.summary.metrics}
-    return Outcome(
+    return RescoredView(
         figures=[
             FigureBeside(name, *_figure(recorded.get(name)), *_figure(now.get(name)))
             for name in dict.fromkeys((*recorded, *now))
