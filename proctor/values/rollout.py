@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from proctor.values.contract_enum import ContractEnum
-from proctor.values.usage import TokenUsage
+from proctor.values.usage import ModelPrice, TokenUsage
 
 _MIB = 1024**2
 # Limits of an order. Each of its models makes a run of its own.
@@ -191,6 +191,15 @@ class BudgetUse:
 
     def plus(self, other: "BudgetUse") -> "BudgetUse":
         return BudgetUse(self.steps + other.steps, self.usage.plus(other.usage), self.seconds + other.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierUse:
+    """Use by executions that began before and are lost. `price` is the model's; None where it is unknown."""
+
+    used: BudgetUse = field(default_factory=BudgetUse)
+    executions: int = 0
+    price: ModelPrice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from proctor.values.code import CodeCheck
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Outcome
 from proctor.values.providers.models import EngineLoad, ModelInfo
-from proctor.values.rollout import BudgetUse, Rollout, RolloutTask
+from proctor.values.rollout import BudgetUse, EarlierUse, Rollout, RolloutTask
 from proctor.values.run import RunCounts
 from proctor.values.sample import Prompt, Sample
 from proctor.values.scoring import TaskGroup, TaskScoring
@@ -20,6 +20,12 @@ PROMPT = Codec(Prompt, sample_pb2.Prompt)
 CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)
 ROLLOUT = Codec(Rollout, rollout_pb2.Rollout)
 BUDGET_USE = Codec(BudgetUse, work_messages_pb2.BudgetUse)
+EARLIER_USE = Codec(
+    EarlierUse,
+    work_messages_pb2.ReportBudgetUseResponse,
+    names={"used": "earlier", "executions": "earlier_executions"},
+    unpaired={"problem", "is_refused"},
+)
 ROLLOUT_TASK = Codec(RolloutTask, rollout_pb2.RolloutTask)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
 SCORING = Codec(TaskScoring, sample_pb2.TaskScoring)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from proctor.values.rollout import BudgetUse, RolloutAgent
+from proctor.values.rollout import BudgetUse, EarlierUse, RolloutAgent
 from proctor.values.usage import TokenUsage
 from services.worker.rollouts.errors import BudgetLost
 from services.worker.rollouts.performed import AgentEnd
-from services.worker.rollouts.ports import BudgetLedger, EarlierUse
+from services.worker.rollouts.ports import BudgetLedger
 
 _NAMES = {
     AgentEnd.STEP_LIMIT: "steps",

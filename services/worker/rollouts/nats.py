@@ -9,14 +9,13 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2 as messages
 from proctor.values import messaging
-from proctor.values.rollout import BudgetUse
-from proctor.wire.values import BUDGET_USE, PRICE
+from proctor.values.rollout import BudgetUse, EarlierUse
+from proctor.wire.values import BUDGET_USE, EARLIER_USE
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.worker.execution.proto import proof_to_proto
 from services.worker.execution.shard import Shard
 from services.worker.rollouts.errors import ArtifactNotStored, BudgetNotRecorded, FilesNotFetched
-from services.worker.rollouts.ports import EarlierUse
 
 log = get_logger()
 
@@ -110,11 +109,7 @@ class NatsExecution:
         response = await self._budgets.answer(request, messages.ReportBudgetUseResponse)
         if response.problem:
             raise BudgetNotRecorded(response.problem)
-        return EarlierUse(
-            used=BUDGET_USE.from_proto(response.earlier),
-            executions=response.earlier_executions,
-            price=PRICE.from_proto(response.price) if response.HasField("price") else None,
-        )
+        return EARLIER_USE.from_proto(response)
 
 
 class NatsBundles:

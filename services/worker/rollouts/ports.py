@@ -1,13 +1,11 @@
 """Ports of a rollout: the model that its agent asks, the store of what it makes, the ledger of budgets."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from proctor.values.plain import Json
-from proctor.values.rollout import BudgetUse
+from proctor.values.rollout import BudgetUse, EarlierUse
 from proctor.values.sample import ChatMessage
-from proctor.values.usage import ModelPrice
 from services.worker.engines.engine import EngineResponse
 
 
@@ -36,15 +34,6 @@ class ArtifactSink(Protocol):
     async def put(self, name: str, part: int, content: bytes) -> None:
         """Raises ArtifactNotStored."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierUse:
-    """Use of budgets by lost executions. `price` is that of the model; None where it is unknown."""
-
-    used: BudgetUse = field(default_factory=BudgetUse)
-    executions: int = 0
-    price: ModelPrice | None = None
 
 
 class BudgetLedger(Protocol):

@@ -1,4 +1,4 @@
-"""A worker's report of a rollout's used budgets, and the rest that earlier executions have left."""
+"""A worker's report of a rollout's used budgets."""
 
 import math
 import re
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from proctor.values.rollout import BudgetUse
 from proctor.values.run import RunId
-from proctor.values.usage import ModelPrice
 
 # Of one rollout in an epoch: each begins after a worker that ended, or a shard that was sent again.
 MAX_EXECUTIONS = 64
@@ -33,12 +32,3 @@ class BudgetReport:
         if min(counts) < 0 or not (self.used.seconds >= 0 and math.isfinite(self.used.seconds)):
             return "a count is below 0."
         return ""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierUse:
-    """The use of executions that began before; `price` is of the run's model, None where it is unknown."""
-
-    used: BudgetUse
-    executions: int
-    price: ModelPrice | None

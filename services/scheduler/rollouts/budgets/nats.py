@@ -8,9 +8,9 @@ from nats.aio.client import Client
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.dispatch_proofs import is_dispatched, run_of
-from proctor.wire.values import BUDGET_USE, PRICE
+from proctor.wire.values import BUDGET_USE, EARLIER_USE
 from services.common.nats.answers import WorkerRequests
-from services.scheduler.rollouts.budgets.budget_report import BudgetReport, EarlierUse
+from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
 
@@ -28,7 +28,7 @@ class NatsBudgets:
 
     async def respond(self, data: bytes) -> work_messages_pb2.ReportBudgetUseResponse:
         sent = work_messages_pb2.ReportBudgetUseRequest.FromString(data)
-        return _response(await self._recording.record(self._report(sent)))
+        return EARLIER_USE.to_proto(await self._recording.record(self._report(sent)))
 
     def refuse(self, problem: str, error: Exception) -> work_messages_pb2.ReportBudgetUseResponse:
         is_refused = isinstance(error, BudgetUseRefused | DecodeError)
@@ -40,11 +40,3 @@ class NatsBudgets:
             raise BudgetUseRefused(problem="the worker was not sent this rollout.")
         used = BUDGET_USE.from_proto(sent.used)
         return BudgetReport(run_of(sent), sent.epoch, sent.sample, sent.proof.rollout, sent.execution, used)
-
-
-def _response(earlier: EarlierUse) -> work_messages_pb2.ReportBudgetUseResponse:
-    return work_messages_pb2.ReportBudgetUseResponse(
-        earlier=BUDGET_USE.to_proto(earlier.used),
-        earlier_executions=earlier.executions,
-        price=PRICE.to_proto(earlier.price) if earlier.price else None,
-    )

@@ -5,11 +5,11 @@ from functools import reduce
 
 import asyncpg
 
-from proctor.values.rollout import BudgetUse
+from proctor.values.rollout import BudgetUse, EarlierUse
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
-from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport, EarlierUse
+from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, to_json
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport, EarlierUse
+from proctor.values.rollout import EarlierUse
+from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport
 from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 
 

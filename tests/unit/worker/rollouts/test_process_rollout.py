@@ -8,7 +8,15 @@ from typing import BinaryIO, cast
 import pytest
 
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
-from proctor.values.rollout import AgentKind, BudgetUse, Rollout, RolloutAgent, RolloutTask, VerifierKind
+from proctor.values.rollout import (
+    AgentKind,
+    BudgetUse,
+    EarlierUse,
+    Rollout,
+    RolloutAgent,
+    RolloutTask,
+    VerifierKind,
+)
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine_cache import EngineCache
@@ -18,7 +26,6 @@ from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.errors import BudgetLost, BudgetNotRecorded
-from services.worker.rollouts.ports import EarlierUse
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
