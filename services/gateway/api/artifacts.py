@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.downloads import attachment
-from services.gateway.http.parameters import JSON_INT_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Text
 from services.gateway.http.paths import ARTIFACTS
 from services.gateway.http.presentation import present
 from services.gateway.http.problem import Described, problems
@@ -27,7 +27,7 @@ class RolloutKey:
 
     job_id: Annotated[Text, Path(max_length=64)]
     sample: Annotated[int, Path(ge=0, le=JSON_INT_MAX, description="Number of the task, from 0")]
-    rollout: Annotated[int, Path(ge=0, le=2**31 - 1, description="From 0")]
+    rollout: Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
 
 
 class ArtifactShown(BaseModel):

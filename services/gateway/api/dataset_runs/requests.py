@@ -30,12 +30,6 @@ _MAX_NAMES = 100
 
 ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
 # Stored alike: an answer is shown as answered in a run without metrics, and as scored in one with them.
-_STATUSES = {
-    "answered": outcome_pb2.OUTCOME_STATUS_SCORED,
-    "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
-    "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
-    "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
-}
 LengthBound = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Length of the answer")]
 ScoreBound = Annotated[float | None, Query(allow_inf_nan=False, description="Score of the metric")]
 
@@ -207,11 +201,12 @@ class AnswerParameters:
     descending: bool = False
 
     def to_proto(self, run_id: str) -> results_pb2.ListOutcomesRequest:
+        status = "scored" if self.status == "answered" else self.status
         return results_pb2.ListOutcomesRequest(
             run_id=run_id,
             page_size=self.limit,
             page_token=self.cursor,
-            status=_STATUSES[self.status] if self.status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED,
+            status=value_of(outcome_pb2.OutcomeStatus, status or "", unset=""),
             filter=self.conditions.filter,
             sort=value_of(results_pb2.OutcomeSort, self.sort or "", unset=""),
             is_descending=self.descending,

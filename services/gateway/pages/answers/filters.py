@@ -8,17 +8,14 @@ from fastapi import Query
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.values.outcome import OutcomeStatus
 from proctor.wire.enums import value_of, words_of
+from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50
-_INT32_MAX = 2**31 - 1
 _MAX_LETTERS = 512
-_STATUSES = {
-    "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
-    "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
-    "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
-}
+_STATUSES = frozenset(OutcomeStatus)
 _SORTS = {
     "id": results_pb2.OUTCOME_SORT_SAMPLE,
     "score": results_pb2.OUTCOME_SORT_SCORE,
@@ -102,7 +99,9 @@ class AnswerFilters:
             page_size=PAGE_SIZE,
             page_token=self.after,
             task=self.task,
-            status=_STATUSES.get(self.status, outcome_pb2.OUTCOME_STATUS_UNSPECIFIED),
+            status=value_of(
+                outcome_pb2.OutcomeStatus, self.status if self.status in _STATUSES else "", unset=""
+            ),
             filter=self._filter(),
             first_sample=_length(self.begin) or 0,
             sort=_SORTS.get(self.sort.removeprefix("-"), results_pb2.OUTCOME_SORT_UNSPECIFIED),
@@ -143,4 +142,4 @@ def _number(given: str) -> float | None:
 def _length(given: str) -> int | None:
     if not (given.isascii() and given.isdecimal()):
         return None
-    return min(int(given), _INT32_MAX)
+    return min(int(given), INT32_MAX)

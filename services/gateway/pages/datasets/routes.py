@@ -18,6 +18,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
+from services.gateway.http.parameters import JSON_INT_MAX
 from services.gateway.pages.datasets.view import (
     DatasetListView,
     DatasetRunsView,
@@ -35,8 +36,6 @@ _PAGE_SIZE = 50
 _REFUSED = frozenset({ErrorKind.INVALID})
 _PREVIEWED = 10
 _ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
-# The largest integer that JavaScript and JSON hold exactly.
-_MAX_ROW = 2**53 - 1
 
 DatasetId = Annotated[str, Path(max_length=255)]
 Token = Annotated[str, Query(max_length=512)]
@@ -107,7 +106,7 @@ async def _dataset_runs(scheduler: Scheduler, now: datetime, after: str) -> Data
 async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     page: PageOf, scheduler: SchedulerCalls, now: Now, dataset_id: DatasetId, first: str = "", ask: str = ""
 ) -> Response:
-    is_number = first.isascii() and first.isdecimal() and len(first) < len(str(_MAX_ROW))
+    is_number = first.isascii() and first.isdecimal() and len(first) < len(str(JSON_INT_MAX))
     first_row = int(first) if is_number else 0
     preview = dataset_pb2.PreviewDatasetRequest(
         dataset_id=dataset_id, first_row=first_row, row_count=_PREVIEWED
