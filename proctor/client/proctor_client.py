@@ -31,8 +31,8 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from proctor.values.run import FINAL_NUMBERS
 
-FINAL_STATES = frozenset({run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED})
 log = logging.getLogger(__name__)
 
 
@@ -222,7 +222,7 @@ class ProctorClient:
                     run = response.run
                     yield run
                 # A gateway that stops ends its streams too: then the watch goes on with another.
-                if run.state in FINAL_STATES:
+                if run.state in FINAL_NUMBERS:
                     return
             except Unreachable as outage:
                 if lost_at is not None and loop.time() - lost_at > policy.give_up_seconds:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
 
+# Bounds of the lifetime of a file that has one (`expires_after`).
+MIN_EXPIRY_SECONDS, MAX_EXPIRY_SECONDS = 3600, 30 * 24 * 3600
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionHead:

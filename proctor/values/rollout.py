@@ -1,5 +1,6 @@
 """A rollout: a task with its files and its verifier, and the agent that works on it in a sandbox."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,15 @@ MAX_STEPS = 1000
 MAX_TOKENS = 100_000_000
 MAX_COMMAND_SECONDS = 3600.0
 MAX_PARALLEL = 10_000
+# What is kept of a rollout, in parts; and how a worker names an execution of one.
+TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
+PART_BYTES = 1024 * 1024
+MAX_PARTS = 16
+_EXECUTION = re.compile(r"[0-9a-f]{32}")
+
+
+def is_execution(text: str) -> bool:
+    return _EXECUTION.fullmatch(text) is not None
 
 
 class VerifierKind(ContractEnum):

@@ -38,6 +38,9 @@ class TokenUsage:
         return self.completion_tokens - self.reasoning_tokens
 
 
+USAGE_NAMES = tuple(each.name for each in fields(TokenUsage))
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds; None where unknown. `between_tokens_seconds` is the mean between tokens after the first."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import Provider
+from proctor.values.run import FINAL_NUMBERS
 from tests.bench.harness.bare_loop import cpu_seconds_of_bare_loop
 from tests.bench.harness.instant_server import instant_server
 from tests.bench.harness.stack_meter import Measured, StackMeter
@@ -31,7 +31,7 @@ async def measure_run(stack: StackHarness, samples: int) -> Measured:
     while True:
         meter.look()
         run = await stack.client.get_run(run_id)
-        if run.state in FINAL_STATES:
+        if run.state in FINAL_NUMBERS:
             break
         await asyncio.sleep(SAMPLE_EVERY_SECONDS)
     await _require_right(stack, run, samples)

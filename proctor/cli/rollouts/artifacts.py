@@ -18,18 +18,18 @@ from proctor.exit_codes import ExitCode
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import outcome_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.rollout import DIFF, FILES, LOG, PART_BYTES, TRAJECTORY
 
-_PART_BYTES = 1024 * 1024
 # Rollouts that are fetched at a time.
 _PARALLEL = 4
 # An artifact that is stored anew while it is read is read again.
 _TRIES = 3
 # Where an artifact lies in the folder of its rollout. Nothing else is written, whatever a server lists.
 _TARGETS = {
-    "trajectory.json": "artifacts/trajectory.json",
-    "files.tar.gz": "artifacts/files.tar.gz",
-    "diff.patch": "artifacts/diff.patch",
-    "verifier.log": "logs/eval.log",
+    TRAJECTORY: "artifacts/trajectory.json",
+    FILES: "artifacts/files.tar.gz",
+    DIFF: "artifacts/diff.patch",
+    LOG: "logs/eval.log",
 }
 
 OrderArgument = Annotated[str, typer.Argument(metavar="ORDER", help="Id of an order of rollouts.")]
@@ -134,8 +134,8 @@ class _Fetch:
         partial.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("ab") as file:
             # A part that was cut off is read again.
-            file.truncate(file.tell() // _PART_BYTES * _PART_BYTES)
-            for part in range(file.tell() // _PART_BYTES, artifact.parts):
+            file.truncate(file.tell() // PART_BYTES * PART_BYTES)
+            for part in range(file.tell() // PART_BYTES, artifact.parts):
                 read = await self.client.artifact_part(self._request(artifact, part))
                 if read.artifact.stored_at != artifact.stored_at:
                     return False

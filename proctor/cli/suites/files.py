@@ -8,9 +8,8 @@ import yaml
 from proctor.cli.render.words import JsonValue
 from proctor.client.errors import Refused
 from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.sample import MAX_SUITE_BYTES
 
-# The limit of the contract for a suite with its files.
-MAX_SUITE_BYTES = 3 * 1024 * 1024
 _ROW_SUFFIXES = frozenset({".jsonl", ".csv", ".parquet"})
 _YAML = ".yaml"
 _INCLUDE = "include"

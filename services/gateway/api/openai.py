@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
-from proctor.values.openai import SummedUsage
+from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS, SummedUsage
 from proctor.values.run import WINDOW_PATTERN
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
@@ -17,10 +17,6 @@ from services.gateway.http.parameters import NO_NUL, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present
 
 T = TypeVar("T")
-
-# Limits of the lifetime of a file that has one.
-MIN_EXPIRY_SECONDS = 3600
-MAX_EXPIRY_SECONDS = 30 * 24 * 3600
 
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"

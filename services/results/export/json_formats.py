@@ -1,18 +1,17 @@
 """JSONL: one object per line, of outcomes or of a batch. JSON: one document with the run and its figures."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 import orjson
 
 from proctor.values.openai import CompletionHead, choice, completion, request_id
 from proctor.values.plain import Json, with_line_feeds_only
-from proctor.values.usage import TokenUsage
+from proctor.values.usage import USAGE_NAMES, TokenUsage
 from services.results.export.format import ExportedRun, MissingAnswer, RowKind
 from services.results.export.ports import ExportRow, RowFormat
 from services.results.runs.run_plan import UNSPECIFIED
 
-_TOKENS = tuple(each.name for each in fields(TokenUsage))
 _MEDIA_TYPE = "application/jsonl"
 
 
@@ -41,7 +40,7 @@ class BatchLineWriter:
     def _completion(self, sample_id: str, row: ExportRow) -> Json:
         head = CompletionHead(sample_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
         answer = choice(row["answer"], row["finish_reason"], is_chat=row["is_chat"])
-        return completion(head, [answer], TokenUsage(**{name: row[name] for name in _TOKENS}))
+        return completion(head, [answer], TokenUsage(**{name: row[name] for name in USAGE_NAMES}))
 
 
 def _line(sample_id: str, row: ExportRow, response: Json | None, error: Json | None) -> Json:

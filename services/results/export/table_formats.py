@@ -2,14 +2,13 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from proctor.values.plain import defused
-from proctor.values.usage import TokenUsage
+from proctor.values.usage import USAGE_NAMES
 from services.results.export.format import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
 
@@ -31,9 +30,8 @@ _BEFORE_JSON = (
 # Read as texts of JSON.
 _JSON = ("choice_logprobs", "body")
 _BEHIND_JSON = ("failure_class", "failure_message")
-_USAGE = tuple(each.name for each in fields(TokenUsage))
 _BEHIND_SCORES = (
-    *_USAGE,
+    *USAGE_NAMES,
     "total_seconds",
     "queue_seconds",
     "first_token_seconds",
@@ -48,7 +46,7 @@ _TYPES: Mapping[str, pa.DataType] = {
     "rollout": _LONG,
     "choices": pa.list_(_TEXT),
     "choice_logprobs": pa.list_(_DOUBLE),
-    **dict.fromkeys(_USAGE, _LONG),
+    **dict.fromkeys(USAGE_NAMES, _LONG),
     "total_seconds": _DOUBLE,
     "queue_seconds": _DOUBLE,
     "first_token_seconds": _DOUBLE,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
 from proctor.values.outcome import Failure, FailureClass, Outcome, OutcomeStatus
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.results.runs.run_plan import PlannedTask
 from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoreValue
@@ -115,7 +115,7 @@ def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
     return replace(batch, outcomes=outcomes, environment={})
 
 
-_tokens_of: Callable[[TokenUsage], tuple[int, ...]] = attrgetter(*(each.name for each in fields(TokenUsage)))
+_tokens_of: Callable[[TokenUsage], tuple[int, ...]] = attrgetter(*USAGE_NAMES)
 # Made once: `astuple` would take longer than the rest of an outcome's conversion.
 _times_of: Callable[[Timing], tuple[float | None, ...]] = attrgetter(*(each.name for each in fields(Timing)))
 

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
@@ -28,7 +28,6 @@ NO_CHOICES = "[]"
 NO_SCORES = "{}"
 NO_ANSWER = Answer()
 # Their names are those of columns.
-_USAGE = tuple(each.name for each in fields(TokenUsage))
 _TIMING = tuple(each.name for each in fields(Timing))
 
 
@@ -131,7 +130,7 @@ def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
         "choices": _choices_json(answer),
         "prediction": storable(scored.prediction),
         "scores": orjson.dumps(scored.scores).decode() if scored.scores else NO_SCORES,
-        **{name: getattr(outcome.usage, name) for name in _USAGE},
+        **{name: getattr(outcome.usage, name) for name in USAGE_NAMES},
         **{name: getattr(outcome.timing, name) for name in _TIMING},
         "body_json": storable(answer.body_json),
         "is_reused": scored.is_reused,
@@ -159,7 +158,7 @@ def scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
             shard=row["shard"],
             attempt=row["attempt"],
             result=_result(row),
-            usage=TokenUsage(*[row[name] for name in _USAGE]),
+            usage=TokenUsage(*[row[name] for name in USAGE_NAMES]),
             timing=Timing(*[row[name] for name in _TIMING]),
         ),
         status=OutcomeStatus(row["status"]),

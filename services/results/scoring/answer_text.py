@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+# LaTeX's box around an answer.
+BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad"
 _REASONING_BEGINS = rf"(?:<(?:{_TAGS})>|\[THINK\]|◁think▷)"
 _REASONING_ENDS = re.compile(rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷", re.IGNORECASE)

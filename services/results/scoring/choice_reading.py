@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from re import Match, Pattern
 
-from services.results.scoring.answer_text import final_answer, unmarked
+from services.results.scoring.answer_text import BOXED, final_answer, unmarked
 from services.results.scoring.choice_options import ChoiceOptions, Named, options_of
 
 
@@ -76,7 +76,6 @@ _END_OF_LETTER = re.compile(r"[.:]\s+(?=[A-Z\d$])|(?<=\))\s+(?=[A-Z\d$])")
 _AFTER_SENTENCE = re.compile(r"[.!。)\]}]\s*\Z")
 _SENTENCE_ENDS = re.compile(r"\Z|[.!\n]")
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
-_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _EDGES_OF_FORMULA = "{}$ "
 
 # A model that has lost itself repeats the same for ever.
@@ -218,7 +217,7 @@ def stated_choices(answer: str, options: ChoiceOptions) -> list[StatedChoice]:
 
 
 def _boxed(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
-    for found in _BOXED.finditer(answer):
+    for found in BOXED.finditer(answer):
         before, after = answer[: found.start()], answer[found.end() :]
         is_plain = _SENTENCE_ENDS.match(after.lstrip(_EDGES_OF_FORMULA)) and not is_denied(before)
         yield StatedChoice(

@@ -12,7 +12,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+from services.results.scoring.answer_text import BOXED
+
 _VULGAR_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+")
 _LATEX_FRACTION = re.compile(r"(-?)\s?\\[dt]?frac\s*\{\s*([\d.,]+)\s*\}\s*\{\s*([\d.,]+)\s*\}")
@@ -65,7 +66,7 @@ class WrittenNumber:
 
 def last_number(text: str) -> WrittenNumber | None:
     """The last number of the last box, or of the whole text without one; None if it is not plain."""
-    boxed = [found[1] for found in _BOXED.finditer(text)]
+    boxed = [found[1] for found in BOXED.finditer(text)]
     tokens = (
         token for token in _TOKEN.finditer(_in_one_form(boxed[-1] if boxed else text)) if token["digits"]
     )

@@ -7,15 +7,13 @@ from datetime import datetime
 from typing import NewType
 
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
 from services.scheduler.uploads.dataset import DatasetContent
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 FileId = NewType("FileId", str)
 
-# Both are bounds of the OpenAI protocol (`expires_after`).
-MIN_EXPIRY_SECONDS = 3600
-MAX_EXPIRY_SECONDS = 30 * 24 * 3600
 _FILE_ID = re.compile(r"file-[0-9a-f]{32}")
 
 

@@ -1,7 +1,7 @@
 """Work messages parsed as shards, and parts of them as messages again."""
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from google.protobuf.message import DecodeError
 
@@ -16,9 +16,8 @@ from proctor.wire.enums import member_of
 from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
+from services.worker.execution.run_states import NEVER
 from services.worker.execution.shard import Shard, ShardSample
-
-_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, completes_text: bool) -> Shard:
@@ -38,7 +37,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, co
         method=method,
         sampling=sampling,
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
-        deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else _NEVER,
+        deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else NEVER,
         base_url=work.base_url,
         dispatch_proof=work.dispatch_proof,
         dispatched_samples=ranges_from_proto(work.dispatched_samples),
@@ -101,7 +100,7 @@ def only_samples(
 
 
 def _method(work: work_messages_pb2.WorkShard) -> ScoringMethod:
-    """Without choices a text is generated: the method that was ordered is for choices."""
+    """The ordered method is for choices: where there are none, a text is generated."""
     has_choices = bool(work.samples) and bool(work.samples[0].choices)
     ordered = member_of(ScoringMethod, work.scoring_method) or ScoringMethod.LOGLIKELIHOOD
     return ordered if has_choices else ScoringMethod.GENERATE

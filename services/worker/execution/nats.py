@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Failure, FailureClass, Outcome
-from proctor.values.run import FINAL_STATES, RunId
+from proctor.values.run import FINAL_NUMBERS, RunId
 from proctor.values.usage import Timing, TokenUsage
 from proctor.wire.values import OUTCOME
 from services.common.clock import ServerClock
@@ -33,7 +33,6 @@ _TIME_SECONDS = 300.0
 _REQUEST_SECONDS = 5.0
 
 log = get_logger()
-_FINAL = frozenset(state.number for state in FINAL_STATES)
 _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 _ANSWERED = "answered"
 
@@ -137,7 +136,7 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
         run_id,
         RunControl(
             epoch=control.epoch,
-            is_final=control.state in _FINAL,
+            is_final=control.state in FINAL_NUMBERS,
             is_retry_budget_spent=control.is_retry_budget_spent,
             # Named by those without: a state that a newer scheduler adds keeps its slot here.
             has_slot=control.state not in _WITHOUT_SLOT,

@@ -7,7 +7,7 @@ from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.worker.execution.shard import Shard
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
 # A server may refuse one request by mistake among many that it answers, but not so many in a row.
 REFUSALS_IN_A_ROW = 8
 # Bounds the memory; a forgotten run counts as one without an answer from here.
@@ -58,7 +58,7 @@ class RunStates:
         control = self._control(shard)
         if control is not None and not control.has_slot:
             # The time without a slot does not count, and a request under way may still be answered.
-            return _NEVER
+            return NEVER
         return control.deadline if control and control.deadline else shard.deadline
 
     def may_retry(self, shard: Shard) -> bool:

@@ -6,17 +6,15 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from proctor.values.rollout import FILES, MAX_PARTS, PART_BYTES, TRAJECTORY
 from services.common.clock import Clock
 from services.worker.rollouts.errors import ArtifactNotStored
 from services.worker.rollouts.ports import ArtifactSink
 from services.worker.rollouts.transcript import Transcript
 
-TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
 # A transcript is stored again while an agent works.
 _CHECKPOINT_SECONDS = 15.0
-_PART_BYTES = 1024 * 1024
-_MAX_PARTS = 16
-_MAX_BYTES = _PART_BYTES * _MAX_PARTS
+_MAX_BYTES = PART_BYTES * MAX_PARTS
 
 
 @dataclass(slots=True)
@@ -68,8 +66,8 @@ class Artifacts:
             self.problem = f"{name} has {len(content):,} bytes, more than are stored."
             return
         try:
-            for part, start in enumerate(range(0, len(content), _PART_BYTES)):
-                await self.sink.put(name, part, content[start : start + _PART_BYTES])
+            for part, start in enumerate(range(0, len(content), PART_BYTES)):
+                await self.sink.put(name, part, content[start : start + PART_BYTES])
         except ArtifactNotStored as error:
             self.problem, self._is_over = str(error), error.is_final
             return
@@ -79,8 +77,8 @@ class Artifacts:
 def _packed(tar: bytes) -> bytes | None:
     """The tar compressed by gzip; None, without the rest of the work, where that is more than is stored."""
     packer, packed = zlib.compressobj(level=1, wbits=31), bytearray()
-    for start in range(0, len(tar), _PART_BYTES):
-        packed += packer.compress(tar[start : start + _PART_BYTES])
+    for start in range(0, len(tar), PART_BYTES):
+        packed += packer.compress(tar[start : start + PART_BYTES])
         if len(packed) > _MAX_BYTES:
             return None
     return bytes(packed + packer.flush())

@@ -9,6 +9,8 @@ from services.worker.rollouts.errors import BudgetLost
 from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import BudgetLedger
 
+# Beyond the time of the agent: for the start, the collection of files, and waits for a provider.
+WAITS_SECONDS = 3 * 3600.0
 _NAMES = {
     AgentEnd.STEP_LIMIT: "steps",
     AgentEnd.TOKEN_LIMIT: "tokens",

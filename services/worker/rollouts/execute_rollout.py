@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from proctor.values.rollout import AgentKind, Rollout, RolloutTask
+from proctor.values.rollout import DIFF, LOG, AgentKind, Rollout, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
-from services.worker.rollouts.artifacts import DIFF, LOG, Artifacts
-from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.artifacts import Artifacts
+from services.worker.rollouts.budget import WAITS_SECONDS, Budget
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.performed import AgentEnd, Performed, StepRecord, diff_of
@@ -27,8 +27,6 @@ from services.worker.verification.verify_rollout import VerifyRollout
 
 # Enough for builds in parallel, and an end for a bomb of forks.
 MAX_PROCESSES = 128
-# For the start, the collection of files, and waits for a provider, which are not the agent's time.
-_WAITS_SECONDS = 3 * 3600.0
 _SETUP_SECONDS = 600.0
 
 
@@ -217,6 +215,6 @@ def _spec(rollout: Rollout) -> SandboxSpec:
         network=Network.MODEL if rollout.agent.kind is AgentKind.COMMAND else Network.NONE,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.agent_seconds
-        + _WAITS_SECONDS
+        + WAITS_SECONDS
         + sum(step.verifier_seconds + _SETUP_SECONDS for step in rollout.task.steps),
     )

@@ -24,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.client.datasets import Upload
-from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import PoolModel
+from proctor.values.run import FINAL_NUMBERS
 from tests.bench.engine.async_llm_alone import CPU_ENVIRONMENT
 from tests.bench.engine.engine_throughput import ENGINE_ARGS, MODEL, starter_model, vllm_python
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
@@ -102,7 +102,7 @@ async def run_lines(stack: StackHarness, name: str, lines: bytes) -> run_pb2.Run
     uploaded = await stack.client.datasets.upload(Upload(io.BytesIO(lines), f"{name}.jsonl"))
     run_id = await stack.submit(run_pb2.RunOrder(dataset_id=uploaded.dataset.dataset_id, model=MODEL))
     async for run in stack.client.watch_run(run_id):
-        if run.state in FINAL_STATES:
+        if run.state in FINAL_NUMBERS:
             if run.state != run_pb2.RUN_STATE_COMPLETED:
                 raise SystemExit(f"The run went wrong: {run.error.message}")
             return run

@@ -14,10 +14,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import starter_model_dir, vllm_pool
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import PoolModel
+from proctor.values.run import FINAL_NUMBERS
 from tests.harness.keyed_suite import STOP, keyed_prompts
 from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, stack_harness
 
@@ -69,7 +69,7 @@ async def seconds_in_proctor(stack: StackHarness, samples: int) -> float:
     started = time.perf_counter()
     run_id = await stack.submit(order)
     async for run in stack.client.watch_run(run_id):
-        if run.state in FINAL_STATES and run.state != run_pb2.RUN_STATE_COMPLETED:
+        if run.state in FINAL_NUMBERS and run.state != run_pb2.RUN_STATE_COMPLETED:
             raise SystemExit(f"The run went wrong: {run.error.message}")
     seconds = time.perf_counter() - started
     summary = await stack.client.get_summary(run_id)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from proctor.values.sample import MAX_SUITE_BYTES
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.scheduler.suites import add_suite as check_suite
 from services.scheduler.suites import show_sample
 from services.scheduler.suites.format.metrics import METRICS
 from services.scheduler.suites.format.suite_document import (
-    MAX_DOCUMENT_BYTES,
     MAX_FILES,
     MAX_NAME_BYTES,
     MAX_PATH_BYTES,
@@ -98,7 +98,7 @@ def test_every_filter_is_described(function: str) -> None:
         ("The suite", f"at most {SCHEMA['$defs']['name']['maxLength']} letters"),
         ("The smallest suite", f"A check may take {check_suite.LIMIT_SECONDS:g} s"),
         ("Versions", f"{MAX_PATH_BYTES:,}\nbytes and names of {MAX_NAME_BYTES} in them"),
-        ("Versions", f"{MAX_DOCUMENT_BYTES // MIB} MiB in {MAX_FILES} files"),
+        ("Versions", f"{MAX_SUITE_BYTES // MIB} MiB in {MAX_FILES} files"),
     ],
 )
 def test_limits_and_defaults_are_those_of_the_code(heading: str, limit: str) -> None:

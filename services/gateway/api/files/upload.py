@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
-from services.gateway.api.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
+from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
 from services.gateway.http.errors import MalformedForm
 from services.gateway.http.uploads import (
     FORM,

@@ -11,12 +11,13 @@ from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1.scheduler_service_pb2 import ListWorkersRequest, WatchRunRequest, WorkerInfo
+from proctor.values.run import FINAL_NUMBERS
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Results, Scheduler
 from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
-from services.gateway.pages.runs.view import FINAL, LiveView, live_view
+from services.gateway.pages.runs.view import LiveView, live_view
 
 log = get_logger()
 
@@ -173,7 +174,7 @@ class _RunFeed:
 
     async def _receive(self) -> None:
         """Connects again after faults; while the scheduler is away, nothing is published."""
-        while self.run.state not in FINAL:
+        while self.run.state not in FINAL_NUMBERS:
             try:
                 watch = self._scheduler.runs.WatchRun(
                     WatchRunRequest(run_id=self._run_id), timeout=_DAY_SECONDS
@@ -188,7 +189,7 @@ class _RunFeed:
                     self.is_known = False
                     return
                 log.info("run not watched", run_id=self._run_id, reason=error.reason)
-            if self.run.state not in FINAL:
+            if self.run.state not in FINAL_NUMBERS:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _renew_figures(self) -> None:

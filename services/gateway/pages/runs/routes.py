@@ -11,6 +11,7 @@ from starlette.responses import Response
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
+from proctor.values.run import FINAL_NUMBERS
 from services.common.errors import DomainError
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
@@ -21,7 +22,7 @@ from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
 from services.gateway.pages.runs.reads import RunFilters, run_list
-from services.gateway.pages.runs.view import FINAL, LiveView, RunHead, live_view, run_head
+from services.gateway.pages.runs.view import LiveView, RunHead, live_view, run_head
 
 _EVERY = ("1", "5", "30", "60")
 
@@ -91,7 +92,7 @@ async def show_run(
     view = RunView(
         head=run_head(run, has_rollouts=await _has_rollouts(scheduler, run)),
         live=live_view(run, summary, workers, now),
-        figures=figures_view(run, summary) if run.state in FINAL else None,
+        figures=figures_view(run, summary) if run.state in FINAL_NUMBERS else None,
         points=live_runs.points(job_id),
         every=query.every if query.every in _EVERY else "",
         ask=query.ask,

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
 from proctor.values.names.model_name import name_of, provider_of
+from proctor.values.run import FINAL_NUMBERS
 from proctor.wire.enums import word_of
 from services.gateway.api.runs.job import error_sentence, ran_seconds
 from services.gateway.http.presentation import moment, optional
 
-FINAL = frozenset({run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED})
 _ACTIONS: dict[int, Sequence[str]] = {
     run_pb2.RUN_STATE_PENDING: ("pause", "cancel"),
     run_pb2.RUN_STATE_RUNNING: ("pause", "cancel"),
@@ -139,7 +139,7 @@ def live_view(
     return LiveView(
         run_id=run.run_id,
         state=word_of(run_pb2.RunState, run.state),
-        is_final=run.state in FINAL,
+        is_final=run.state in FINAL_NUMBERS,
         step=progress.current_step,
         now=now,
         total=progress.total,

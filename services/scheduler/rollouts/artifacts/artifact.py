@@ -1,18 +1,15 @@
 """Artifacts of rollouts: what workers store while an agent works, part by part."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from proctor.values.rollout import DIFF, FILES, LOG, MAX_PARTS, PART_BYTES, TRAJECTORY, is_execution
 from proctor.values.run import RunId
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
-NAMES = frozenset({"trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"})
-PART_BYTES = 1024 * 1024
-MAX_PARTS = 16
+NAMES = frozenset({TRAJECTORY, FILES, DIFF, LOG})
 # Of one rollout. It begins anew when a worker ends or a shard is sent again, each a few times at most.
 MAX_EXECUTIONS = 16
-_EXECUTION = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class ArtifactPart:
     @property
     def has_a_name(self) -> bool:
         """Whether there can be such an artifact."""
-        return self.name in NAMES and _EXECUTION.fullmatch(self.execution) is not None
+        return self.name in NAMES and is_execution(self.execution)
 
     def problem(self, size_bytes: int) -> str:
         """Why a worker may not store it; empty where it may."""

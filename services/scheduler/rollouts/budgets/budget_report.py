@@ -1,15 +1,13 @@
 """A worker's report of a rollout's used budgets."""
 
 import math
-import re
 from dataclasses import dataclass
 
-from proctor.values.rollout import BudgetUse
+from proctor.values.rollout import BudgetUse, is_execution
 from proctor.values.run import RunId
 
 # Of one rollout in an epoch: each begins after a worker that ended, or a shard that was sent again.
 MAX_EXECUTIONS = 64
-_EXECUTION = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class BudgetReport:
     def problem(self) -> str:
         """Why it cannot be a worker's; empty where it can."""
         counts = (self.used.steps, *self.used.usage.by_kind.values())
-        if _EXECUTION.fullmatch(self.execution) is None:
+        if not is_execution(self.execution):
             return f"there is no execution {self.execution[:40]!r}."
         if min(counts) < 0 or not (self.used.seconds >= 0 and math.isfinite(self.used.seconds)):
             return "a count is below 0."

@@ -8,8 +8,6 @@ from pathlib import Path, PurePosixPath
 from services.scheduler.suites.errors import InvalidSuiteFile
 from services.scheduler.suites.suite import SuiteDefinition
 
-# Below the 4 MiB of a message that the gateway takes, with room for names.
-MAX_DOCUMENT_BYTES = 3 * 1024 * 1024
 MAX_FILES = 500
 # Of a path, and of each name in it, in bytes: what file systems take, with room for the folder it lies in.
 MAX_PATH_BYTES = 1024

@@ -4,13 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from proctor.values.sample import MAX_SUITE_BYTES
 from services.scheduler.suites.format.errors import InvalidYaml
-from services.scheduler.suites.format.suite_document import (
-    MAX_DOCUMENT_BYTES,
-    KeyPath,
-    SuiteProblem,
-    path_problem,
-)
+from services.scheduler.suites.format.suite_document import KeyPath, SuiteProblem, path_problem
 from services.scheduler.suites.format.yaml_document import Node, read_yaml
 
 # Tasks of lm-evaluation-harness build on a few files; circles are reported apart.
@@ -129,8 +125,8 @@ class SuiteFiles:
         except OSError as error:
             self._unreadable[path] = error.strerror or str(error)
             return None
-        if len(content) > MAX_DOCUMENT_BYTES:
-            self.report(Location(path, (), 0), f"the file has more than {MAX_DOCUMENT_BYTES} bytes")
+        if len(content) > MAX_SUITE_BYTES:
+            self.report(Location(path, (), 0), f"the file has more than {MAX_SUITE_BYTES} bytes")
             return None
         try:
             document = read_yaml(content)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import TaskGroup
 from services.scheduler.suites.format.schema import schema_problems
 from services.scheduler.suites.format.suite_document import (
-    MAX_DOCUMENT_BYTES,
     MAX_FILES,
     SuiteDocument,
     SuiteProblem,
@@ -137,7 +137,7 @@ def read_document(
 
 
 def _problems(document: SuiteDocument) -> list[SuiteProblem]:
-    if document.size_bytes > MAX_DOCUMENT_BYTES or len(document.files) > MAX_FILES:
-        limit = f"{MAX_DOCUMENT_BYTES} bytes in {MAX_FILES} files"
+    if document.size_bytes > MAX_SUITE_BYTES or len(document.files) > MAX_FILES:
+        limit = f"{MAX_SUITE_BYTES} bytes in {MAX_FILES} files"
         return [SuiteProblem(f"the suite has more than {limit}; name a data set of the hub for the rows")]
     return list(file_problems(document.files))

@@ -106,17 +106,10 @@ def _opened(call: ModelCall, answer: ModelAnswer) -> Json:
 def _blocks(answer: ModelAnswer) -> list[Json]:
     text: list[Json] = [{"type": "text", "text": answer.text}] if answer.text or not answer.tool_calls else []
     tools = [
-        {"type": "tool_use", "id": each.call_id, "name": each.name, "input": _arguments(each.arguments)}
+        {"type": "tool_use", "id": each.call_id, "name": each.name, "input": each.arguments_object}
         for each in answer.tool_calls
     ]
     return text + tools
-
-
-def _arguments(text: str) -> Json:
-    try:
-        return object_of(orjson.loads(text))
-    except orjson.JSONDecodeError:
-        return {}
 
 
 def _reason(answer: ModelAnswer) -> str:

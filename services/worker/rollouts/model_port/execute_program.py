@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from proctor.values.agents.templates import TEMPLATES, AgentTemplate, filled
 from proctor.values.rollout import Rollout
 from services.common.clock import Clock
+from services.worker.rollouts.budget import WAITS_SECONDS
 from services.worker.rollouts.model_port.errors import ProgramNotStarted
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
@@ -19,8 +20,6 @@ from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult
 
 PORT = 8080
-# Beyond the time of the agent, which `PortCalls` measures: waits for a provider.
-_WAITS_SECONDS = 3 * 3600.0
 _CHECK_SECONDS = 0.2
 _OUTPUT_BYTES = 60_000
 _MAX_SHOWN_LETTERS = 300
@@ -112,6 +111,6 @@ def _command(rollout: Rollout, values: Mapping[str, str]) -> Command:
             **task.environment,
             **{name: filled(text, values) for name, text in own.items()},
         },
-        timeout_seconds=task.limits.agent_seconds + _WAITS_SECONDS,
+        timeout_seconds=task.limits.agent_seconds + WAITS_SECONDS,
         output_bytes=_OUTPUT_BYTES,
     )

@@ -61,7 +61,7 @@ class GeminiContents:
     def answer(self, call: ModelCall, answer: ModelAnswer) -> Json:
         parts: list[Json] = [{"text": answer.text}] if answer.text else []
         parts += [
-            {"functionCall": {"id": each.call_id, "name": each.name, "args": _arguments(each.arguments)}}
+            {"functionCall": {"id": each.call_id, "name": each.name, "args": each.arguments_object}}
             for each in answer.tool_calls
         ]
         usage = answer.usage
@@ -111,10 +111,3 @@ def _turns(content: Json) -> Iterator[Json]:
 def _text(content: Json) -> str:
     parts = objects_of(content.get("parts"))
     return "".join(text_of(part.get("text")) for part in parts if not part.get("thought"))
-
-
-def _arguments(text: str) -> Json:
-    try:
-        return object_of(orjson.loads(text))
-    except orjson.JSONDecodeError:
-        return {}

@@ -6,8 +6,9 @@ from textwrap import indent
 
 import pytest
 
+from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.scheduler.suites.format.suite_document import MAX_DOCUMENT_BYTES, SuiteDocument, path_problem
+from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from tests.fakes.suites.suite_documents import TASK, problems_of, suite_of
 
@@ -323,7 +324,7 @@ def test_of_very_many_problems_the_first_are_reported() -> None:
 
 
 def test_a_document_that_is_too_large_is_refused_unread() -> None:
-    reading = read_document(SuiteDocument("[" * (MAX_DOCUMENT_BYTES + 1)))
+    reading = read_document(SuiteDocument("[" * (MAX_SUITE_BYTES + 1)))
     [problem] = reading.problems
     assert "more than 3145728 bytes" in problem.problem
     many = SuiteDocument(TASK, files={f"{number}.jsonl": b"" for number in range(501)})
