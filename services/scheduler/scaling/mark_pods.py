@@ -26,9 +26,14 @@ class PodCosts(Protocol):
 def deletion_costs(workers: Iterable[Worker]) -> Mapping[str, int]:
     """The cost of each pod: 0 if its worker does nothing, and one more with each doubling of its requests.
 
-    Steps that coarse change rarely: Kubernetes asks for few changes of the cost.
+    A rollout counts as twice all that a worker asks concurrently, because it begins anew elsewhere. Steps
+    that coarse change rarely: Kubernetes asks for few changes of the cost.
     """
-    return {worker.pod: worker.in_flight.bit_length() for worker in workers if worker.pod}
+    return {
+        worker.pod: (worker.in_flight + 2 * worker.rollouts * worker.concurrency).bit_length()
+        for worker in workers
+        if worker.pod
+    }
 
 
 @dataclass(slots=True)
