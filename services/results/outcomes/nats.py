@@ -14,6 +14,7 @@ from nats.errors import MsgAlreadyAckdError
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import progress_subject
+from proctor.wire.progress_proofs import PROGRESS_PROOF, progress_proof
 from services.common.errors import DependencyUnavailable
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.pull import Puller
@@ -250,12 +251,14 @@ async def _quietly(acking: Awaitable[object]) -> None:
 
 
 class NatsProgressPublisher:
-    def __init__(self, connection: Client) -> None:
+    def __init__(self, connection: Client, shard_key: str) -> None:
         self._connection = connection
+        self._shard_key = shard_key
 
     async def publish(self, progress: RecordedProgress) -> None:
         payload = progress_to_proto(progress).SerializeToString()
+        headers = {PROGRESS_PROOF: progress_proof(payload, self._shard_key)}
         try:
-            await self._connection.publish(progress_subject(progress.run_id), payload)
+            await self._connection.publish(progress_subject(progress.run_id), payload, headers=headers)
         except TRANSIENT_NATS as error:
             log.info("progress not published", run_id=progress.run_id, error=repr(error))

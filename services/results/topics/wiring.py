@@ -10,6 +10,7 @@ from services.common.clock import Clock, SystemClock
 from services.common.grpc.server import Registration
 from services.common.lifecycle import every
 from services.common.postgres import PostgresSession
+from services.common.process import usable_shard_key
 from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results
@@ -112,7 +113,7 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
         records=recording.records,
         sample_sets=recording.sample_sets,
         outcomes=recording.outcomes,
-        progress=NatsProgressPublisher(connection=nats),
+        progress=NatsProgressPublisher(connection=nats, shard_key=usable_shard_key(settings.shard_key)),
         scorer=processes.scorer,
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)

@@ -1,11 +1,11 @@
 """Reports of results and notices of changed runs, from core NATS onto the tracker. Lost ones do no harm."""
 
-from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS, progress_subject
+from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
+from proctor.wire.progress_proofs import PROGRESS_PROOF, is_proved
 from proctor.wire.values import COUNTS
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
@@ -17,8 +17,9 @@ log = get_logger()
 class NatsProgressReports:
     """Two subscriptions; the client renews them by itself after an outage."""
 
-    def __init__(self, connection: Client, tracker: ProgressTracker, clock: Clock) -> None:
+    def __init__(self, connection: Client, tracker: ProgressTracker, clock: Clock, shard_key: str) -> None:
         self._connection = connection
+        self._shard_key = shard_key
         self._tracker = tracker
         self._clock = clock
 
@@ -27,15 +28,12 @@ class NatsProgressReports:
         await self._connection.subscribe(CHANGES_OF_ALL_RUNS, cb=self._take_notice)
 
     async def _take_report(self, message: Msg) -> None:
-        try:
-            report = work_messages_pb2.ProgressReport.FromString(message.data)
-        except DecodeError:
-            log.warning("unreadable progress report", subject=message.subject)
+        # A worker can have JetStream deliver its own messages to any subject.
+        proof = (message.headers or {}).get(PROGRESS_PROOF, "")
+        if not is_proved(message.data, proof, self._shard_key):
+            log.warning("progress report without proof", subject=message.subject)
             return
-        # A worker can have JetStream deliver its messages to any subject, but not choose that of a message.
-        if message.subject != progress_subject(report.run_id):
-            log.warning("progress report of another run", subject=message.subject)
-            return
+        report = work_messages_pb2.ProgressReport.FromString(message.data)
         self._tracker.record(report_from_proto(report), self._clock.monotonic())
 
     async def _take_notice(self, message: Msg) -> None:

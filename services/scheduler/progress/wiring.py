@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from services.common.process import usable_shard_key
 from services.scheduler.postgres import Connections
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.settings import SchedulerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +20,12 @@ class ProgressParts:
         self.tracker.touch(ANY_RUN, self.connections.clock.monotonic())
 
 
-def make_progress(connections: Connections) -> ProgressParts:
+def make_progress(settings: SchedulerSettings, connections: Connections) -> ProgressParts:
     tracker = ProgressTracker()
     reports = NatsProgressReports(
-        connection=connections.jetstream.connection, tracker=tracker, clock=connections.clock
+        connection=connections.jetstream.connection,
+        tracker=tracker,
+        clock=connections.clock,
+        shard_key=usable_shard_key(settings.shard_key),
     )
     return ProgressParts(tracker=tracker, reports=reports, connections=connections)

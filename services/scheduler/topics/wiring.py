@@ -141,7 +141,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         storage=storage,
     )
     rate_limits = make_rate_limits(settings, connections)
-    progress = make_progress(connections)
+    progress = make_progress(settings, connections)
     workers = make_workers(settings, connections, pools=pools, changed=progress.touch_all)
     signals = RunSignals(
         tracker=progress.tracker,
