@@ -1,5 +1,6 @@
 """Settings of the gateway, read from environment variables."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Self
 
@@ -19,12 +20,15 @@ from services.common.shared_settings import (
 
 # So many that none can be guessed.
 MIN_KEY_LETTERS = 16
+_VISIBLE = re.compile(r"[!-~]+")
 
 
 def _api_key(given: SecretStr) -> SecretStr:
+    hint = "openssl rand -hex 24 makes one"
     if len(given.get_secret_value()) < MIN_KEY_LETTERS:
-        hint = "openssl rand -hex 24 makes one"
         raise ValueError(f"an API key must have at least {MIN_KEY_LETTERS} letters; {hint}")
+    if not _VISIBLE.fullmatch(given.get_secret_value()):
+        raise ValueError(f"an API key must have visible characters of ASCII only, as headers have; {hint}")
     return given
 
 

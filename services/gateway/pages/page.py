@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from fastapi import Depends
 from starlette.requests import Request
@@ -76,7 +76,7 @@ class Page:
 
     def is_at(self, address: str) -> bool:
         """A script asks on the page of this address: what renews itself is no step to go back to."""
-        current = urlsplit(self._request.headers.get("hx-current-url", ""))
+        current = _split(self._request.headers.get("hx-current-url", ""))
         return address == urlunsplit(("", "", current.path, current.query, ""))
 
     def show(self, template: str, view: object, *, part: str = "", status: int = 200) -> Response:
@@ -144,7 +144,7 @@ def carried(address: str) -> str:
 def sent_from(request: Request) -> str:
     """The address of the page whose form was sent; "/" where the browser does not send it."""
     referer = request.headers.get("referer", "")
-    return _local(referer) if urlsplit(referer).netloc == request.url.netloc else "/"
+    return _local(referer) if _split(referer).netloc == request.url.netloc else "/"
 
 
 def _address(request: Request) -> str:
@@ -153,9 +153,17 @@ def _address(request: Request) -> str:
 
 
 def _local(url: str) -> str:
-    parts = urlsplit(url)
+    parts = _split(url)
     path = urlunsplit(("", "", parts.path, parts.query, ""))
     return path if is_own_path(path) else "/"
+
+
+def _split(url: str) -> SplitResult:
+    """Without any part for a text that is no address, such as "http://["."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 def _caller(request: Request) -> Principal:
@@ -169,7 +177,8 @@ def _notice(request: Request) -> Notice | None:
     try:
         given = json.loads(base64.urlsafe_b64decode(request.cookies[_NOTICE]))
         return _checked(given)
-    except (KeyError, ValueError, TypeError):
+    # A list within many lists is a RecursionError.
+    except (KeyError, ValueError, TypeError, RecursionError):
         return None
 
 
@@ -178,6 +187,6 @@ def _checked(given: Mapping[str, Any]) -> Notice:
     return Notice(
         text=str(notice.text)[:_MAX_NOTICE_LENGTH],
         is_problem=bool(notice.is_problem),
-        undo=notice.undo if is_own_path(notice.undo) else "",
+        undo=notice.undo if is_own_path(str(notice.undo)) else "",
         undo_name=str(notice.undo_name)[:40],
     )

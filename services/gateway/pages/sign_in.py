@@ -47,6 +47,9 @@ async def sign_in(
             "sign_in", SignInView(error.message, next), status=problem_of(error, request.url.path).status
         )
     response = page.go(next if is_own_path(next) else "/", Notice(f"You are signed in as {caller.name}."))
+    if not caller.is_verified:
+        # Without keys any text is right, also one that no cookie can hold.
+        return response
     # Behind a proxy with TLS only the browser says so.
     is_secure = request.headers.get("origin", "").startswith("https:") or request.url.scheme == "https"
     response.set_cookie(

@@ -35,6 +35,11 @@ async def test_runs_that_are_renewed_are_no_step_back(harness: GatewayHarness) -
     assert (await show(harness, "/runs", headers=here)).headers["HX-Push-Url"] == "/runs"
 
 
+async def test_the_page_of_a_script_may_be_any_text(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/runs?state=running", headers=PART | {"HX-Current-URL": "http://["})
+    assert shown.status == 200
+
+
 async def test_a_run_that_is_renewed_by_requests_loads_its_figures_at_the_end(
     harness: GatewayHarness, run: run_pb2.Run
 ) -> None:
@@ -66,6 +71,7 @@ async def test_the_theme_is_changed_on_the_page_with_its_filters(harness: Gatewa
         # A page that answers a form has the address of the form.
         ("{own}/queue/limits", "/runs?suite=glue"),
         ("http://evil.example/runs?state=failed", "/runs?suite=glue"),
+        ("http://[", "/runs?suite=glue"),
         ("", "/runs?suite=glue"),
     ],
 )

@@ -1,5 +1,6 @@
 """Every page: its headers and weight, hostile text in it, and errors as pages for people."""
 
+import base64
 import re
 
 import pytest
@@ -152,10 +153,13 @@ async def test_form_that_comes_too_late_shows_the_run_with_the_reason(harness: G
 
 
 async def test_notice_that_no_page_wrote_is_not_shown(harness: GatewayHarness) -> None:
-    for forged in ("nonsense", "e30", "W10"):
+    deep, number = b"[" * 30_000, b'{"text": "x", "undo": 5}'
+    packed = [base64.urlsafe_b64encode(each).decode() for each in (deep, number)]
+    for forged in ("nonsense", "e30", "W10", packed[0]):
         shown = await show(harness, "/runs", headers={"Cookie": f"proctor_notice={forged}"})
         assert shown.status == 200
         assert 'class="notice"' not in shown.html
+    assert (await show(harness, "/runs", headers={"Cookie": f"proctor_notice={packed[1]}"})).status == 200
 
 
 @pytest.mark.parametrize("path", ["/runs", f"/runs/{RUN_ID}"])

@@ -75,6 +75,8 @@ async def test_signing_out_takes_the_key_from_the_browser(keyed: GatewayHarness)
     assert "Max-Age=0" in cookie
 
 
-async def test_gateway_without_keys_offers_no_sign_out() -> None:
+async def test_gateway_without_keys_offers_no_sign_out_and_keeps_no_key() -> None:
     async with gateway_harness() as running:
         assert "Sign out" not in (await show(running, "/settings")).html
+        status, _, cookies = await post(running, "/sign-in", key="\N{SNOWMAN}")
+        assert (status, KEY_COOKIE in cookies) == (303, False)

@@ -186,8 +186,18 @@ async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]
         yield await ask(b"\xff")
 
 
-@pytest.mark.parametrize("keys", [{"ann": ""}, {"ann": 15 * "k"}, {"": 16 * "k"}, {"*": 16 * "k"}])
-def test_keys_that_would_admit_any_caller_are_refused(
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"ann": ""},
+        {"ann": 15 * "k"},
+        {"": 16 * "k"},
+        {"*": 16 * "k"},
+        {"ann": 16 * "k" + " "},
+        {"ann": 16 * "\u00e9"},
+    ],
+)
+def test_keys_that_would_admit_any_caller_or_none_are_refused(
     keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROCTOR_GATEWAY_API_KEYS", json.dumps(keys))
